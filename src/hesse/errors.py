@@ -1,0 +1,37 @@
+"""The errors hesse raises, one tree:
+
+HesseError
+├── ShapeError        sizes or ranks that do not fit together (also a ValueError)
+├── NotationError     text that does not parse: einsum strings, formulas (also a ValueError)
+├── ArgumentError     a wrong argument to a public function (also a ValueError)
+├── TracingError      user code that cannot be traced, or a function hesse does not know (also a TypeError)
+└── DifferentiationError   an operation or a dtype without a derivative (also a TypeError)
+
+Each message says what was asked, what was found and what to do.
+"""
+
+from __future__ import annotations
+
+
+class HesseError(Exception):
+    """Base class of every error that hesse raises on purpose."""
+
+
+class ShapeError(HesseError, ValueError):
+    """Sizes or ranks do not fit together."""
+
+
+class NotationError(HesseError, ValueError):
+    """Text that does not parse."""
+
+
+class ArgumentError(HesseError, ValueError):
+    """A wrong argument to a public function."""
+
+
+class TracingError(HesseError, TypeError):
+    """User code that cannot be traced."""
+
+
+class DifferentiationError(HesseError, TypeError):
+    """An operation or a dtype that has no derivative."""

@@ -1,0 +1,68 @@
+"""Axes of an einsum: affine functions of integer labels.
+
+An axis is `offset + sum(stride * label)`. A plain label is `Axis(((3, 1),), 0)`, the position 5 is
+`Axis((), 5)`, `x[2i+1]` reads through `Axis(((i, 2),), 1)` and the merged axis of a reshape is
+`Axis(((i, n), (j, 1)), 0)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+Size = int | str
+"""A concrete size or the name of one (`"n"`), bound to an int before planning."""
+
+
+class Axis(NamedTuple):
+    """`offset + sum(stride * label)`; terms are sorted by label and have no zero stride."""
+
+    terms: tuple[tuple[int, int], ...]
+    offset: int
+
+    @property
+    def is_label(self) -> bool:
+        """Whether the axis is one label and nothing else."""
+        return self.offset == 0 and len(self.terms) == 1 and self.terms[0][1] == 1
+
+    @property
+    def label(self) -> int:
+        """The label of an axis that has exactly one."""
+        ((label, _),) = self.terms
+        return label
+
+    def labels(self) -> Iterable[int]:
+        """The labels the axis depends on."""
+        return (label for label, _ in self.terms)
+
+    def rename(self, names: Callable[[int], int]) -> Axis:
+        """The same axis with every label renamed (the names must stay distinct)."""
+        if len(self.terms) == 1:
+            ((label, stride),) = self.terms
+            return Axis(((names(label), stride),), self.offset)
+        return Axis(tuple(sorted((names(label), stride) for label, stride in self.terms)), self.offset)
+
+
+def label_axis(label: int) -> Axis:
+    """The axis that is just `label`."""
+    return Axis(((label, 1),), 0)
+
+
+def constant_axis(position: int) -> Axis:
+    """The axis that stays at `position`."""
+    return Axis((), position)
+
+
+def plain_axes(rank: int, start: int = 0) -> tuple[Axis, ...]:
+    """`rank` distinct labels `start, start+1, …`, one for each axis."""
+    return tuple(label_axis(start + k) for k in range(rank))
+
+
+def combine(parts: Iterable[tuple[int, Axis]], offset: int = 0) -> Axis:
+    """The affine combination `offset + sum(factor * axis)`."""
+    strides: dict[int, int] = {}
+    for factor, axis in parts:
+        offset += factor * axis.offset
+        for label, stride in axis.terms:
+            strides[label] = strides.get(label, 0) + factor * stride
+    return Axis(tuple(sorted((label, stride) for label, stride in strides.items() if stride)), offset)

@@ -1,0 +1,318 @@
+"""Small constructors: leaves, element-wise arithmetic, views and placements, all of them einsums.
+
+Nodes have the operators `+ - * / **` (scalars and equal shapes only, no broadcasting), so that derivative
+rules read like formulas.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from hesse.errors import ShapeError
+from hesse.ir.axis import Axis, Size, combine, constant_axis, label_axis, plain_axes
+from hesse.ir.einsum import einsum
+from hesse.ir.node import Apply, Constant, Einsum, FrozenArray, Map, Node, Params, Shape, Variable, intern
+from hesse.ir.product import Product, make, zero
+from hesse.ir.sum import add, scaled
+
+
+def variable(name: str, shape: Iterable[Size], attributes: Iterable[str] = (), kind: str = "real") -> Variable:
+    """A named input."""
+    return intern(Variable, tuple(shape), (), kind, name=name, attributes=frozenset(attributes))
+
+
+def constant(value: np.ndarray | float) -> Node:
+    """An array known now. Integer arrays stay integers; equal finite entries become a scaled `ones`."""
+    array = np.asarray(value)
+    kind = "integer" if array.dtype.kind in "iu" else "real"
+    if kind == "real" and array.size and np.isfinite(first := array.flat[0]) and (array == first).all():
+        return uniform(float(first), array.shape)
+    return intern(Constant, array.shape, (), kind, frozen=FrozenArray(array))
+
+
+def uniform(value: float, shape: Iterable[Size] = ()) -> Node:
+    """A tensor with all entries equal."""
+    shape = tuple(shape)
+    if not math.isfinite(value):
+        return broadcast(intern(Constant, (), (), frozen=FrozenArray(np.asarray(value))), shape, ())
+    return einsum([], [], plain_axes(len(shape)), shape, shape, value)
+
+
+def uniform_value(node: Node) -> float | None:
+    """The common entry of a tensor known to be uniform, else None."""
+    if isinstance(node, Einsum) and not node.operands and _is_plain_output(node):
+        return node.scale if all(isinstance(size, int) for size in node.shape) or len(node.ranges) == node.rank else None
+    return None
+
+
+def _is_plain_output(node: Einsum) -> bool:
+    labels = [axis.label for axis in node.output if axis.is_label]
+    whole = all(
+        (axis.is_label and node.ranges[axis.label] == size) or (size == 1 and not axis.terms)
+        for axis, size in zip(node.output, node.shape, strict=True)
+    )
+    return whole and len(set(labels)) == len(labels)
+
+
+def delta(shape: Shape) -> Node:
+    """The unit tensor of shape `shape + shape`."""
+    axes = plain_axes(len(shape))
+    return einsum([], [], axes + axes, shape + shape, shape)
+
+
+def view(node: Node, axes: Sequence[Axis], output: Sequence[Axis], shape: Sequence[Size], ranges: Sequence[Size]) -> Node:
+    """An einsum of one operand."""
+    return einsum([node], [axes], output, shape, ranges)
+
+
+def transpose(node: Node, order: Sequence[int]) -> Node:
+    """Axes in a new order: axis k of the result is axis `order[k]` of the node."""
+    axes = plain_axes(node.rank)
+    return view(node, axes, [axes[k] for k in order], [node.shape[k] for k in order], node.shape)
+
+
+def broadcast(node: Node, shape: Sequence[Size], positions: Sequence[int]) -> Node:
+    """Repeat the node into `shape`; its axis k becomes axis `positions[k]`, all others are new."""
+    axes = [label_axis(position) for position in positions]
+    return view(node, axes, plain_axes(len(shape)), shape, shape)
+
+
+def diagonal_map(node: Node) -> Node:
+    """`node[s] -> [s, s]`: the partial of an element-wise operation."""
+    axes = plain_axes(node.rank)
+    return view(node, axes, axes + axes, node.shape * 2, node.shape)
+
+
+def total(node: Node, axes: Iterable[int]) -> Node:
+    """The sum over the given axes."""
+    summed = set(axes)
+    kept = [k for k in range(node.rank) if k not in summed]
+    return view(node, plain_axes(node.rank), [label_axis(k) for k in kept], [node.shape[k] for k in kept], node.shape)
+
+
+def multiply(*factors: Node) -> Node:
+    """The element-wise product of tensors of one shape."""
+    shape = factors[0].shape
+    axes = plain_axes(len(shape))
+    return einsum(factors, [axes] * len(factors), axes, shape, shape)
+
+
+def pairwise(spec: str, *operands: Node) -> Node:
+    """An einsum in letters with plain labels: `pairwise("bik,blj->bijbkl", c, c)`.
+
+    A leading `...` in an operand stands for its extra leading axes, equal in all operands that have it.
+    """
+    inputs, output = spec.split("->")
+    letters: dict[str, int] = {}
+    ranges: list[Size] = []
+    batch: list[Axis] = []
+    tables = []
+    for text, operand in zip(inputs.split(","), operands, strict=True):
+        lead = operand.rank - len(text.replace("...", ""))
+        if "..." in text and not batch:
+            batch = list(plain_axes(lead, len(ranges)))
+            ranges += operand.shape[:lead]
+        row = list(batch) if "..." in text else []
+        for letter, size in zip(text.replace("...", ""), operand.shape[len(row) :], strict=True):
+            if letter not in letters:
+                letters[letter] = len(ranges)
+                ranges.append(size)
+            row.append(label_axis(letters[letter]))
+        tables.append(row)
+    result: list[Axis] = []
+    for part in _tokens(output):
+        result += batch if part == "..." else [label_axis(letters[part])]
+    return einsum(operands, tables, result, [ranges[axis.label] for axis in result], ranges)
+
+
+def _tokens(text: str) -> list[str]:
+    return [token or "..." for piece in text.replace("...", "\0").split("\0") for token in [*piece, ""]][:-1]
+
+
+def select(node: Node, index: Sequence[int | slice]) -> Node:
+    """Basic indexing by one int or slice for each axis (concrete sizes where it is not the whole axis)."""
+    axes: list[Axis] = []
+    shape: list[Size] = []
+    for entry, size in zip(index, node.shape, strict=True):
+        if entry == slice(None):
+            axes.append(label_axis(len(shape)))
+            shape.append(size)
+            continue
+        if isinstance(size, str):
+            raise ShapeError(f"an axis of symbolic size {size} can only be taken whole; bind the size first")
+        if isinstance(entry, slice):
+            start, stop, step = entry.indices(size)
+            axes.append(combine([(step, label_axis(len(shape)))], start))
+            shape.append(len(range(start, stop, step)))
+        else:
+            axes.append(constant_axis(entry))
+    if 0 in shape:
+        return zero(tuple(shape))
+    return view(node, axes, plain_axes(len(shape)), shape, shape)
+
+
+def place(node: Node, shape: Sequence[Size], offsets: Sequence[int], steps: Sequence[int] | None = None) -> Node:
+    """Put the node into a tensor of zeros of the given shape at `offsets + steps * position`."""
+    steps = steps or [1] * node.rank
+    axes = plain_axes(node.rank)
+    output = [combine([(step, axis)], offset) for step, axis, offset in zip(steps, axes, offsets, strict=True)]
+    return view(node, axes, output, shape, node.shape)
+
+
+def concatenate(nodes: Sequence[Node], axis: int) -> Node:
+    """Join tensors along an axis."""
+    sizes = [node.shape[axis] for node in nodes]
+    if any(isinstance(size, str) for size in sizes):
+        raise ShapeError(f"tensors of symbolic sizes {sizes} cannot be joined; bind the sizes first")
+    shape = list(nodes[0].shape)
+    shape[axis] = sum(sizes)  # type: ignore[arg-type]
+    start, terms = 0, []
+    for node in nodes:
+        offsets = [0] * node.rank
+        offsets[axis] = start
+        start += node.shape[axis]  # type: ignore[operator]
+        terms.append(place(node, shape, offsets))
+    return add(terms, tuple(shape))
+
+
+def reshape(node: Node, shape: Sequence[Size]) -> Node:
+    """The same entries in row-major order in another shape: mixed-radix axes, no operation of its own."""
+    shape = tuple(shape)
+    if shape == node.shape:
+        return node
+    if any(isinstance(size, str) for size in node.shape + shape):
+        raise ShapeError(f"cannot reshape symbolic sizes {node.shape} to {shape}; bind the sizes first")
+    count = math.prod(node.shape)  # type: ignore[arg-type]
+    if count != math.prod(shape):  # type: ignore[arg-type]
+        raise ShapeError(f"cannot reshape {node.shape} ({count} entries) to {shape}")
+    if count == 0:
+        return zero(shape)
+    digits = _common_digits(node.shape, shape)
+    if digits is None:
+        return reshape(reshape(node, (count,)), shape)
+    inner, outer, ranges = digits
+    return view(node, inner, outer, shape, ranges)
+
+
+def _common_digits(old: Shape, new: Shape) -> tuple[list[Axis], list[Axis], list[int]] | None:
+    """Labels (digits) in which both shapes can be written, or None."""
+    ranges: list[int] = []
+    rows: tuple[list[list[int]], list[list[int]]] = ([[] for _ in old], [[] for _ in new])
+    rest = [list(old), list(new)]
+    places = [len(old) - 1, len(new) - 1]
+    while True:
+        for side in (0, 1):
+            while places[side] >= 0 and rest[side][places[side]] == 1:
+                places[side] -= 1
+        if places[0] < 0 or places[1] < 0:
+            break
+        first, second = rest[0][places[0]], rest[1][places[1]]
+        digit = min(first, second)  # type: ignore[type-var]
+        if first % digit or second % digit:  # type: ignore[operator]
+            return None
+        for side in (0, 1):
+            rows[side][places[side]].append(len(ranges))
+            rest[side][places[side]] //= digit  # type: ignore[operator]
+        ranges.append(digit)  # type: ignore[arg-type]
+
+    def axis(labels: list[int]) -> Axis:
+        stride, parts = 1, []
+        for label in labels:
+            parts.append((stride, label_axis(label)))
+            stride *= ranges[label]
+        return combine(parts)
+
+    return [axis(row) for row in rows[0]], [axis(row) for row in rows[1]], ranges
+
+
+def map_(name: str, *operands: Node) -> Node:
+    """An element-wise function; axes along which all operands only repeat are left to a broadcast."""
+    shape = operands[0].shape
+    if any(operand.shape != shape for operand in operands):
+        raise ShapeError(f"{name} needs operands of one shape, not {[operand.shape for operand in operands]}")
+    if 0 in shape:
+        return zero(shape)
+    repeated = [k for k in range(len(shape)) if all(_repeats(operand, k) for operand in operands)]
+    if repeated:
+        kept = [k for k in range(len(shape)) if k not in repeated]
+        smaller = [_without_repeats(operand, kept) for operand in operands]
+        return broadcast(map_(name, *smaller), shape, kept)
+    return intern(Map, shape, operands, name=name)
+
+
+def _repeats(node: Node, position: int) -> bool:
+    if not isinstance(node, Einsum) or not node.output[position].is_label:
+        return False
+    label = node.output[position].label
+    elsewhere = [axis for axes in node.axes for axis in axes] + [a for k, a in enumerate(node.output) if k != position]
+    return node.ranges[label] == node.shape[position] and not any(label in axis.labels() for axis in elsewhere)
+
+
+def _without_repeats(node: Node, kept: Sequence[int]) -> Node:
+    assert isinstance(node, Einsum)
+    dropped = {axis.label for k, axis in enumerate(node.output) if k not in kept}
+    number = {label: k for k, label in enumerate(l for l in range(len(node.ranges)) if l not in dropped)}
+    product = Product(
+        node.operands,
+        tuple(tuple(axis.rename(number.__getitem__) for axis in axes) for axes in node.axes),
+        tuple(node.output[k].rename(number.__getitem__) for k in kept),
+        tuple(size for label, size in enumerate(node.ranges) if label in number),
+        node.scale,
+    )
+    return make(product, tuple(node.shape[k] for k in kept))
+
+
+def apply_(name: str, operands: Sequence[Node], shape: Sequence[Size], params: Params = (), kind: str = "real") -> Node:
+    """An operation that has a record in `ops` (which is where to call it from)."""
+    return intern(Apply, tuple(shape), tuple(operands), kind, name=name, params=params)
+
+
+def _as_operand(other: Node | float, like: Node) -> Node:
+    return other if isinstance(other, Node) else uniform(float(other), like.shape)
+
+
+def _add(self: Node, other: Node | float) -> Node:
+    return add([self, _as_operand(other, self)], self.shape)
+
+
+def _subtract(self: Node, other: Node | float) -> Node:
+    return add([self, scaled(_as_operand(other, self), -1.0)], self.shape)
+
+
+def _reverse_subtract(self: Node, other: float) -> Node:
+    return add([uniform(float(other), self.shape), scaled(self, -1.0)], self.shape)
+
+
+def _multiply(self: Node, other: Node | float) -> Node:
+    return multiply(self, other) if isinstance(other, Node) else scale(self, float(other))
+
+
+def _divide(self: Node, other: Node | float) -> Node:
+    return multiply(self, reciprocal(other)) if isinstance(other, Node) else scale(self, 1.0 / other)
+
+
+def _reverse_divide(self: Node, other: float) -> Node:
+    return scale(reciprocal(self), float(other))
+
+
+def reciprocal(node: Node) -> Node:
+    """`1 / node`, element by element."""
+    value = uniform_value(node)
+    return uniform(1.0 / value, node.shape) if value else map_("reciprocal", node)
+
+
+def scale(node: Node, factor: float) -> Node:
+    """`factor * node`."""
+    if not math.isfinite(factor):
+        return multiply(node, uniform(factor, node.shape))
+    return scaled(node, factor) if factor else zero(node.shape)
+
+
+Node.__add__ = Node.__radd__ = _add
+Node.__sub__, Node.__rsub__ = _subtract, _reverse_subtract
+Node.__mul__ = Node.__rmul__ = _multiply
+Node.__truediv__, Node.__rtruediv__ = _divide, _reverse_divide
+Node.__neg__ = lambda self: scale(self, -1.0)

@@ -1,0 +1,91 @@
+"""The constructor of the one linear node.
+
+`einsum` checks sizes, distributes over sums whose terms have different sparse patterns, and builds the
+product in canonical form: patterns absorbed, labels numbered output first, operands in structural order,
+every label starting at zero with a positive first stride.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+
+from hesse.errors import ShapeError
+from hesse.ir.axis import Axis, Size
+from hesse.ir.node import Add, Node, Shape
+from hesse.ir.product import Product, build, is_zero, zero
+from hesse.ir.sum import add, sum_pieces
+
+DISTRIBUTION_LIMIT = 64
+"""A product of sums is left a product when distributing would make more terms than this."""
+
+
+def einsum(
+    operands: Sequence[Node],
+    axes: Sequence[Sequence[Axis]],
+    output: Sequence[Axis],
+    shape: Sequence[Size],
+    ranges: Sequence[Size],
+    scale: float = 1.0,
+    expand: Collection[int] = (),
+) -> Node:
+    """`scale * prod(operands[axes])` added into `output`, in canonical form.
+
+    `ranges[label]` are the sizes of the labels `0, 1, …`. Operands whose position is in `expand` are
+    multiplied out completely, cores and sums included (the partial of an operation is consumed so).
+    """
+    shape = tuple(shape)
+    _check(operands, axes, output, shape, ranges)
+    if scale == 0 or any(size == 0 for size in shape) or any(is_zero(operand) for operand in operands):
+        return zero(shape)
+    pieces = _distribution(operands, expand)
+    for k, parts in enumerate(pieces):
+        if len(parts) > 1:
+            expanded = set(expand) if k in expand else set(expand) - {k}
+            return add(
+                [
+                    einsum([*operands[:k], part, *operands[k + 1 :]], axes, output, shape, ranges, scale, expanded)
+                    for part in parts
+                ],
+                shape,
+            )
+    product = Product(tuple(operands), tuple(tuple(a) for a in axes), tuple(output), tuple(ranges), scale)
+    return build(product, shape, expand)
+
+
+def _check(
+    operands: Sequence[Node],
+    axes: Sequence[Sequence[Axis]],
+    output: Sequence[Axis],
+    shape: Shape,
+    ranges: Sequence[Size],
+) -> None:
+    for tensor_axes, tensor_shape in [*zip(axes, (op.shape for op in operands), strict=True), (output, shape)]:
+        if len(tensor_axes) != len(tensor_shape):
+            raise ShapeError(f"{len(tensor_axes)} axes were given for a tensor of shape {tensor_shape}")
+        for axis, size in zip(tensor_axes, tensor_shape, strict=True):
+            if axis.is_label and ranges[axis.label] == size:
+                continue
+            sizes = [ranges[label] for label in axis.labels()]
+            if isinstance(size, str) or any(isinstance(s, str) for s in sizes):
+                raise ShapeError(f"an axis of size {size} cannot be indexed by labels of sizes {sizes}")
+            if 0 in sizes:
+                continue
+            ends = [(0, stride * (ranges[label] - 1)) for label, stride in axis.terms]  # type: ignore[operator]
+            low, high = axis.offset + sum(map(min, ends)), axis.offset + sum(map(max, ends))
+            if low < 0 or high >= size:
+                raise ShapeError(f"an axis of size {size} cannot hold the positions {low} to {high}")
+
+
+def _distribution(operands: Sequence[Node], expand: Collection[int]) -> list[list[Node]]:
+    """For each operand the parts to distribute over (one part: it stays whole)."""
+    pieces = [
+        list(operand.operands) if k in expand and isinstance(operand, Add) else sum_pieces(operand)
+        for k, operand in enumerate(operands)
+    ]
+    while math.prod(len(parts) for parts in pieces) > DISTRIBUTION_LIMIT:
+        largest = max(range(len(pieces)), key=lambda k: (k not in expand, len(pieces[k])))
+        if len(pieces[largest]) == 1 or largest in expand:
+            break
+        pieces[largest] = [operands[largest]]
+    return pieces

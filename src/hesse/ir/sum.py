@@ -1,0 +1,198 @@
+"""The constructor of sums.
+
+Equal terms merge by their scales; terms with the same pattern (a band, a block, a broadcast) become one
+term over the sum of their cores, so a sum holds at most one term for each pattern besides its dense ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from hesse.errors import ShapeError
+from hesse.ir.axis import Axis, label_axis, plain_axes
+from hesse.ir.node import Add, Einsum, Node, Shape, intern
+from hesse.ir.product import Product, build, is_zero, make
+
+
+def add(terms: Iterable[Node], shape: Shape, flatten: bool = False) -> Node:
+    """The sum of terms of one shape.
+
+    Terms that are sums are multiplied out when `flatten` says so (the caller knows that nobody else
+    uses them), or when they hold sparse patterns that must stay visible to the terms around them.
+    """
+    scales: dict[Node, float] = {}
+    for term, scale in _flat(terms, flatten):
+        if term.shape != shape:
+            raise ShapeError(f"cannot add a term of shape {term.shape} to a sum of shape {shape}")
+        base, factor = unscaled(term)
+        scales[base] = scales.get(base, 0.0) + scale * factor
+    merged = _merge_patterns([scaled(base, scale) for base, scale in scales.items() if scale], shape)
+    if len(merged) == 1:
+        return merged[0]
+    return intern(Add, shape, tuple(sorted(merged, key=lambda node: node.key)))
+
+
+def _flat(terms: Iterable[Node], flatten: bool) -> Iterable[tuple[Node, float]]:
+    for term in terms:
+        inner, scale = unscaled(term)
+        if isinstance(inner, Add) and (flatten or not inner.operands or any(map(is_sparse, inner.operands))):
+            yield from ((operand, scale) for operand in inner.operands)
+        else:
+            yield term, 1.0
+
+
+def unscaled(node: Node) -> tuple[Node, float]:
+    """The node as (node with scale one, scale)."""
+    if not isinstance(node, Einsum) or node.scale == 1:
+        return node, 1.0
+    if "unscaled" not in node._cache:
+        product = Product(node.operands, node.axes, node.output, node.ranges, 1.0)
+        node._cache["unscaled"] = make(product, node.shape)
+    return node._cache["unscaled"], node.scale
+
+
+def scaled(node: Node, scale: float) -> Node:
+    """`scale * node`."""
+    if scale == 1:
+        return node
+    if isinstance(node, Einsum):
+        return make(Product(node.operands, node.axes, node.output, node.ranges, node.scale * scale), node.shape)
+    axes = plain_axes(node.rank)
+    return make(Product((node,), (axes,), axes, node.shape, scale), node.shape)
+
+
+def _merge_patterns(terms: list[Node], shape: Shape) -> list[Node]:
+    groups: dict[object, list[Node]] = {}
+    for term in terms:
+        groups.setdefault(_pattern_key(term), []).append(term)
+    merged: list[Node] = []
+    for key, group in groups.items():
+        if key is None or len(group) == 1:
+            merged += group
+        else:
+            merged += _over_one_pattern(group, shape)
+    return [term for term in merged if not is_zero(term)]
+
+
+def _pattern_key(node: Node) -> object:
+    """What two terms must share to be summed before they are placed; None for dense terms."""
+    if not isinstance(node, Einsum):
+        return None
+    placed = _placed_labels(node)
+    inside = _labels(axis for axes in node.axes for axis in axes)
+    if is_sparse(node):
+        return node.output, node.ranges[: len(placed)]
+    if inside.issuperset(placed):
+        return None
+    return node.output, node.ranges[: len(placed)], frozenset(inside & placed)
+
+
+def _over_one_pattern(group: Sequence[Node], shape: Shape) -> list[Node]:
+    first = group[0]
+    assert isinstance(first, Einsum)
+    labels = sorted(_placed_labels(first))
+    if not is_sparse(first):
+        inside = _labels(axis for axes in first.axes for axis in axes)
+        labels = [label for label in labels if label in inside]
+    ranges = first.ranges[: len(_placed_labels(first))]
+    core_shape = tuple(ranges[label] for label in labels)
+    cores = []
+    for term in group:
+        assert isinstance(term, Einsum)
+        output, number = _core_output(term, labels)
+        broadcast = [r for k, r in enumerate(term.ranges) if k in number]
+        axes = tuple(tuple(axis.rename(number.__getitem__) for axis in operand) for operand in term.axes)
+        cores.append(make(Product(term.operands, axes, output, tuple(broadcast), term.scale), core_shape))
+    place = tuple(map(label_axis, labels))
+    return [
+        build(Product((piece,), (place,), first.output, ranges, 1.0), shape)
+        for piece in sum_pieces(add(cores, core_shape))
+    ]
+
+
+def _core_output(term: Einsum, labels: list[int]) -> tuple[tuple[Axis, ...], dict[int, int]]:
+    """Output and label numbers of the core of a term (labels that are only broadcast drop out)."""
+    dropped = _placed_labels(term) - set(labels)
+    number = {label: k for k, label in enumerate(l for l in range(len(term.ranges)) if l not in dropped)}
+    return tuple(label_axis(number[label]) for label in labels), number
+
+
+def _labels(axes: Iterable[Axis]) -> set[int]:
+    return {label for axis in axes for label in axis.labels()}
+
+
+def _placed_labels(node: Einsum) -> set[int]:
+    return _labels(node.output)
+
+
+def is_sparse(node: Node) -> bool:
+    """Whether the pattern of the node leaves entries of the result untouched."""
+    if not isinstance(node, Einsum):
+        return False
+    if "sparse" not in node._cache:
+        node._cache["sparse"] = not _covers(node)
+    return node._cache["sparse"]  # type: ignore[no-any-return]
+
+
+def _covers(node: Einsum) -> bool:
+    count = 0
+    for axis, size in zip(node.output, node.shape, strict=True):
+        reach = 1
+        if axis.offset:
+            return False
+        for label, stride in sorted(axis.terms, key=lambda term: term[1]):
+            span = node.ranges[label]
+            if stride == 1 and span == size:
+                reach = size  # type: ignore[assignment]
+            elif stride != reach or isinstance(span, str):
+                return False
+            else:
+                reach *= span
+            count += 1
+        if reach != size:
+            return False
+    return count == len(_placed_labels(node))
+
+
+def has_delta(node: Node) -> bool:
+    """Whether a label is used in two axes of the output."""
+    return isinstance(node, Einsum) and sum(len(a.terms) for a in node.output) > len(_placed_labels(node))
+
+
+def sum_pieces(node: Node) -> list[Node]:
+    """The parts of a sum that a product distributes over.
+
+    Distributing pays where a delta disappears or blocks are disjoint. Anything else stays whole: a
+    residual that was computed once is shared, and squaring it does not lose digits to cancellation.
+    """
+    if not isinstance(node, Add):
+        return [node]
+    if "pieces" not in node._cache:
+        sparse = [term for term in node.operands if is_sparse(term)]
+        full = [term for term in node.operands if not is_sparse(term)]
+        if any(map(has_delta, sparse)) or (not full and _disjoint(sparse)):
+            node._cache["pieces"] = sparse + ([add(full, node.shape)] if full else [])
+        else:
+            node._cache["pieces"] = [node]
+    return node._cache["pieces"]  # type: ignore[no-any-return]
+
+
+def _disjoint(terms: Sequence[Node]) -> bool:
+    """Whether the bounding boxes of the terms do not overlap."""
+    boxes = [_bounding_box(term) for term in terms if isinstance(term, Einsum)]
+    return all(
+        any(one[1] < two[0] or two[1] < one[0] for one, two in zip(boxes[a], boxes[b], strict=True))
+        for a in range(len(boxes))
+        for b in range(a)
+    )
+
+
+def _bounding_box(node: Einsum) -> list[tuple[int, int]]:
+    box = []
+    for axis, size in zip(node.output, node.shape, strict=True):
+        if isinstance(size, str):
+            box.append((0, 1))  # a symbolic axis is always covered whole
+            continue
+        ends = [stride * (node.ranges[label] - 1) for label, stride in axis.terms]  # type: ignore[operator]
+        box.append((axis.offset + sum(min(0, e) for e in ends), axis.offset + sum(max(0, e) for e in ends)))
+    return box

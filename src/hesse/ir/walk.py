@@ -1,0 +1,94 @@
+"""Walking and rebuilding expression DAGs, each node once and never recursively."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import assert_never, cast
+
+from hesse.ir.axis import Size
+from hesse.ir.build import apply_, map_, variable
+from hesse.ir.einsum import einsum
+from hesse.ir.node import Add, Apply, Constant, Einsum, Map, Node, Shape, Variable
+from hesse.ir.sum import add
+
+
+def topological(roots: Iterable[Node]) -> list[Node]:
+    """All nodes below the roots, operands before their users."""
+    order: list[Node] = []
+    seen: set[Node] = set()
+    stack: list[tuple[Node, bool]] = [(root, False) for root in roots][::-1]
+    while stack:
+        node, done = stack.pop()
+        if done:
+            order.append(node)
+        elif node not in seen:
+            seen.add(node)
+            stack.append((node, True))
+            stack.extend((operand, False) for operand in reversed(node.operands) if operand not in seen)
+    return order
+
+
+def use_counts(order: Iterable[Node], roots: Iterable[Node]) -> dict[Node, int]:
+    """How many nodes (and roots) use each node; an operand used twice by one node counts twice."""
+    counts: dict[Node, int] = {}
+    for node in order:
+        for operand in node.operands:
+            counts[operand] = counts.get(operand, 0) + 1
+    for root in roots:
+        counts[root] = counts.get(root, 0) + 1
+    return counts
+
+
+def dependents(order: Iterable[Node], variables: Iterable[Node]) -> set[Node]:
+    """The nodes of a topological order that depend on one of the variables (themselves included)."""
+    found = set(variables)
+    for node in order:
+        if any(operand in found for operand in node.operands):
+            found.add(node)
+    return found
+
+
+def rebuild(node: Node, operands: tuple[Node, ...], size: Callable[[Size], Size] = lambda size: size) -> Node:
+    """The node with other operands (and sizes), through its constructor."""
+    shape: Shape = tuple(map(size, node.shape))
+    node = cast("Variable | Constant | Einsum | Add | Map | Apply", node)
+    match node:
+        case Variable():
+            return variable(node.name, shape, node.attributes, node.kind)
+        case Constant():
+            return node
+        case Einsum():
+            return einsum(operands, node.axes, node.output, shape, tuple(map(size, node.ranges)), node.scale)
+        case Add():
+            return add(operands, shape)
+        case Map():
+            return map_(node.name, *operands)
+        case Apply():
+            return apply_(node.name, operands, shape, node.params, node.kind)
+    assert_never(node)
+
+
+def substitute(roots: Iterable[Node], replacement: Mapping[Node, Node]) -> list[Node]:
+    """The roots with nodes replaced, everything above them rebuilt."""
+    roots = list(roots)
+    new: dict[Node, Node] = {}
+    for node in topological(roots):
+        operands = tuple(new[operand] for operand in node.operands)
+        if node in replacement:
+            new[node] = replacement[node]
+        else:
+            new[node] = node if operands == node.operands else rebuild(node, operands)
+    return [new[root] for root in roots]
+
+
+def bind_sizes(roots: Iterable[Node], sizes: Mapping[str, int]) -> list[Node]:
+    """The roots with symbolic sizes replaced by numbers."""
+    roots = list(roots)
+    new: dict[Node, Node] = {}
+
+    def size(old: Size) -> Size:
+        return sizes.get(old, old) if isinstance(old, str) else old
+
+    for node in topological(roots):
+        new[node] = rebuild(node, tuple(new[operand] for operand in node.operands), size)
+    return [new[root] for root in roots]
