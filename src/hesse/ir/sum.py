@@ -6,7 +6,7 @@ term over the sum of their cores, so a sum holds at most one term for each patte
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from hesse.errors import ShapeError
 from hesse.ir.axis import Axis, label_axis, plain_axes
@@ -14,11 +14,11 @@ from hesse.ir.node import Add, Einsum, Node, Shape, intern
 from hesse.ir.product import Product, build, is_zero, make
 
 
-def add(terms: Iterable[Node], shape: Shape, flatten: bool = False) -> Node:
+def add(terms: Iterable[Node], shape: Shape, flatten: Collection[Node] = ()) -> Node:
     """The sum of terms of one shape.
 
-    Terms that are sums are multiplied out when `flatten` says so (the caller knows that nobody else
-    uses them), or when they hold sparse patterns that must stay visible to the terms around them.
+    Terms that are sums are merged into this one when `flatten` names them (the caller knows that nobody
+    else uses them), or when they hold sparse patterns that must stay visible to the terms around them.
     """
     scales: dict[Node, float] = {}
     for term, scale in _flat(terms, flatten):
@@ -32,10 +32,10 @@ def add(terms: Iterable[Node], shape: Shape, flatten: bool = False) -> Node:
     return intern(Add, shape, tuple(sorted(merged, key=lambda node: node.key)))
 
 
-def _flat(terms: Iterable[Node], flatten: bool) -> Iterable[tuple[Node, float]]:
+def _flat(terms: Iterable[Node], flatten: Collection[Node]) -> Iterable[tuple[Node, float]]:
     for term in terms:
         inner, scale = unscaled(term)
-        if isinstance(inner, Add) and (flatten or not inner.operands or any(map(is_sparse, inner.operands))):
+        if isinstance(inner, Add) and (term in flatten or not inner.operands or any(map(is_sparse, inner.operands))):
             yield from ((operand, scale) for operand in inner.operands)
         else:
             yield term, 1.0

@@ -1,0 +1,148 @@
+"""From what a user passes to what a program takes: names, arrays, dtypes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hesse.errors import ArgumentError, DifferentiationError
+
+Signature = tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]
+
+
+class Parameters:
+    """The names of the arrays a function takes, and how a call is matched to them."""
+
+    def __init__(self, function: Callable[..., Any], extra: Sequence[str] = ()) -> None:
+        if not callable(function):
+            raise ArgumentError(f"expected a function, got {type(function).__name__}")
+        self.function_name = getattr(function, "__name__", type(function).__name__)
+        self.extra = tuple(extra)
+        try:
+            self.signature: inspect.Signature | None = inspect.signature(function)
+        except (ValueError, TypeError):
+            self.signature = None  # built-in functions may have none: positional arguments only
+
+    def match(self, arguments: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[str, ...], list[Any]]:
+        """Names and values of a call, in the order of the signature, extra arguments last."""
+        count = len(arguments) - len(self.extra)
+        if count < 0:
+            needed = ", ".join(self.extra)
+            raise ArgumentError(f"the derivative of {self.function_name} also takes {needed} after its arguments")
+        own, extra = arguments[:count], arguments[count:]
+        if self.signature is None:
+            names = [f"x{k}" for k in range(len(own))]
+            return (*names, *self.extra), [*own, *extra]
+        try:
+            bound = self.signature.bind(*own, **options)
+        except TypeError as error:
+            raise ArgumentError(f"{self.function_name}{self.signature} cannot be called like this: {error}") from None
+        names, values = [], []
+        for name, value in bound.arguments.items():
+            kind = self.signature.parameters[name].kind
+            if kind is inspect.Parameter.VAR_POSITIONAL:
+                names += [f"{name}{k}" for k in range(len(value))]
+                values += value
+            elif kind is inspect.Parameter.VAR_KEYWORD:
+                names += value
+                values += value.values()
+            else:
+                names.append(name)
+                values.append(value)
+        return (*names, *self.extra), [*values, *extra]
+
+    def call(self, function: Callable[..., Any], values: dict[str, Any]) -> Any:
+        """Call the function with values by name."""
+        if self.signature is None:
+            return function(*values.values())
+        positional, keywords = [], {}
+        rest = dict(values)
+        for name, parameter in self.signature.parameters.items():
+            if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+                numbered = [key for key in rest if key.startswith(name) and key[len(name) :].isdigit()]
+                positional += [rest.pop(key) for key in numbered]
+            elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
+                keywords.update(rest)
+            elif name in rest and parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+                keywords[name] = rest.pop(name)
+            elif name in rest:
+                positional.append(rest.pop(name))
+        return function(*positional, **keywords)
+
+
+class Arrays(NamedTuple):
+    """Checked arrays of a call, the dtype to work in and the key of the cache."""
+
+    values: list[np.ndarray]
+    dtype: np.dtype[Any]
+    signature: Signature
+
+
+def as_arrays(names: Sequence[str], values: Sequence[Any]) -> Arrays:
+    """The arguments as arrays; anything that is not an array of real numbers is refused by name."""
+    arrays = [value if type(value) is np.ndarray else _as_array(name, value) for name, value in zip(names, values, strict=True)]
+    floats = [array.dtype for array in arrays if array.dtype.kind == "f"]
+    for name, array in zip(names, arrays, strict=True):
+        if array.dtype.kind not in "fiub":
+            raise _unsuitable(name, array)
+    dtype = np.result_type(*floats) if floats else np.dtype(np.float64)
+    if dtype == np.float16:
+        dtype = np.dtype(np.float32)
+    return Arrays(arrays, dtype, tuple((array.shape, array.dtype) for array in arrays))
+
+
+def _as_array(name: str, value: Any) -> np.ndarray:
+    if not isinstance(value, np.ndarray | np.generic | int | float | complex | list | tuple):
+        if not hasattr(value, "__array__"):
+            raise ArgumentError(
+                f"argument {name} is a {type(value).__name__}, not an array; "
+                "close over it (lambda x: f(x, option)) instead of passing it"
+            )
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ArgumentError(f"argument {name} is not an array of numbers: {error}") from None
+    if isinstance(value, float | int) and not isinstance(value, bool | np.generic):
+        array = array.astype(np.float64) if isinstance(value, float) else array
+    return array
+
+
+def _unsuitable(name: str, array: np.ndarray) -> Exception:
+    if array.dtype.kind == "c":
+        return DifferentiationError(f"argument {name} is complex; hesse works with real arrays: pass real and imaginary parts")
+    return ArgumentError(f"argument {name} has dtype {array.dtype}; expected an array of numbers")
+
+
+def check_differentiable(name: str, array_dtype: np.dtype[Any]) -> None:
+    """Only floating-point arrays are differentiated by."""
+    if array_dtype.kind != "f":
+        raise DifferentiationError(
+            f"cannot differentiate by {name}: its dtype is {array_dtype}; pass a floating-point array ({name}.astype(float))"
+        )
+
+
+def check_argnums(argnums: Any, count: int, names: Sequence[str]) -> tuple[tuple[int, ...], bool]:
+    """The positions to differentiate by, and whether a tuple was asked for."""
+    single = not isinstance(argnums, tuple | list)
+    positions = (argnums,) if single else tuple(argnums)
+    if not positions:
+        raise ArgumentError("argnums is empty: name at least one argument to differentiate by")
+    for position in positions:
+        if isinstance(position, bool) or not isinstance(position, int | np.integer):
+            raise ArgumentError(f"argnums must be an int or a tuple of ints, not {argnums!r}")
+        if not -count <= position < count:
+            raise ArgumentError(f"argnums {position} is out of range: the function was called with {count} arguments ({', '.join(names)})")
+    normal = tuple(int(position) % count for position in positions)
+    if len(set(normal)) != len(normal):
+        raise ArgumentError(f"argnums {argnums!r} names an argument twice")
+    return normal, not single
+
+
+def check_order(order: Any) -> int:
+    """The order of a derivative: an int of at least one."""
+    if isinstance(order, bool) or not isinstance(order, int | np.integer) or order < 1:
+        raise ArgumentError(f"order must be an integer of at least 1, not {order!r}")
+    return int(order)

@@ -1,0 +1,85 @@
+"""What a derivative computes and what it costs, for people to read."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from hesse.ir import Node, topological
+from hesse.plan import Program
+from hesse.plan.program import Contract, View, sources
+from hesse.printing import text
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Formula, size and cost of a compiled derivative; printing it shows everything."""
+
+    roots: tuple[Node, ...]
+    program: Program
+    source: str
+    dtype: np.dtype[Any]
+
+    @property
+    def formula(self) -> str:
+        """The derivative as a formula (one line for each result)."""
+        return "\n".join(text(root) for root in self.roots)
+
+    @property
+    def nodes(self) -> int:
+        """Distinct nodes of the expression."""
+        return len(topological(self.roots))
+
+    @property
+    def flops(self) -> float:
+        """Floating-point operations of one call."""
+        return self.program.total_flops
+
+    @cached_property
+    def bytes(self) -> int:
+        """Bytes read and written by the array operations of one call."""
+        sizes = [math.prod(shape) * self.dtype.itemsize for shape in self.program.shapes]
+        total = 0
+        for k, item in enumerate(self.program.instructions):
+            if sources(item) and not isinstance(item, View):
+                total += sizes[k] + sum(sizes[source] for source in sources(item))
+        return total
+
+    @property
+    def peak_bytes(self) -> int:
+        """Most bytes alive at once besides inputs and constants, results included."""
+        return self.program.peak_elements() * self.dtype.itemsize
+
+    @property
+    def contractions(self) -> tuple[str, ...]:
+        """The pairwise products in their order, in index notation with sizes."""
+        letters = "ijklmnopqrstuvwxyzabcdefgh"
+        steps = []
+        for item in self.program.instructions:
+            if isinstance(item, Contract):
+                names = {}
+                for label in (*item.left_labels, *item.right_labels):
+                    names.setdefault(label, letters[len(names) % 26])
+                parts = ["".join(names[label] for label in part) for part in (item.left_labels, item.right_labels, item.labels)]
+                shapes = " by ".join(str(self.program.shapes[ref]) for ref in (item.left, item.right))
+                steps.append(f"{parts[0]},{parts[1]}->{parts[2]}   {shapes}")
+        return tuple(steps)
+
+    def __str__(self) -> str:
+        lines = [
+            f"formula        {self.formula}",
+            f"nodes          {self.nodes}",
+            f"FLOPs          {self.flops:,.0f}",
+            f"bytes moved    {self.bytes:,}",
+            f"peak memory    {self.peak_bytes:,} bytes",
+            "contractions   " + ("\n               ".join(self.contractions) or "none"),
+            "source",
+            *("    " + line for line in self.source.splitlines()),
+        ]
+        return "\n".join(lines)
+
+    __repr__ = __str__

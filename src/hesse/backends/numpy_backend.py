@@ -1,0 +1,126 @@
+"""NumPy: a program becomes readable straight-line source, compiled once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+import numpy as np
+
+from hesse.backends import elementwise_kernels, operation_kernels
+from hesse.backends.numpy_source import combine_source, contract_source, tuple_text, view_source
+from hesse.backends.runtime import affine_view, place, place_overlapping
+from hesse.plan.program import (
+    CallApply,
+    CallMap,
+    Combine,
+    Contract,
+    Instruction,
+    Literal,
+    Load,
+    Program,
+    Reduce,
+    Scale,
+    View,
+    sources,
+)
+
+FREE_ABOVE = 4096
+"""Values with more entries than this are deleted after their last use."""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A function of the arrays named by `inputs`, and its source."""
+
+    function: Callable[..., tuple[np.ndarray, ...]]
+    inputs: tuple[str, ...]
+    source: str
+
+
+def compile_program(program: Program, inputs: Sequence[str], dtype: np.dtype[Any]) -> Compiled:
+    """Python source over NumPy for the program, compiled into a function of the inputs in the given order."""
+    namespace: dict[str, Any] = {
+        "np": np,
+        "dtype": dtype,
+        "affine_view": affine_view,
+        "place": place,
+        "place_overlapping": place_overlapping,
+    }
+    arguments = {name: f"x{k}" for k, name in enumerate(inputs)}
+    names: list[str] = []
+    lines: list[str] = []
+    last = program.last_uses()
+    for k, item in enumerate(program.instructions):
+        if isinstance(item, Load):
+            names.append(arguments[item.name])
+            continue
+        if isinstance(item, Literal):
+            names.append(_literal(item, k, namespace, dtype))
+            continue
+        names.append(f"t{k}")
+        lines += _lines(item, k, names, program, namespace)
+        done = [s for s in dict.fromkeys(sources(item)) if last[s] == k and _is_large(program, s)]
+        if done and k + 1 < len(program.instructions):
+            lines.append(f"del {', '.join(names[s] for s in done)}")
+    returned = [_result(program, result, names) for result in program.results]
+    comments = [f"    # {arguments[name]} = {name}" for name in inputs if name != arguments[name]]
+    body = "\n".join([*comments, *(f"    {line}" for line in lines), f"    return {tuple_text(returned)}"])
+    source = f"def program({', '.join(arguments.values())}):\n{body}\n"
+    exec(compile(source, "<hesse program>", "exec"), namespace)
+    return Compiled(namespace["program"], tuple(inputs), source)
+
+
+def _literal(item: Literal, k: int, namespace: dict[str, Any], dtype: np.dtype[Any]) -> str:
+    value = item.value if item.value.dtype.kind in "iu" else np.asarray(item.value, dtype)
+    namespace[f"c{k}"] = value
+    return f"c{k}"
+
+
+def _is_large(program: Program, ref: int) -> bool:
+    return not isinstance(program.instructions[ref], Load | Literal) and math.prod(program.shapes[ref]) > FREE_ABOVE
+
+
+def _result(program: Program, ref: int, names: list[str]) -> str:
+    """Results never share memory with inputs, literals or each other."""
+    item = program.instructions[ref]
+    fresh = isinstance(item, Contract | Reduce | Scale | CallApply) or (
+        isinstance(item, CallMap) and item.name != "stop_gradient"
+    )
+    if isinstance(item, Combine):
+        dense = [term for term in item.terms if term.is_dense(program.shapes[ref])]
+        fresh = len(dense) != 1 or len(item.terms) > 1
+    if fresh and program.results.count(ref) == 1:
+        return names[ref]
+    return f"np.array({names[ref]})"
+
+
+def _lines(item: Instruction, k: int, names: list[str], program: Program, namespace: dict[str, Any]) -> list[str]:
+    target = f"t{k}"
+    match item:
+        case View():
+            return [f"{target} = {view_source(item, names[item.source], program.shapes[item.source])}"]
+        case Reduce():
+            axes = item.positions[0] if len(item.positions) == 1 else tuple_text(item.positions)
+            return [f"{target} = np.add.reduce({names[item.source]}, {axes})"]
+        case Scale():
+            source = names[item.source]
+            return [f"{target} = -{source}" if item.factor == -1 else f"{target} = {item.factor!r} * {source}"]
+        case Contract():
+            sizes = dict(zip(item.left_labels, program.shapes[item.left], strict=True))
+            sizes.update(zip(item.right_labels, program.shapes[item.right], strict=True))
+            return [f"{target} = {contract_source(item, names[item.left], names[item.right], sizes)}"]
+        case Combine():
+            return combine_source(item, target, [names[t.source] for t in item.terms], program.shapes[k])
+        case CallMap():
+            namespace[item.name] = elementwise_kernels.kernel(item.name)
+            return [f"{target} = {item.name}({', '.join(names[s] for s in item.sources)})"]
+        case CallApply():
+            namespace[item.name] = operation_kernels.kernel(item.name)
+            arguments = ", ".join([repr(item.params), *(names[s] for s in item.sources)])
+            return [f"{target} = {item.name}({arguments})"]
+        case Load() | Literal():
+            raise AssertionError("leaves have no lines")
+    assert_never(item)

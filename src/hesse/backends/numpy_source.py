@@ -1,0 +1,176 @@
+"""Straight-line NumPy source for the linear instructions: views, contractions, sums and placements."""
+
+from __future__ import annotations
+
+import math
+
+from hesse.ir import Axis
+from hesse.plan.program import Combine, Contract, Placed, View
+
+Labels = tuple[int, ...]
+
+
+def tuple_text(items: object) -> str:
+    """A tuple literal."""
+    parts = [str(item) for item in items]  # type: ignore[attr-defined]
+    return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+
+
+def permuted(name: str, order: tuple[int, ...]) -> str:
+    """`name` with its axes in another order."""
+    if order == tuple(range(len(order))):
+        return name
+    return f"{name}.T" if order == (1, 0) else f"{name}.transpose{tuple_text(order)}"
+
+
+def aligned(name: str, labels: Labels, output: Labels) -> str:
+    """`name` with one axis for each output label, new axes where it has none."""
+    present = tuple(label for label in output if label in labels)
+    text = permuted(name, tuple(labels.index(label) for label in present))
+    first = next((k for k, label in enumerate(output) if label in labels), len(output))
+    if all(label in labels for label in output[first:]):  # missing leading axes broadcast by themselves
+        return text
+    index = ", ".join(":" if label in labels else "None" for label in output[first:])
+    return f"{text}[{index}]"
+
+
+def view_source(view: View, name: str, shape: tuple[int, ...]) -> str:
+    """A strided view: an index expression where one exists, else `affine_view`."""
+    used = [label for axis in view.axes for label in axis.labels()]
+    if len(set(used)) == len(used) and all(len(axis.terms) <= 1 for axis in view.axes):
+        index = [_index(axis, view.ranges, size) for axis, size in zip(view.axes, shape, strict=True)]
+        text = name if all(entry == ":" for entry in index) else f"{name}[{', '.join(index)}]"
+        return permuted(text, tuple(used.index(label) for label in view.labels))
+    return f"affine_view({name}, {_affine(view.axes, view.labels, view.ranges)})"
+
+
+def _index(axis: Axis, ranges: tuple[int, ...], size: int) -> str:
+    if not axis.terms:
+        return str(axis.offset)
+    ((label, stride),) = axis.terms
+    first, last = axis.offset, axis.offset + stride * (ranges[label] - 1)
+    if stride > 0:
+        start, stop = str(first) if first else "", "" if last + stride >= size else str(last + 1)
+        return f"{start}:{stop}" + (f":{stride}" if stride > 1 else "")
+    start, stop = "" if first == size - 1 else str(first), "" if last + stride < 0 else str(last - 1)
+    return f"{start}:{stop}:{stride}"
+
+
+def _affine(axes: tuple[Axis, ...], labels: Labels, ranges: tuple[int, ...]) -> str:
+    strides = tuple_text(tuple_text(dict(axis.terms).get(label, 0) for axis in axes) for label in labels)
+    return f"{tuple_text(axis.offset for axis in axes)}, {strides}, {tuple_text(ranges[label] for label in labels)}"
+
+
+def contract_source(item: Contract, left: str, right: str, sizes: dict[int, int]) -> str:
+    """The product of two arrays: a multiplication, a dot product, an einsum or a matrix product."""
+    a, b, output = item.left_labels, item.right_labels, item.labels
+    summed = [label for label in a if label in b and label not in output]
+    if not summed:
+        return f"{aligned(left, a, output)} * {aligned(right, b, output)}"
+    batch = [label for label in output if label in a and label in b]
+    rows = [label for label in output if label in a and label not in b]
+    columns = [label for label in output if label in b and label not in a]
+    if not rows and not columns:
+        return _inner_source(item, left, right)
+    if rows and columns and output.index(columns[0]) < output.index(rows[0]):
+        left, right, a, b, rows, columns = right, left, b, a, columns, rows
+    first = _matrix(left, a, [batch, rows, summed], sizes)
+    second = _matrix(right, b, [batch, summed, columns], sizes)
+    if not rows and batch:
+        first, drop = f"{first}[..., None, :]", "[..., 0, :]"
+    elif not columns and batch:
+        second, drop = f"{second}[..., None]", "[..., 0]"
+    else:
+        drop = ""
+    text = f"np.matmul({first}, {second}){drop}"
+    if len(rows) > 1 or len(columns) > 1:
+        text += f".reshape{tuple_text(sizes[label] for label in batch + rows + columns)}"
+    produced = (*batch, *rows, *columns)
+    return permuted(text, tuple(produced.index(label) for label in output))
+
+
+def _inner_source(item: Contract, left: str, right: str) -> str:
+    a, b, output = item.left_labels, item.right_labels, item.labels
+    if output:
+        return f"np.einsum({left}, {list(a)}, {right}, {list(b)}, {list(output)})"
+    if len(a) == 1:
+        return f"np.dot({left}, {right})"
+    return f"np.vdot({left}, {permuted(right, tuple(b.index(label) for label in a))})"
+
+
+def _matrix(name: str, labels: Labels, groups: list[list[int]], sizes: dict[int, int]) -> str:
+    """`name` as a stack of matrices: batch axes, then one merged axis for each other group that is not empty."""
+    batch, *others = groups
+    order = [label for group in groups for label in group]
+    text = permuted(name, tuple(labels.index(label) for label in order))
+    if all(len(group) <= 1 for group in others):
+        return text
+    merged = [sizes[label] for label in batch]
+    merged += [math.prod(sizes[label] for label in group) for group in others if group]
+    return f"{text}.reshape{tuple_text(merged)}"
+
+
+def combine_source(item: Combine, target: str, names: list[str], shape: tuple[int, ...]) -> list[str]:
+    """A sum of terms: dense ones as one expression, the others placed into it."""
+    dense = [(term, name) for term, name in zip(item.terms, names, strict=True) if term.is_dense(shape)]
+    placed = [(term, name) for term, name in zip(item.terms, names, strict=True) if not term.is_dense(shape)]
+    lines = []
+    if not dense:
+        lines.append(f"{target} = np.zeros({tuple_text(shape)}, dtype)")
+    else:
+        text = _dense_sum(dense, shape)
+        alone = len(dense) == 1
+        repeats = all(set(term.labels) != {axis.label for axis in term.output} for term, _ in dense)
+        if repeats and alone:
+            text = f"np.broadcast_to({text}, {tuple_text(shape)})"
+        if placed and alone:
+            text = f"np.array({text})"
+        lines.append(f"{target} = {text}")
+    for term, name in placed:
+        lines.append(_place(term, name, target, shape))
+    return lines
+
+
+def _dense_sum(terms: list[tuple[Placed, str]], shape: tuple[int, ...]) -> str:
+    ordered = sorted(terms, key=lambda pair: pair[0].factor < 0)  # begin with a positive term
+    text = ""
+    for term, name in ordered:
+        part = aligned(name, term.labels, tuple(axis.label for axis in term.output))
+        size = abs(term.factor)
+        part = part if size == 1 else f"{size!r} * {part}"
+        if text:
+            text += f" - {part}" if term.factor < 0 else f" + {part}"
+        else:
+            text = f"-{part}" if term.factor < 0 else part
+    return text
+
+
+def _place(term: Placed, name: str, target: str, shape: tuple[int, ...]) -> str:
+    labels = tuple(dict.fromkeys(label for axis in term.output for label in axis.labels()))
+    value = aligned(name, term.labels, labels)
+    value = value if term.factor == 1 else f"{term.factor!r} * {value}"
+    overlapping = overlapping_labels(term.output, term.ranges)
+    if overlapping:
+        loop = tuple_text(labels.index(label) for label in overlapping)
+        return f"place_overlapping({target}, {value}, {_affine(term.output, labels, term.ranges)}, {loop})"
+    simple = all(len(axis.terms) <= 1 for axis in term.output)
+    if simple and sum(len(axis.terms) for axis in term.output) == len(labels):
+        index = ", ".join(_index(axis, term.ranges, size) for axis, size in zip(term.output, shape, strict=True))
+        return f"{target}[{index}] += {value}"
+    return f"place({target}, {value}, {_affine(term.output, labels, term.ranges)})"
+
+
+def overlapping_labels(output: tuple[Axis, ...], ranges: tuple[int, ...]) -> list[int]:
+    """Labels to loop over so that the rest of the output axes hits every entry at most once."""
+    known = {axis.label for axis in output if len(axis.terms) == 1}
+    loop: list[int] = []
+    for axis in output:
+        rest = sorted((abs(stride), -ranges[label], label) for label, stride in axis.terms if label not in known)
+        reach = 0
+        for stride, _, label in rest:
+            if stride > reach:
+                reach += stride * (ranges[label] - 1)
+            else:
+                loop.append(label)
+            known.add(label)
+    return loop

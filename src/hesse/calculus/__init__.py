@@ -1,0 +1,24 @@
+"""Partials, and the orders in which they are multiplied."""
+
+from hesse.calculus.cost import contraction_path, einsum_flops, estimate, first_labels
+from hesse.calculus.derivative import derivative_blocks, differentiate
+from hesse.calculus.modes import MODES, cross_country, forward, pull_back, push_forward, reverse
+from hesse.calculus.partial import partial, pull, push
+
+__all__ = [
+    "MODES",
+    "contraction_path",
+    "cross_country",
+    "derivative_blocks",
+    "differentiate",
+    "einsum_flops",
+    "estimate",
+    "first_labels",
+    "forward",
+    "partial",
+    "pull",
+    "pull_back",
+    "push",
+    "push_forward",
+    "reverse",
+]

@@ -1,0 +1,157 @@
+"""Forward, reverse and cross-country mode: the order in which partials are multiplied over the DAG.
+
+All three return, for each variable, the derivative with the axes of the output first and those of the
+variable after them. Values are nodes, so a second derivative is the same call on the result.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+
+from hesse.calculus.cost import core_entries, einsum_flops
+from hesse.calculus.partial import is_active, partial, pull, push
+from hesse.ir import Add, Einsum, Node, Shape, add, delta, dependents, einsum, is_zero, plain_axes, topological, zero
+
+MODES = ("forward", "reverse", "cross-country")
+
+
+def forward(output: Node, variables: Sequence[Node]) -> list[Node]:
+    """Multiply from the variables to the output."""
+    return [push_forward(output, {variable: delta(variable.shape)}, variable.shape) for variable in variables]
+
+
+def push_forward(output: Node, tangents: Mapping[Node, Node], trail: Shape = ()) -> Node:
+    """The tangent of the output for tangents `[variable…, trail…]` of the variables."""
+    order = topological([output])
+    live = dependents(order, tangents)
+    known = dict(tangents)
+    for node in order:
+        if node in live and node not in tangents:
+            terms = [push(node, slot, known[node.operands[slot]]) for slot in _live_slots(node, live)]
+            known[node] = add(terms, node.shape + trail)
+    return known.get(output, zero(output.shape + trail))
+
+
+def reverse(output: Node, variables: Sequence[Node]) -> list[Node]:
+    """Multiply from the output to the variables, all of them in one sweep."""
+    return pull_back(output, delta(output.shape), variables)
+
+
+def pull_back(output: Node, cotangent: Node, variables: Sequence[Node]) -> list[Node]:
+    """The cotangents of the variables for a cotangent `[lead…, output…]` of the output."""
+    order = topological([output])
+    live = dependents(order, variables)
+    lead = cotangent.shape[: cotangent.rank - output.rank]
+    collected: dict[Node, list[Node]] = {output: [cotangent]}
+    results = {variable: zero(lead + variable.shape) for variable in variables}
+    for node in reversed(order):
+        terms = collected.pop(node, None)
+        if terms is None or node not in live:
+            continue
+        cotangent = add(terms, lead + node.shape)
+        if node in results:
+            results[node] = cotangent
+        if is_zero(cotangent):
+            continue
+        for slot in _live_slots(node, live):
+            collected.setdefault(node.operands[slot], []).append(pull(node, slot, cotangent))
+    return [results[variable] for variable in variables]
+
+
+def _live_slots(node: Node, live: set[Node]) -> list[int]:
+    return [slot for slot, operand in enumerate(node.operands) if operand in live and is_active(node, slot)]
+
+
+def cross_country(output: Node, variables: Sequence[Node]) -> list[Node]:
+    """Eliminate inner nodes one by one, always the cheapest first.
+
+    Costs are those of structured products (what a product of patterns really costs), so two diagonal
+    partials are multiplied as vectors before either meets a matrix.
+    """
+    return _Elimination(output, variables).run()
+
+
+class _Elimination:
+    """The linearised DAG: `down[node][operand]` is the partial between them, `up` its mirror."""
+
+    def __init__(self, output: Node, variables: Sequence[Node]) -> None:
+        self.output, self.variables = output, variables
+        order = topological([output])
+        live = dependents(order, variables)
+        self.position = {node: k for k, node in enumerate(order)}
+        self.down: dict[Node, dict[Node, Node]] = {node: {} for node in order if node in live}
+        self.up: dict[Node, dict[Node, None]] = {node: {} for node in order if node in live}
+        for node in self.down:
+            for slot in _live_slots(node, live):
+                self._connect(node, node.operands[slot], partial(node, slot))
+        self.products: dict[tuple[Node, Node], Node] = {}
+
+    def _connect(self, upper: Node, lower: Node, tensor: Node) -> None:
+        previous = self.down[upper].get(lower)
+        self.down[upper][lower] = tensor if previous is None else add([previous, tensor], tensor.shape)
+        self.up[lower][upper] = None
+
+    def run(self) -> list[Node]:
+        """The derivatives by the variables."""
+        keep = {self.output, *self.variables}
+        costs = {node: self._cost(node) for node in self.down if node not in keep}
+        queue = [self._entry(node, cost) for node, cost in costs.items()]
+        heapq.heapify(queue)
+        while queue:
+            *cost, _, node = heapq.heappop(queue)
+            if costs.get(node) != tuple(cost):
+                continue  # eliminated, or its cost has changed since
+            del costs[node]
+            for neighbour in self._eliminate(node):
+                if neighbour in costs:
+                    costs[neighbour] = self._cost(neighbour)
+                    heapq.heappush(queue, self._entry(neighbour, costs[neighbour]))
+        return [self._result(variable) for variable in self.variables]
+
+    def _entry(self, node: Node, cost: tuple[float, float]) -> tuple[float, float, int, Node]:
+        return (*cost, -self.position[node], node)  # the position breaks ties: as in reverse mode
+
+    def _result(self, variable: Node) -> Node:
+        shape = self.output.shape + variable.shape
+        if variable is self.output:
+            return delta(variable.shape)
+        return self.down.get(self.output, {}).get(variable, zero(shape))
+
+    def _product(self, upper: Node, node: Node, lower: Node) -> Node:
+        left, right = self.down[upper][node], self.down[node][lower]
+        if (left, right) not in self.products:
+            self.products[left, right] = _compose(left, right, node.rank)
+        return self.products[left, right]
+
+    def _cost(self, node: Node) -> tuple[float, float]:
+        """Multiplications to eliminate a node, and entries of the products it leaves."""
+        products = [self._product(upper, node, lower) for upper in self.up[node] for lower in self.down[node]]
+        return sum(map(_flops, products)), sum(map(core_entries, products))
+
+    def _eliminate(self, node: Node) -> list[Node]:
+        uppers, lowers = list(self.up[node]), list(self.down[node])
+        for upper in uppers:
+            for lower in lowers:
+                self._connect(upper, lower, self._product(upper, node, lower))
+            del self.down[upper][node]
+        for lower in lowers:
+            del self.up[lower][node]
+        del self.up[node], self.down[node]
+        return uppers + lowers
+
+
+def _compose(left: Node, right: Node, inner: int) -> Node:
+    """`left [a…, m…]` times `right [m…, b…]`."""
+    outer = left.rank - inner
+    axes = plain_axes(left.rank + right.rank - inner)
+    ranges = left.shape + right.shape[inner:]
+    output = axes[:outer] + axes[left.rank :]
+    shape = left.shape[:outer] + right.shape[inner:]
+    return einsum([left, right], [axes[: left.rank], axes[outer:]], output, shape, ranges)
+
+
+def _flops(node: Node) -> float:
+    """Operations of a product of two partials (a sum of products where they have several patterns)."""
+    terms = node.operands if isinstance(node, Add) else (node,)
+    return sum(einsum_flops(term) for term in terms if isinstance(term, Einsum))

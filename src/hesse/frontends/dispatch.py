@@ -1,0 +1,177 @@
+"""Expressions stand in for arrays: NumPy functions called on one are looked up in a table.
+
+`Expression` wraps a node. The same class serves tracing (`f` is called with expressions instead of
+arrays) and symbolic work (`hesse.variable`). Handlers register themselves with `implements`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+
+from hesse.frontends.tracing import untraceable
+
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+
+FUNCTIONS: dict[Any, Callable[..., Any]] = {}
+"""NumPy function or ufunc -> handler with the same signature, taking and returning expressions."""
+
+NAMED: dict[str, Callable[..., Any]] = {}
+"""Name of a ufunc of another library (`scipy.special.expit`) -> handler; that library is never imported."""
+
+WAYS_OUT: dict[str, str] = {
+    "copyto": "Arrays cannot be filled with traced values; build the result with np.where, np.stack or np.concatenate.",
+    "put": "Build the result with np.where, np.stack or np.concatenate.",
+    "place": "Build the result with np.where.",
+    "putmask": "Build the result with np.where.",
+    "fill_diagonal": "Add np.diag(values) instead.",
+    "empty_like": "Use np.zeros_like.",
+    "nan_to_num": "Replace the entries with np.where, or clean the data before tracing.",
+    "isnan": "Test the data before tracing.",
+    "isfinite": "Test the data before tracing.",
+    "isinf": "Test the data before tracing.",
+    "floor_divide": "Write np.floor(x / y).",
+    "remainder": "Write x - y * np.floor(x / y).",
+    "fmod": "Write x - y * np.trunc(x / y).",
+    "divmod": "Write np.floor(x / y) and the remainder explicitly.",
+    "fmax": "Use np.maximum.",
+    "fmin": "Use np.minimum.",
+    "svd": "Use np.linalg.eigh of A.T @ A or A @ A.T.",
+    "svdvals": "Use np.sqrt(np.linalg.eigvalsh(A.T @ A)).",
+    "eig": "For symmetric matrices use np.linalg.eigh.",
+    "eigvals": "For symmetric matrices use np.linalg.eigvalsh.",
+    "qr": "Use np.linalg.cholesky of A.T @ A.",
+    "lstsq": "Use np.linalg.solve of the normal equations, or np.linalg.pinv.",
+    "allclose": "Compare values after evaluation; inside a traced function use np.where.",
+    "array_equal": "Compare values after evaluation; inside a traced function use np.where.",
+    "nonzero": "The number of results depends on the data; use np.where(condition, x, y).",
+    "flatnonzero": "The number of results depends on the data; use np.where(condition, x, y).",
+    "argwhere": "The number of results depends on the data; use np.where(condition, x, y).",
+    "unique": "The number of results depends on the data.",
+    "extract": "The number of results depends on the data; use np.where(condition, x, y).",
+    "compress": "The number of results depends on the data; use np.where(condition, x, y).",
+    "apply_along_axis": "Write the function for whole arrays, or np.stack the results of a loop.",
+}
+
+_REDUCTIONS: dict[Any, Callable[..., Any]] = {
+    np.add: np.sum,
+    np.multiply: np.prod,
+    np.maximum: np.max,
+    np.minimum: np.min,
+    np.logical_and: np.all,
+    np.logical_or: np.any,
+}
+_ACCUMULATIONS: dict[Any, Callable[..., Any]] = {np.add: np.cumsum, np.multiply: np.cumprod}
+_NEUTRAL_OPTIONS: dict[str, Callable[[Any], bool]] = {
+    "out": lambda value: value is None or (isinstance(value, tuple) and all(part is None for part in value)),
+    "dtype": lambda value: value is None or is_float_type(value),
+    "where": lambda value: value is True,
+    "order": lambda value: value in ("C", "K", "A"),
+    "casting": lambda value: value == "same_kind",
+    "subok": lambda _: True,
+    "like": lambda value: value is None,
+    "optimize": lambda _: True,
+    "copy": lambda value: value in (None, True),
+}
+
+
+def implements(*functions: Any) -> Callable[[Handler], Handler]:
+    """Register a handler for NumPy functions (or ufuncs)."""
+
+    def register(handler: Handler) -> Handler:
+        for function in functions:
+            if function in FUNCTIONS:
+                raise ValueError(f"{function} has two handlers")
+            FUNCTIONS[function] = handler
+        return handler
+
+    return register
+
+
+def is_float_type(dtype: Any) -> bool:
+    """Whether a dtype is a real floating one, so that converting to it changes no value."""
+    return np.issubdtype(np.dtype(dtype), np.floating)
+
+
+def function_name(function: Any) -> str:
+    """The name by which a user knows a NumPy function: `np.linalg.inv`."""
+    name = getattr(function, "__name__", str(function))
+    module = getattr(function, "__module__", None) or ("numpy" if getattr(np, name, None) is function else "")
+    if module.split(".")[0] != "numpy":
+        return f"{module}.{name}" if module else str(name)
+    return f"np.linalg.{name}" if module == "numpy.linalg" else f"np.{name}"
+
+
+def call(function: Any, arguments: tuple[Any, ...], options: Mapping[str, Any] | None = None) -> Any:
+    """The handler of a NumPy function on these arguments, or an error that says what to do."""
+    handler = FUNCTIONS.get(function)
+    if handler is None and isinstance(function, np.ufunc):
+        handler = NAMED.get(function.__name__)
+    if handler is None:
+        raise unknown(function)
+    given = {
+        name: value
+        for name, value in (options or {}).items()
+        if value is not np._NoValue and not _is_neutral(handler, name, value)  # type: ignore[attr-defined]
+    }
+    try:
+        _signature(handler).bind(*arguments, **given)
+    except TypeError as problem:
+        what = f"{function_name(function)} with these arguments ({problem})"
+        if "out" in given:
+            what = f"the argument out= of {function_name(function)} (or an in-place update like a += x of an array)"
+        raise untraceable(what, "Leave the argument out and assign the result: y = f(x), a = a + x.") from None
+    return handler(*arguments, **given)
+
+
+def _is_neutral(handler: Callable[..., Any], name: str, value: Any) -> bool:
+    """Whether an option can be dropped because it changes nothing."""
+    if name in _signature(handler).parameters or name not in _NEUTRAL_OPTIONS:
+        return False
+    return _NEUTRAL_OPTIONS[name](value)
+
+
+_signature = functools.lru_cache(maxsize=None)(inspect.signature)
+
+
+def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
+    """A ufunc or one of its methods on these inputs."""
+    if method == "__call__":
+        return call(ufunc, inputs, options)
+    if method == "reduce" and ufunc in _REDUCTIONS:
+        return call(_REDUCTIONS[ufunc], inputs[:1], _with_axis(inputs, options))
+    if method == "accumulate" and ufunc in _ACCUMULATIONS:
+        return call(_ACCUMULATIONS[ufunc], inputs[:1], _with_axis(inputs, options))
+    if method == "outer":
+        first, second = inputs
+        return call(ufunc, (_with_new_axes(first, np.ndim(second)), second), options)
+    name = function_name(ufunc)
+    raise untraceable(f"{name}.{method}", f"Write it with {name}, np.sum, np.prod or np.cumsum.")
+
+
+def _with_axis(inputs: tuple[Any, ...], options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a ufunc method, whose axis is 0 unless given (NumPy functions mean all axes)."""
+    return {"axis": inputs[1] if len(inputs) > 1 else 0, **options}
+
+
+def _with_new_axes(value: Any, count: int) -> Any:
+    array = value if hasattr(value, "node") else np.asarray(value)
+    return array[(..., *[None] * count)]
+
+
+def unknown(function: Any) -> Exception:
+    """The error for a function without a handler."""
+    name = getattr(function, "__name__", str(function))
+    known = {getattr(other, "__name__", ""): other for other in FUNCTIONS}
+    near = [function_name(known[match]) for match in difflib.get_close_matches(name, [k for k in known if k])]
+    way_out = WAYS_OUT.get(name) or (
+        (f"Near names that hesse knows: {', '.join(near)}. " if near else "")
+        + "Rewrite the line with functions of the operation table, or add a handler with "
+        "hesse.frontends.dispatch.implements."
+    )
+    return untraceable(f"{function_name(function)} (hesse has no rule for it, so it)", way_out)

@@ -1,0 +1,234 @@
+"""`Expression`: the tracer that stands in for an array, and the public symbolic object.
+
+Everything an array can do arrives in the one table of `dispatch`: operators and methods are the NumPy
+functions of the same meaning. What has no meaning for an expression raises an error with a way out.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
+import numpy as np
+
+from hesse.errors import ShapeError
+from hesse.frontends.dispatch import call, call_ufunc, function_name, is_float_type
+from hesse.frontends.indices import Index
+from hesse.frontends.tracing import untraceable
+from hesse.ir import Node, Shape
+
+
+def _method(function: Any) -> Callable[..., Any]:
+    """The method `x.f(...)` that is the NumPy function `f(x, ...)`."""
+
+    def method(self: Expression, *arguments: Any, **options: Any) -> Any:
+        return call(function, (self, *arguments), options)
+
+    method.__doc__ = f"`{function_name(function)}` of this expression."
+    return method
+
+
+def _binary(ufunc: np.ufunc) -> Callable[[Expression, Any], Any]:
+    def method(self: Expression, other: Any) -> Any:
+        return call(ufunc, (self, other))
+
+    return method
+
+
+def _reflected(ufunc: np.ufunc) -> Callable[[Expression, Any], Any]:
+    def method(self: Expression, other: Any) -> Any:
+        return call(ufunc, (other, self))
+
+    return method
+
+
+def _refused(construct: str, way_out: str) -> Callable[..., Any]:
+    def method(self: Expression, *arguments: Any, **options: Any) -> NoReturn:
+        raise untraceable(construct, way_out)
+
+    return method
+
+
+_BUILD = "Build the result with np.where, np.concatenate or np.stack."
+_EVALUATE = "Evaluate the expression first; inside a traced function values are not known."
+
+
+class Expression:
+    """A tensor expression: a node with the behaviour of an array.
+
+    `boolean` marks results of comparisons. `index` says what to read where the expression serves as an
+    index array; `is_index` marks results such as argmax that serve for nothing else.
+    """
+
+    __slots__ = ("boolean", "index", "is_index", "node")
+    __array_priority__ = 1000.0
+
+    def __init__(
+        self, node: Node, boolean: bool = False, index: Index | Node | None = None, is_index: bool = False
+    ) -> None:
+        self.node = node
+        self.boolean = boolean
+        self.is_index = is_index or node.kind == "integer"
+        if index is None and node.kind == "integer":
+            index = node
+        self.index = Index(index) if isinstance(index, Node) else index
+
+    # An expression is a value: copies of it are itself.
+
+    def __copy__(self) -> Expression:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Expression:
+        return self
+
+    def __hash__(self) -> int:
+        return hash(self.node)
+
+    def __repr__(self) -> str:
+        return f"Expression(shape={self.shape})"
+
+    @property
+    def shape(self) -> Shape:
+        """Sizes of the axes: numbers, or names in symbolic work."""
+        return self.node.shape
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return self.node.rank
+
+    @property
+    def size(self) -> int:
+        """Number of entries."""
+        return math.prod(_known_size(size, "the number of entries") for size in self.shape)
+
+    @property
+    def T(self) -> Any:
+        """All axes in reverse order."""
+        return call(np.transpose, (self,))
+
+    @property
+    def mT(self) -> Any:
+        """The last two axes exchanged."""
+        return call(np.matrix_transpose, (self,))
+
+    @property
+    def real(self) -> Expression:
+        """The expression itself: all expressions are real."""
+        return self
+
+    @property
+    def imag(self) -> Any:
+        """Zero: all expressions are real."""
+        return call(np.imag, (self,))
+
+    def __getattr__(self, name: str) -> NoReturn:
+        way_out = (
+            "The dtype is that of the arrays given at the call: leave dtype= out, or write np.zeros_like(x)."
+            if name == "dtype"
+            else "Use the NumPy function instead of the method, if there is one."
+        )
+        raise AttributeError(str(untraceable(f"the attribute .{name} of a traced value", way_out)))
+
+    # NumPy calls these for functions and ufuncs with an expression among their arguments.
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        return call_ufunc(ufunc, method, inputs, options)
+
+    def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
+        return call(function, tuple(arguments), options)
+
+    __add__, __radd__ = _binary(np.add), _reflected(np.add)
+    __sub__, __rsub__ = _binary(np.subtract), _reflected(np.subtract)
+    __mul__, __rmul__ = _binary(np.multiply), _reflected(np.multiply)
+    __truediv__, __rtruediv__ = _binary(np.divide), _reflected(np.divide)
+    __floordiv__, __rfloordiv__ = _binary(np.floor_divide), _reflected(np.floor_divide)
+    __mod__, __rmod__ = _binary(np.remainder), _reflected(np.remainder)
+    __divmod__, __rdivmod__ = _binary(np.divmod), _reflected(np.divmod)
+    __pow__, __rpow__ = _binary(np.power), _reflected(np.power)
+    __matmul__, __rmatmul__ = _binary(np.matmul), _reflected(np.matmul)
+    __and__, __rand__ = _binary(np.bitwise_and), _reflected(np.bitwise_and)
+    __or__, __ror__ = _binary(np.bitwise_or), _reflected(np.bitwise_or)
+    __xor__, __rxor__ = _binary(np.bitwise_xor), _reflected(np.bitwise_xor)
+    __lt__, __le__ = _binary(np.less), _binary(np.less_equal)
+    __gt__, __ge__ = _binary(np.greater), _binary(np.greater_equal)
+    __eq__ = _binary(np.equal)  # type: ignore[assignment]
+    __ne__ = _binary(np.not_equal)  # type: ignore[assignment]
+    __neg__, __pos__ = _method(np.negative), _method(np.positive)
+    __abs__, __invert__ = _method(np.absolute), _method(np.invert)
+    __round__ = _method(np.round)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise untraceable("len() of a 0-d value", "It has no axes; write np.atleast_1d(x) to give it one.")
+        return _known_size(self.shape[0], "len()")
+
+    def __iter__(self) -> Iterator[Expression]:
+        if not self.shape:
+            raise untraceable("iteration over a 0-d value", "It has no axes; write np.atleast_1d(x) to give it one.")
+        return (self[position] for position in range(_known_size(self.shape[0], "iteration")))
+
+    def __getitem__(self, key: Any) -> Any:
+        return call(operator.getitem, (self, key))
+
+    sum, prod, mean = _method(np.sum), _method(np.prod), _method(np.mean)
+    var, std = _method(np.var), _method(np.std)
+    max, min, ptp = _method(np.max), _method(np.min), _method(np.ptp)
+    argmax, argmin, argsort = _method(np.argmax), _method(np.argmin), _method(np.argsort)
+    all, any = _method(np.all), _method(np.any)
+    cumsum, cumprod = _method(np.cumsum), _method(np.cumprod)
+    dot, trace, diagonal = _method(np.dot), _method(np.trace), _method(np.diagonal)
+    swapaxes, squeeze, ravel = _method(np.swapaxes), _method(np.squeeze), _method(np.ravel)
+    take, repeat = _method(np.take), _method(np.repeat)
+    clip, round = _method(np.clip), _method(np.round)
+    conj, conjugate = _method(np.conjugate), _method(np.conjugate)
+    flatten, copy = _method(np.ravel), _method(np.copy)
+
+    def reshape(self, *shape: Any, **options: Any) -> Any:
+        """The same entries in row-major order in another shape, given as numbers or as one tuple."""
+        return call(np.reshape, (self, shape[0] if len(shape) == 1 else shape), options)
+
+    def transpose(self, *order: Any) -> Any:
+        """The axes in a new order, given as numbers or as one tuple; reversed without arguments."""
+        return call(np.transpose, (self, order[0] if len(order) == 1 else order or None))
+
+    def astype(self, dtype: Any, **options: Any) -> Expression:
+        """The expression itself for real floating types; any other type is an error."""
+        if not is_float_type(dtype):
+            raise untraceable(
+                f"astype({np.dtype(dtype)})", "Only real floating types can be differentiated; drop it, or use np.floor."
+            )
+        return Expression(self.node) if self.boolean else self
+
+    # What would need the value of the expression now, or would change it in place.
+
+    __bool__ = _refused(
+        "the truth value of a traced value (if, while, and, or, not, assert, in)",
+        "Use np.where(condition, x, y) for a choice and &, |, ~ for conditions.",
+    )
+    __float__ = __int__ = __complex__ = _refused(
+        "float(), int() or complex() of a traced value (math.sin(x) and a[i] = x do it too)",
+        "Use np.sin(x) and the like instead of math, " + _BUILD[0].lower() + _BUILD[1:],
+    )
+    __index__ = _refused(
+        "a traced value as a Python integer (range(x), a list index)",
+        "Loop over a shape instead; np.take_along_axis and hesse.constant(a)[x] take traced indices.",
+    )
+    __array__ = _refused(
+        "a traced value converted to an array (np.array([x[0], x[1]]), np.asarray(x), a[0] = x, a[x])",
+        "Use np.stack([...]) or np.concatenate([...]) instead of np.array, and hesse.constant(a)[x] "
+        "to index a known array by a traced one.",
+    )
+    __setitem__ = __delitem__ = _refused("item assignment on a traced value (x[i] = y)", _BUILD)
+    __contains__ = _refused("`in` on a traced value", "Compare with == and use np.any.")
+    fill = put = sort = partition = resize = itemset = _refused("a method that changes a traced value in place", _BUILD)
+    item = tolist = tobytes = _refused("item(), tolist() or tobytes() of a traced value", _EVALUATE)
+    nonzero = _refused("nonzero() of a traced value", "The number of results depends on the data; use np.where.")
+
+
+def _known_size(size: int | str, purpose: str) -> int:
+    if isinstance(size, str):
+        raise ShapeError(f"{purpose} needs a known size, but the axis has the symbolic size {size}; bind it first")
+    return size

@@ -1,0 +1,255 @@
+"""`x[key]` with NumPy's rules: integers, slices, None, Ellipsis, integer arrays and constant masks.
+
+Slices, and index arrays that are arithmetic progressions, are affine views; other arrays gather.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hesse.errors import ArgumentError, ShapeError
+from hesse.frontends.expression import Expression
+from hesse.frontends.indices import Index
+from hesse.frontends.operands import known_sizes, restructures
+from hesse.frontends.tracing import untraceable
+from hesse.ir import (
+    Axis,
+    Node,
+    Size,
+    broadcast,
+    combine,
+    constant,
+    label_axis,
+    plain_axes,
+    reshape,
+    select,
+    transpose,
+    view,
+    zero,
+)
+from hesse.ops.registry import operation
+from hesse.ops.structural import gather
+
+Entry = int | slice | None | np.ndarray | Index
+
+
+@restructures(operator.getitem)
+def index(node: Node, key: Any) -> Node:
+    """`node[key]`."""
+    entries, adjacent = _entries(key, node)
+    if not any(isinstance(entry, np.ndarray | Index) for entry in entries):
+        return _basic(node, entries)  # type: ignore[arg-type]
+    # Beside an index array an integer is an index array too: NumPy broadcasts them together.
+    entries = [np.asarray(entry) if isinstance(entry, int) else entry for entry in entries]
+    fancy = [entry for entry in entries if isinstance(entry, np.ndarray | Index)]
+    positions = [k for k, entry in enumerate(entries) if isinstance(entry, np.ndarray | Index)]
+    node = _basic(node, [slice(None) if k in positions else entry for k, entry in enumerate(entries)])  # type: ignore[misc]
+    shape = _index_shape(fancy)
+    gathered = gather_axes(node, positions, fancy, shape)
+    if not adjacent or positions[0] == 0:
+        return gathered
+    count, before = len(shape), positions[0]
+    order = [*range(count, count + before), *range(count), *range(count + before, gathered.rank)]
+    return transpose(gathered, order)
+
+
+def _entries(key: Any, node: Node) -> tuple[list[Entry], bool]:
+    """One entry for each axis of the node and each None, and whether the index arrays stand side by side."""
+    given = [part for entry in (key if isinstance(key, tuple) else (key,)) for part in _parsed(entry)]
+    arrays = [k for k, entry in enumerate(given) if isinstance(entry, np.ndarray | Index | int)]
+    adjacent = not arrays or arrays[-1] - arrays[0] + 1 == len(arrays)
+    used = sum(entry is not None and entry is not Ellipsis for entry in given)
+    if used > node.rank:
+        raise ShapeError(f"{used} indices were given for a tensor of shape {node.shape}")
+    if sum(entry is Ellipsis for entry in given) > 1:
+        raise ArgumentError("an index can hold only one Ellipsis (...)")
+    rest = [slice(None)] * (node.rank - used)
+    if Ellipsis in [entry for entry in given if not isinstance(entry, np.ndarray)]:
+        place = next(k for k, entry in enumerate(given) if entry is Ellipsis)
+        entries = [*given[:place], *rest, *given[place + 1 :]]
+    else:
+        entries = [*given, *rest]
+    return _in_range(entries, node), adjacent
+
+
+def _parsed(entry: Any) -> list[Any]:
+    """An entry of a key as integers, slices, None, Ellipsis, integer arrays or traced indices."""
+    if entry is None or entry is Ellipsis or isinstance(entry, slice):
+        return [entry]
+    if isinstance(entry, Expression):
+        return [_traced(entry)]
+    if isinstance(entry, bool | np.bool) or (isinstance(entry, np.ndarray) and entry.shape == () and entry.dtype == bool):
+        raise untraceable("x[True] or x[False]", "Write x[None] or x[None][:0] instead.")
+    if not isinstance(entry, list | tuple):
+        try:
+            return [operator.index(entry)]
+        except TypeError:
+            pass  # an array of several integers
+    array = np.asarray(entry)
+    if array.size == 0 and isinstance(entry, list | tuple):
+        array = array.astype(np.intp)
+    if array.dtype == bool:
+        return [_Mask(array, axis) for axis in range(array.ndim)]
+    if array.dtype.kind not in "iu":
+        raise ArgumentError(f"an index is made of integers, slices, None, ... and masks, not of {type(entry).__name__} {entry!r}")
+    return [array.astype(np.intp)]
+
+
+class _Mask(np.ndarray):
+    """The positions of the true entries of a mask along one of its axes; knows the size it must meet."""
+
+    size_of_mask: int
+
+    def __new__(cls, mask: np.ndarray, axis: int) -> _Mask:
+        """`nonzero` of the mask along an axis."""
+        positions = mask.nonzero()[axis].view(cls)
+        positions.size_of_mask = mask.shape[axis]
+        return positions
+
+
+def _traced(entry: Expression) -> Any:
+    if entry.boolean:
+        raise untraceable(
+            "x[mask] with a traced mask (the number of results depends on the data)",
+            "Use np.where(mask, x, other), or multiply by the mask before a sum.",
+        )
+    if entry.index is None:
+        raise untraceable(
+            "a traced real number as an index",
+            "Pass the index as an integer array of its own; arithmetic with indices is not traced.",
+        )
+    known = entry.index.known
+    if known is None:
+        return entry.index
+    return int(known) if known.shape == () else known
+
+
+def _in_range(entries: list[Any], node: Node) -> list[Entry]:
+    """The entries with positions counted from the front and checked."""
+    checked: list[Entry] = []
+    axis = 0
+    for entry in entries:
+        if entry is None:
+            checked.append(None)
+            continue
+        checked.append(_position(entry, axis, node.shape[axis]) if isinstance(entry, int | np.ndarray) else entry)
+        axis += 1
+    return checked
+
+
+def _position(entry: int | np.ndarray, axis: int, size: Size) -> int | np.ndarray:
+    if isinstance(size, str):
+        raise ShapeError(f"axis {axis} of symbolic size {size} can only be taken whole; bind the size first")
+    if isinstance(entry, _Mask) and entry.size_of_mask != size:
+        raise ShapeError(f"a mask of size {entry.size_of_mask} does not fit axis {axis} of size {size}")
+    array = np.asarray(entry)
+    outside = array[(array < -size) | (array >= size)]
+    if outside.size:
+        raise ShapeError(f"index {outside.flat[0]} is out of range for axis {axis} of size {size}")
+    return entry % size if isinstance(entry, int) else np.where(array < 0, array + size, array)
+
+
+def _basic(node: Node, entries: Sequence[int | slice | None]) -> Node:
+    """Integers, slices and new axes."""
+    node = select(node, [entry for entry in entries if entry is not None])
+    kept = [entry for entry in entries if not isinstance(entry, int)]
+    if None not in kept:
+        return node
+    positions = [k for k, entry in enumerate(kept) if entry is not None]
+    shape: list[Size] = [1] * len(kept)
+    for position, size in zip(positions, node.shape, strict=True):
+        shape[position] = size
+    return broadcast(node, shape, positions)
+
+
+def _index_shape(indices: Sequence[np.ndarray | Index]) -> tuple[int, ...]:
+    shapes = [known_sizes("indexing", entry.shape) for entry in indices]
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ShapeError(f"index arrays of shapes {' and '.join(map(str, shapes))} do not broadcast together") from None
+
+
+def gather_axes(
+    node: Node, positions: Sequence[int], indices: Sequence[np.ndarray | Index], shape: tuple[int, ...]
+) -> Node:
+    """Read the axes at `positions` through index arrays that broadcast to `shape`, whose axes come first."""
+    known = [(at, entry) for at, entry in zip(positions, indices, strict=True) if isinstance(entry, np.ndarray)]
+    traced = [(at, entry) for at, entry in zip(positions, indices, strict=True) if isinstance(entry, Index)]
+    rest = [k for k in range(node.rank) if k not in positions]
+    node = transpose(node, [*(at for at, _ in known), *(at for at, _ in traced), *rest])
+    # Index arrays that are single numbers are taken out first, so that nothing is repeated for them.
+    alone = all(entry.size == 1 for _, entry in known) and bool(traced)
+    if known:
+        node = _gather_known(node, [entry.reshape(()) if alone else entry for _, entry in known], () if alone else shape)
+    paired = bool(known) and not alone
+    for _, entry in traced:
+        view_of = Index(entry.node, np.broadcast_to(entry.explicit_positions(), shape))
+        node = _gather_paired(node, view_of, len(shape)) if paired else _gather_traced(node, view_of)
+        paired = True
+    return node
+
+
+def _gather_known(node: Node, indices: Sequence[np.ndarray], shape: tuple[int, ...]) -> Node:
+    """Read the leading axes, one for each index array."""
+    count = len(indices)
+    result = (*shape, *node.shape[count:])
+    if 0 in result:
+        return zero(result)
+    whole = [np.broadcast_to(entry, shape) for entry in indices]
+    axes = [_progression(entry) for entry in whole]
+    if all(axis is not None for axis in axes):
+        inner = [*axes, *plain_axes(node.rank - count, len(shape))]
+        return view(node, inner, plain_axes(len(result)), result, result)  # type: ignore[arg-type]
+    if count == 1:
+        return gather(node, constant(whole[0]))
+    sizes = known_sizes("indexing by several arrays", node.shape[:count])
+    flat = np.ravel_multi_index(tuple(whole), sizes)
+    return gather(reshape(node, (math.prod(sizes), *node.shape[count:])), constant(np.asarray(flat)))
+
+
+def _progression(entry: np.ndarray) -> Axis | None:
+    """The index as an affine function of at most one axis of the result, or None."""
+    first = int(entry.flat[0])
+    steps = [
+        int(np.take(entry, 1, axis=k).flat[0]) - first if size > 1 else 0 for k, size in enumerate(entry.shape)
+    ]
+    if sum(step != 0 for step in steps) > 1:
+        return None
+    grids = np.ogrid[tuple(slice(size) for size in entry.shape)]
+    affine = first + sum(step * grid for step, grid in zip(steps, grids, strict=True))
+    if not np.array_equal(np.broadcast_to(affine, entry.shape), entry):
+        return None
+    return combine([(step, label_axis(k)) for k, step in enumerate(steps) if step], first)
+
+
+def _gather_traced(node: Node, entry: Index) -> Node:
+    """Read the first axis through a traced index: `node[entry]`."""
+    gathered = gather(node, entry.node)
+    shape = known_sizes("a traced index", entry.shape)
+    if entry.node.shape == shape and entry.is_whole:
+        return gathered
+    rest = node.shape[1:]
+    if entry.is_whole:
+        return reshape(gathered, (*shape, *rest))
+    return _gather_known(reshape(gathered, (entry.count, *rest)), [entry.explicit_positions()], shape)
+
+
+def _gather_paired(node: Node, entry: Index, count: int) -> Node:
+    """`result[b, r] = node[b, entry[b], r]` with `count` axes b."""
+    batch = known_sizes("indexing by several arrays", node.shape[:count])
+    rest = node.shape[count + 1 :]
+    if entry.is_whole:
+        size = known_sizes("indexing by several arrays", node.shape[count : count + 1])[0]
+        table = reshape(node, (math.prod(batch) * size, *rest))
+        flat = operation("flat_index", entry.node, params=(size, entry.node.rank))
+        return reshape(gather(table, flat), (*batch, *rest))
+    by_index = transpose(node, [count, *range(count), *range(count + 1, node.rank)])
+    gathered = reshape(gather(by_index, entry.node), (entry.count, *batch, *rest))
+    grids = np.ogrid[tuple(slice(size) for size in batch)]
+    return _gather_known(gathered, [entry.explicit_positions(), *grids], batch)

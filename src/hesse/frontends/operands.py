@@ -1,0 +1,153 @@
+"""From what users pass to nodes: constants, broadcasting, axis numbers.
+
+The expression language has no implicit broadcasting; NumPy's rules are applied here, once.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from hesse.errors import ShapeError
+from hesse.frontends.dispatch import implements
+from hesse.frontends.expression import Expression
+from hesse.frontends.indices import Index
+from hesse.frontends.tracing import untraceable
+from hesse.ir import Node, Shape, Size, constant_axis, label_axis, plain_axes, view
+from hesse.ir import constant as constant_node
+
+NodeHandler = TypeVar("NodeHandler", bound=Callable[..., Node])
+
+
+def as_node(value: Any) -> Node:
+    """The real-valued node of an expression, a number or an array."""
+    if isinstance(value, Expression):
+        if value.is_index:
+            raise untraceable(
+                "arithmetic with an index (the result of argmax, argmin or argsort)",
+                "Use it to index, x[i] or np.take_along_axis(x, i, axis); np.max and np.sort give the values.",
+            )
+        return value.node
+    array = as_array(value)
+    return constant_node(array if array.dtype.kind == "f" else array.astype(float))
+
+
+def as_array(value: Any) -> np.ndarray:
+    """A real or boolean array that is known now."""
+    array = np.asarray(value)
+    if array.dtype.kind == "c":
+        raise untraceable("a complex constant", "Only real numbers are supported; separate real and imaginary parts.")
+    if array.dtype.kind not in "biuf":
+        raise untraceable(f"a constant of type {type(value).__name__}", "Pass real numbers or arrays of them.")
+    return array
+
+
+def as_expression(value: Any) -> Expression:
+    """An expression of what may already be one."""
+    return value if isinstance(value, Expression) else Expression(as_node(value), boolean=is_boolean(value))
+
+
+def constant(value: Any) -> Expression:
+    """A known array as an expression, for what NumPy offers on arrays only: `constant(table)[index]`.
+
+    Integers may serve as indices.
+    """
+    array = as_array(value)
+    index = Index(constant_node(array)) if array.dtype.kind in "iu" else None
+    return Expression(as_node(array), boolean=array.dtype == bool, index=index)
+
+
+def is_boolean(value: Any) -> bool:
+    """Whether a value is a truth value or an array of them."""
+    return value.boolean if isinstance(value, Expression) else np.asarray(value).dtype == bool
+
+
+def restructures(*functions: Any) -> Callable[[NodeHandler], NodeHandler]:
+    """Register a handler on nodes for a NumPy function that only moves entries of its first argument.
+
+    Truth values stay truth values and indices stay indices.
+    """
+
+    def register(handler: NodeHandler) -> NodeHandler:
+        @functools.wraps(handler)
+        def wrapped(value: Any, *arguments: Any, **options: Any) -> Expression:
+            expression = as_expression(value)
+            node = handler(expression.node, *arguments, **options)
+            index = expression.index
+            if index is not None:
+                index = index.restructured(functions[0], *arguments, **options)
+            return Expression(node, expression.boolean, index, expression.is_index)
+
+        implements(*functions)(wrapped)
+        return handler
+
+    return register
+
+
+def common_shape(name: str, shapes: Sequence[Shape]) -> Shape:
+    """The shape that all shapes broadcast to."""
+    rank = max(map(len, shapes), default=0)
+    result: list[Size] = []
+    for sizes in zip(*[(1,) * (rank - len(shape)) + tuple(shape) for shape in shapes], strict=True):
+        distinct = dict.fromkeys(size for size in sizes if size != 1)
+        if len(distinct) > 1:
+            raise ShapeError(f"{name}: the shapes {' and '.join(map(str, shapes))} do not broadcast together")
+        result.append(next(iter(distinct), 1))
+    return tuple(result)
+
+
+def expand(node: Node, shape: Sequence[Size], name: str = "broadcasting") -> Node:
+    """The node repeated along new leading axes and axes of size 1 until it has the shape."""
+    shape = tuple(shape)
+    if node.shape == shape:
+        return node
+    lead = len(shape) - node.rank
+    if lead < 0 or any(old not in (1, new) for old, new in zip(node.shape, shape[lead:], strict=True)):
+        raise ShapeError(f"{name}: the shape {node.shape} cannot be broadcast to {shape}")
+    axes = [
+        label_axis(lead + k) if old == shape[lead + k] else constant_axis(0) for k, old in enumerate(node.shape)
+    ]
+    return view(node, axes, plain_axes(len(shape)), shape, shape)
+
+
+def broadcast_nodes(name: str, values: Iterable[Any]) -> list[Node]:
+    """The nodes of several values, broadcast to their common shape."""
+    nodes = [as_node(value) for value in values]
+    shape = common_shape(name, [node.shape for node in nodes])
+    return [expand(node, shape, name) for node in nodes]
+
+
+def axis_number(name: str, axis: Any, rank: int) -> int:
+    """An axis counted from the front."""
+    try:
+        number = operator.index(axis)
+    except TypeError as problem:
+        if isinstance(axis, Expression):
+            raise
+        raise ShapeError(f"{name}: an axis is an integer, not {axis!r}") from problem
+    if not -rank <= number < rank:
+        raise ShapeError(f"{name}: axis {number} is out of range for {rank} axes")
+    return number % rank
+
+
+def axis_numbers(name: str, axes: Any, rank: int) -> tuple[int, ...]:
+    """Several distinct axes counted from the front; None means all of them."""
+    if axes is None:
+        return tuple(range(rank))
+    given = tuple(axes) if isinstance(axes, (tuple, list)) else (axes,)
+    numbers = tuple(axis_number(name, axis, rank) for axis in given)
+    if len(set(numbers)) != len(numbers):
+        raise ShapeError(f"{name}: the axes {axes} name one axis twice")
+    return numbers
+
+
+def known_sizes(name: str, sizes: Iterable[Size]) -> tuple[int, ...]:
+    """Sizes that must be numbers."""
+    known = tuple(sizes)
+    if any(isinstance(size, str) for size in known):
+        raise ShapeError(f"{name} needs known sizes, not {known}; bind the sizes first")
+    return known  # type: ignore[return-value]

@@ -1,0 +1,297 @@
+"""Products that sum over axes: all of them are one einsum."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hesse.errors import NotationError, ShapeError
+from hesse.frontends.dispatch import implements
+from hesse.frontends.expression import Expression
+from hesse.frontends.operands import as_node, axis_numbers, common_shape, is_boolean
+from hesse.frontends.structural import diagonal, ravel
+from hesse.frontends.tracing import untraceable
+from hesse.ir import (
+    Axis,
+    Node,
+    Size,
+    combine,
+    constant_axis,
+    label_axis,
+    multiply,
+    plain_axes,
+    reshape,
+    select,
+    total,
+    zero,
+)
+from hesse.ir import einsum as einsum_node
+
+
+@implements(np.einsum)
+def numpy_einsum(*operands: Any) -> Expression:
+    """`np.einsum` in letters or in its interleaved form."""
+    if operands and not isinstance(operands[0], str):
+        operands = _from_sublists(operands)
+    text = operands[0]
+    output = text.replace(" ", "").partition("->")[2].replace("...", "")
+    if len(set(output)) < len(output):
+        raise NotationError(f"np.einsum {text!r}: the output repeats a label; hesse.einsum allows that")
+    return einsum(*operands)
+
+
+def einsum(notation: str, *operands: Any) -> Expression:
+    """Einstein summation as in NumPy; moreover, the output may repeat labels.
+
+    `einsum("i->ii", v)` is a diagonal matrix. Labels are letters, `...` stands for any further axes,
+    and without `->` the output has the labels that occur once, in alphabetical order.
+    """
+    if not isinstance(notation, str):
+        raise NotationError(f"einsum starts with its notation, such as 'ij,jk->ik', not with {notation!r}")
+    _refuse_booleans("einsum", operands)
+    nodes = [as_node(operand) for operand in operands]
+    inputs, output = _parsed(notation, nodes)
+    sizes: dict[str, Size] = {}
+    for label in dict.fromkeys(label for labels in inputs for label in labels):
+        found = [n.shape[k] for n, labels in zip(nodes, inputs, strict=True) for k, at in enumerate(labels) if at == label]
+        distinct = [size for size in dict.fromkeys(found) if size != 1]
+        if len(distinct) > 1:
+            raise ShapeError(f"einsum {notation!r}: the label {label[0]} has the sizes {' and '.join(map(str, distinct))}")
+        sizes[label] = distinct[0] if distinct else 1
+    number = {label: k for k, label in enumerate(sizes)}
+
+    def axis(label: str, size: Size) -> Axis:
+        return label_axis(number[label]) if size == sizes[label] else constant_axis(0)
+
+    axes = [[axis(*pair) for pair in zip(labels, n.shape, strict=True)] for labels, n in zip(inputs, nodes, strict=True)]
+    shape = [sizes[label] for label in output]
+    return Expression(einsum_node(nodes, axes, [label_axis(number[at]) for at in output], shape, list(sizes.values())))
+
+
+def _parsed(notation: str, nodes: Sequence[Node]) -> tuple[list[list[str]], list[str]]:
+    """The labels of the operands and of the output; the axes of `...` are labels `...1`, `...2` from the last."""
+    text = notation.replace(" ", "")
+    left, arrow, right = text.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(nodes):
+        raise NotationError(f"einsum {notation!r} names {len(terms)} operands, but {len(nodes)} were given")
+    for term in [*terms, right]:
+        letters = term.replace("...", "", 1)
+        if not all(letter in string.ascii_letters for letter in letters):
+            raise NotationError(f"einsum {notation!r}: {term!r} is not made of letters and one '...'")
+    extra = [node.rank - len(term.replace("...", "")) for term, node in zip(terms, nodes, strict=True)]
+    for term, node, count in zip(terms, nodes, extra, strict=True):
+        if count < 0 or (count and "..." not in term):
+            raise ShapeError(f"einsum {notation!r}: {term!r} does not fit an operand of shape {node.shape}")
+    inputs = [_labels(term, count) for term, count in zip(terms, extra, strict=True)]
+    longest = max((count for term, count in zip(terms, extra, strict=True) if "..." in term), default=0)
+    if arrow:
+        output = _labels(right, longest)
+    else:
+        once = sorted(letter for letter in set(left) - set(",.") if left.count(letter) == 1)
+        output = [*_labels("..." if longest else "", longest), *once]
+    known = {label for labels in inputs for label in labels}
+    if missing := [label for label in output if label not in known]:
+        raise NotationError(f"einsum {notation!r}: the output label {missing[0]} is in no operand")
+    if arrow and longest and "..." not in right:
+        raise NotationError(f"einsum {notation!r}: the output lacks the '...' of the operands")
+    return inputs, output
+
+
+def _labels(term: str, count: int) -> list[str]:
+    before, dots, after = term.partition("...")
+    return [*before, *(f"...{k}" for k in range(count, 0, -1) if dots), *after]
+
+
+def _from_sublists(operands: Sequence[Any]) -> tuple[Any, ...]:
+    """`einsum(a, [0, 1], b, [1, 2], [0, 2])` in letters."""
+    def letters(sublist: Any) -> str:
+        return "".join("..." if entry is Ellipsis else string.ascii_letters[entry] for entry in sublist)
+
+    values, sublists = list(operands[:-1:2]), [letters(sublist) for sublist in operands[1::2]]
+    notation = ",".join(sublists) + (f"->{letters(operands[-1])}" if len(operands) % 2 else "")
+    return (notation, *values)
+
+
+def _refuse_booleans(name: str, operands: Sequence[Any]) -> None:
+    if len(operands) > 1 and all(map(is_boolean, operands)):
+        raise untraceable(f"{name} of truth values only", "Multiply one of them by 1.0 to count.")
+
+
+def contract(name: str, a: Node, b: Node, axes_a: Sequence[int], axes_b: Sequence[int]) -> Node:
+    """Sum over pairs of axes; the other axes of `a` come first, then those of `b`."""
+    pairs = list(zip(axes_a, axes_b, strict=True))
+    if any(a.shape[left] != b.shape[right] for left, right in pairs):
+        raise ShapeError(f"{name}: the shapes {a.shape} and {b.shape} do not fit along the axes {pairs}")
+    labels_a = list(plain_axes(a.rank))
+    labels_b = list(plain_axes(b.rank, a.rank))
+    for left, right in pairs:
+        labels_b[right] = labels_a[left]
+    free_a = [k for k in range(a.rank) if k not in axes_a]
+    free_b = [k for k in range(b.rank) if k not in axes_b]
+    output = [labels_a[k] for k in free_a] + [labels_b[k] for k in free_b]
+    shape = [a.shape[k] for k in free_a] + [b.shape[k] for k in free_b]
+    return einsum_node([a, b], [labels_a, labels_b], output, shape, a.shape + b.shape)
+
+
+@implements(np.matmul)
+def matmul(x1: Any, x2: Any, /) -> Expression:
+    """Matrix products over the last two axes; vectors are rows or columns, leading axes broadcast."""
+    _refuse_booleans("matmul", (x1, x2))
+    a, b = as_node(x1), as_node(x2)
+    if not a.rank or not b.rank:
+        raise ShapeError(f"matmul needs axes to multiply along, not the shapes {a.shape} and {b.shape}; use *")
+    if a.shape[-1] != b.shape[-2 if b.rank > 1 else -1]:
+        raise ShapeError(f"matmul: the shapes {a.shape} and {b.shape} do not fit together")
+    return einsum(f"...{'ij' if a.rank > 1 else 'j'},...{'jk' if b.rank > 1 else 'j'}->...{_matmul_output(a, b)}", *_wrap(a, b))
+
+
+def _matmul_output(a: Node, b: Node) -> str:
+    return ("i" if a.rank > 1 else "") + ("k" if b.rank > 1 else "")
+
+
+def _wrap(*nodes: Node) -> tuple[Expression, ...]:
+    return tuple(map(Expression, nodes))
+
+
+@implements(np.matvec)
+def matvec(x1: Any, x2: Any, /) -> Expression:
+    """Matrices times vectors, leading axes broadcast."""
+    return einsum("...ij,...j->...i", x1, x2)
+
+
+@implements(np.vecmat)
+def vecmat(x1: Any, x2: Any, /) -> Expression:
+    """Vectors times matrices, leading axes broadcast."""
+    return einsum("...i,...ij->...j", x1, x2)
+
+
+@implements(np.vecdot)
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Expression:
+    """Inner products along an axis."""
+    first, second = (np.moveaxis(as_expression_of(value), axis, -1) for value in (x1, x2))
+    return einsum("...i,...i->...", first, second)
+
+
+def as_expression_of(value: Any) -> Any:
+    """An expression with the node of a value."""
+    return Expression(as_node(value))
+
+
+@implements(np.dot)
+def dot(a: Any, b: Any) -> Expression:
+    """The last axis of `a` with the last but one of `b`."""
+    _refuse_booleans("dot", (a, b))
+    first, second = as_node(a), as_node(b)
+    if not first.rank or not second.rank:
+        return np.multiply(*_wrap(first, second))  # type: ignore[call-overload, no-any-return]
+    return Expression(contract("dot", first, second, [first.rank - 1], [max(second.rank - 2, 0)]))
+
+
+@implements(np.inner)
+def inner(a: Any, b: Any, /) -> Expression:
+    """The last axes of both."""
+    _refuse_booleans("inner", (a, b))
+    first, second = as_node(a), as_node(b)
+    if not first.rank or not second.rank:
+        return np.multiply(*_wrap(first, second))  # type: ignore[call-overload, no-any-return]
+    return Expression(contract("inner", first, second, [first.rank - 1], [second.rank - 1]))
+
+
+@implements(np.vdot)
+def vdot(a: Any, b: Any, /) -> Expression:
+    """The sum of the products of all entries."""
+    return inner(Expression(ravel(as_node(a))), Expression(ravel(as_node(b))))
+
+
+@implements(np.outer, np.linalg.outer)
+def outer(a: Any, b: Any, /) -> Expression:
+    """All products of an entry of `a` with one of `b`."""
+    return Expression(contract("outer", ravel(as_node(a)), ravel(as_node(b)), [], []))
+
+
+@implements(np.tensordot, np.linalg.tensordot)
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Expression:
+    """A sum over pairs of axes: a number of last and first axes, or two lists."""
+    first, second = as_node(a), as_node(b)
+    _refuse_booleans("tensordot", (a, b))
+    if isinstance(axes, int | np.integer):
+        if not 0 <= axes <= min(first.rank, second.rank):
+            raise ShapeError(f"tensordot over {axes} axes of the shapes {first.shape} and {second.shape}")
+        axes = (list(range(first.rank - axes, first.rank)), list(range(axes)))
+    left, right = (list(np.ravel(part)) for part in axes)
+    if len(left) != len(right):
+        raise ShapeError(f"tensordot: the lists {left} and {right} do not name equally many axes")
+    axes_a = axis_numbers("tensordot", left, first.rank)
+    return Expression(contract("tensordot", first, second, axes_a, axis_numbers("tensordot", right, second.rank)))
+
+
+@implements(np.kron)
+def kron(a: Any, b: Any) -> Expression:
+    """The Kronecker product: axis k of the result runs over axis k of `a`, then over that of `b`."""
+    first, second = as_node(a), as_node(b)
+    rank = max(first.rank, second.rank)
+    first = reshape(first, (1,) * (rank - first.rank) + first.shape)
+    second = reshape(second, (1,) * (rank - second.rank) + second.shape)
+    joint = contract("kron", first, second, [], [])
+    order = [k for pair in zip(range(rank), range(rank, 2 * rank), strict=True) for k in pair]
+    shape = [m * n for m, n in zip(first.shape, second.shape, strict=True)]  # type: ignore[operator]
+    return Expression(joint).transpose(order).reshape(shape)
+
+
+@implements(np.trace)
+def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Expression:
+    """The sum of a diagonal of the plane of two axes."""
+    line = diagonal(as_node(a), offset, axis1, axis2)
+    return Expression(total(line, [line.rank - 1]))
+
+
+@implements(np.linalg.trace)
+def matrix_trace(x: Any, /, *, offset: int = 0) -> Expression:
+    """The sum of a diagonal of the last two axes."""
+    return trace(x, offset, -2, -1)
+
+
+@implements(np.linalg.multi_dot)
+def multi_dot(arrays: Sequence[Any]) -> Any:
+    """A chain of matrix products; the plan chooses the order."""
+    result = arrays[0]
+    for array in arrays[1:]:
+        result = dot(result, array)
+    return result
+
+
+@implements(np.cross)
+def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+    """The vector product of vectors with three components."""
+    axisa, axisb, axisc = (axisa, axisb, axisc) if axis is None else (axis,) * 3
+    first = np.moveaxis(as_expression_of(a), axisa, -1)
+    second = np.moveaxis(as_expression_of(b), axisb, -1)
+    if first.shape[-1] != 3 or second.shape[-1] != 3:
+        raise ShapeError(f"cross needs three components, not the shapes {first.shape} and {second.shape}")
+    symbol = np.zeros((3, 3, 3))
+    symbol[[0, 1, 2], [1, 2, 0], [2, 0, 1]] = 1.0
+    symbol[[0, 2, 1], [2, 1, 0], [1, 0, 2]] = -1.0
+    return np.moveaxis(einsum("ijk,...j,...k->...i", symbol, first, second), -1, axisc)  # type: ignore[arg-type]
+
+
+@implements(np.convolve)
+def convolve(a: Any, v: Any, mode: str = "full") -> Expression:
+    """`result[i + k] += a[i] v[k]`."""
+    first, second = as_node(a), as_node(v)
+    if first.rank != 1 or second.rank != 1 or 0 in first.shape + second.shape:
+        raise ShapeError(f"convolve takes two vectors with entries, not the shapes {first.shape} and {second.shape}")
+    if second.shape[0] > first.shape[0]:  # type: ignore[operator]
+        first, second = second, first
+    (long,), (short,) = first.shape, second.shape
+    count: int = long + short - 1  # type: ignore[operator, assignment]
+    i, k = plain_axes(2)
+    full = einsum_node([first, second], [[i], [k]], [combine([(1, i), (1, k)])], [count], [long, short])
+    lengths = {"full": count, "same": long, "valid": count - 2 * short + 2}  # type: ignore[operator]
+    if mode not in lengths:
+        raise ShapeError(f"convolve: the mode is full, same or valid, not {mode!r}")
+    start = (count - lengths[mode]) // 2  # type: ignore[operator]
+    return Expression(select(full, [slice(start, start + lengths[mode])]))  # type: ignore[operator]

@@ -1,0 +1,278 @@
+"""Sums, means, extrema, norms and running sums over axes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import hesse.ops.elementwise as table
+from hesse.errors import ShapeError
+from hesse.frontends.dispatch import implements
+from hesse.frontends.expression import Expression
+from hesse.frontends.operands import as_expression, as_node, axis_number, axis_numbers, expand, known_sizes
+from hesse.frontends.structural import expand_dims, moveaxis, ravel, reshape
+from hesse.frontends.tracing import untraceable
+from hesse.frontends.ufuncs import truth
+from hesse.ir import Node, Size, broadcast, multiply, scale, total, transpose, uniform
+from hesse.ops import structural
+
+
+def _kept(node: Node, axes: tuple[int, ...], keepdims: bool) -> Node:
+    return expand_dims(node, axes) if keepdims and axes else node
+
+
+@implements(np.sum)
+def sum_(a: Any, axis: Any = None, *, keepdims: bool = False) -> Expression:
+    """The sum over axes."""
+    node = as_node(a)
+    axes = axis_numbers("sum", axis, node.rank)
+    return Expression(_kept(total(node, axes), axes, keepdims))
+
+
+def _mean(node: Node, axes: tuple[int, ...], correction: float = 0.0) -> Node:
+    """The sum divided by the number of entries less a correction."""
+    sizes = [node.shape[k] for k in axes]
+    summed = total(node, axes)
+    if all(isinstance(size, int) for size in sizes):
+        count = math.prod(sizes) - correction  # type: ignore[arg-type]
+        # An empty mean is 0/0, as in NumPy.
+        return scale(summed, 1.0 / count) if count else summed / uniform(0.0, summed.shape)
+    ones = total(uniform(1.0, sizes), range(len(sizes))) - correction
+    return summed / broadcast(ones, summed.shape, ())
+
+
+@implements(np.mean)
+def mean(a: Any, axis: Any = None, *, keepdims: bool = False) -> Expression:
+    """The mean over axes."""
+    node = as_node(a)
+    axes = axis_numbers("mean", axis, node.rank)
+    return Expression(_kept(_mean(node, axes), axes, keepdims))
+
+
+@implements(np.var)
+def var(a: Any, axis: Any = None, *, ddof: float = 0, keepdims: bool = False, correction: float = 0) -> Expression:
+    """The mean square distance from the mean."""
+    node = as_node(a)
+    axes = axis_numbers("var", axis, node.rank)
+    distance = node - expand(_kept(_mean(node, axes), axes, True), node.shape)
+    return Expression(_kept(_mean(multiply(distance, distance), axes, ddof or correction), axes, keepdims))
+
+
+@implements(np.std)
+def std(a: Any, axis: Any = None, *, ddof: float = 0, keepdims: bool = False, correction: float = 0) -> Expression:
+    """The square root of the variance."""
+    return np.sqrt(var(a, axis, ddof=ddof, keepdims=keepdims, correction=correction))  # type: ignore[call-overload, no-any-return]
+
+
+@implements(np.average)
+def average(a: Any, axis: Any = None, weights: Any = None, *, keepdims: bool = False) -> Expression:
+    """The mean over axes, with weights."""
+    if weights is None:
+        return mean(a, axis, keepdims=keepdims)
+    node, weight = as_node(a), as_node(weights)
+    axes = axis_numbers("average", axis, node.rank)
+    if weight.shape != node.shape:
+        if weight.shape != tuple(node.shape[k] for k in axes):
+            raise ShapeError(f"average: weights of shape {weight.shape} for values of shape {node.shape} over axes {axes}")
+        weight = broadcast(weight, node.shape, axes)
+    result = total(multiply(node, weight), axes) / total(weight, axes)
+    return Expression(_kept(result, axes, keepdims))
+
+
+def _merged(node: Node, axes: tuple[int, ...], last: bool) -> Node:
+    """The given axes as one axis, at the end or at the front."""
+    rest = [k for k in range(node.rank) if k not in axes]
+    kept = tuple(node.shape[k] for k in rest)
+    moved = transpose(node, [*rest, *axes] if last else [*axes, *rest])
+    if len(axes) == 1:
+        return moved
+    count = math.prod(known_sizes("a reduction over several axes", [node.shape[k] for k in axes]))
+    merged: tuple[Size, ...] = (*kept, count) if last else (count, *kept)
+    return reshape(moved, merged)
+
+
+@implements(np.prod)
+def prod(a: Any, axis: Any = None, *, keepdims: bool = False) -> Expression:
+    """The product over axes."""
+    node = as_node(a)
+    axes = axis_numbers("prod", axis, node.rank)
+    result = structural.product(_merged(node, axes, last=False))
+    return Expression(_kept(result, axes, keepdims))
+
+
+def _extremum(name: str, function: Callable[[Node], Node]) -> Callable[..., Expression]:
+    def handler(a: Any, axis: Any = None, *, keepdims: bool = False) -> Expression:
+        expression = as_expression(a)
+        node = as_node(a)
+        axes = axis_numbers(name, axis, node.rank)
+        if any(node.shape[k] == 0 for k in axes):
+            raise ShapeError(f"{name}: the axes {axes} of the shape {node.shape} are empty and have no {name}")
+        result = function(_merged(node, axes, last=True)) if axes else node
+        return Expression(_kept(result, axes, keepdims), boolean=expression.boolean)
+
+    return handler
+
+
+maximum = implements(np.max, np.amax)(_extremum("max", structural.maximum_along))
+minimum = implements(np.min, np.amin)(_extremum("min", structural.minimum_along))
+
+
+@implements(np.ptp)
+def ptp(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """The maximum less the minimum."""
+    return maximum(a, axis, keepdims=keepdims) - maximum_of_negative(a, axis, keepdims)
+
+
+def maximum_of_negative(a: Any, axis: Any, keepdims: bool) -> Any:
+    """The minimum."""
+    return minimum(a, axis, keepdims=keepdims)
+
+
+@implements(np.any)
+def any_(a: Any, axis: Any = None, *, keepdims: bool = False) -> Expression:
+    """Whether an entry is not zero."""
+    counted = sum_(Expression(truth(a).node), axis, keepdims=keepdims).node
+    return Expression(table.greater(counted, 0.0), boolean=True)
+
+
+@implements(np.all)
+def all_(a: Any, axis: Any = None, *, keepdims: bool = False) -> Expression:
+    """Whether no entry is zero."""
+    return np.logical_not(any_(np.logical_not(as_expression(a)), axis, keepdims=keepdims))  # type: ignore[call-overload, no-any-return]
+
+
+@implements(np.count_nonzero)
+def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Expression:
+    """The number of entries that are not zero."""
+    return sum_(Expression(truth(a).node), axis, keepdims=keepdims)
+
+
+def _position(name: str, function: Callable[[Node], Node]) -> Callable[..., Any]:
+    def handler(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+        node = as_node(a)
+        if axis is None:
+            result = Expression(function(ravel(node)))
+            return result.reshape((1,) * node.rank) if keepdims else result
+        number = axis_number(name, axis, node.rank)
+        result = Expression(function(moveaxis(node, number, -1)))
+        return np.expand_dims(result, number) if keepdims else result  # type: ignore[arg-type]
+
+    return handler
+
+
+argmax = implements(np.argmax)(_position("argmax", structural.argmax))
+argmin = implements(np.argmin)(_position("argmin", structural.argmin))
+
+
+def _along(name: str, function: Callable[[Node], Node], axis: Any, node: Node, place: int) -> Expression:
+    """A function of one axis that keeps it, applied where `function` expects that axis."""
+    number = axis_number(name, axis, node.rank)
+    result = Expression(function(moveaxis(node, number, place)))
+    return np.moveaxis(result, place, number)  # type: ignore[arg-type, return-value]
+
+
+@implements(np.sort)
+def sort(a: Any, axis: Any = -1, kind: Any = None, *, stable: Any = None) -> Expression:
+    """The values of an axis in ascending order."""
+    node = as_node(a)
+    return _along("sort", structural.sort, 0, ravel(node), -1) if axis is None else _along("sort", structural.sort, axis, node, -1)
+
+
+@implements(np.argsort)
+def argsort(a: Any, axis: Any = -1, kind: Any = None, *, stable: Any = None) -> Expression:
+    """The positions that sort an axis."""
+    node, axis = (ravel(as_node(a)), 0) if axis is None else (as_node(a), axis)
+    return _along("argsort", structural.argsort, axis, node, -1)
+
+
+@implements(np.cumsum)
+def cumsum(a: Any, axis: Any = None) -> Expression:
+    """Running sums along an axis."""
+    node, axis = (ravel(as_node(a)), 0) if axis is None else (as_node(a), axis)
+    return _along("cumsum", structural.cumulative_sum, axis, node, 0)
+
+
+@implements(np.cumprod)
+def cumprod(a: Any, axis: Any = None) -> Expression:
+    """Running products along an axis."""
+    node, axis = (ravel(as_node(a)), 0) if axis is None else (as_node(a), axis)
+    return _along("cumprod", structural.cumulative_product, axis, node, 0)
+
+
+@implements(np.median)
+def median(a: Any, axis: Any = None, *, keepdims: bool = False) -> Expression:
+    """The middle value, or the mean of the two in the middle."""
+    node = as_node(a)
+    axes = axis_numbers("median", axis, node.rank)
+    ordered = Expression(structural.sort(_merged(node, axes, last=True)))
+    count = known_sizes("median", ordered.shape[-1:])[0]
+    if count == 0:
+        raise ShapeError(f"median: the axes {axes} of the shape {node.shape} are empty")
+    middle = mean(ordered[..., (count - 1) // 2 : count // 2 + 1], -1)
+    return Expression(_kept(middle.node, axes, keepdims))
+
+
+@implements(np.linalg.norm)
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Expression:
+    """Vector norms of one axis, matrix norms of two."""
+    node = as_node(x)
+    if axis is None and ord is None:
+        axes = tuple(range(node.rank))
+        return Expression(_kept(_length(node, axes), axes, keepdims))
+    axes = axis_numbers("norm", axis, node.rank)
+    if len(axes) not in (1, 2):
+        raise ShapeError(f"norm of order {ord!r}: one axis (a vector) or two (a matrix) are needed, not {axes}")
+    result = _vector_norm(node, ord, axes) if len(axes) == 1 else _matrix_norm(node, ord, axes)
+    return Expression(_kept(result, axes, keepdims))
+
+
+def _length(node: Node, axes: tuple[int, ...]) -> Node:
+    return table.sqrt(total(multiply(node, node), axes))
+
+
+def _vector_norm(node: Node, order: Any, axes: tuple[int, ...]) -> Node:
+    if order is None or order == 2:
+        return _length(node, axes)
+    sizes = table.abs(node)
+    if order == 1:
+        return total(sizes, axes)
+    if order in (math.inf, -math.inf):
+        return (maximum if order > 0 else minimum)(Expression(sizes), axes).node
+    if order == 0:
+        return total(truth(Expression(node)).node, axes)
+    if not isinstance(order, int | float | np.number):
+        raise untraceable(f"np.linalg.norm of a vector with ord={order!r}", "Give a number: 1, 2, np.inf.")
+    return table.power(total(table.power(sizes, float(order)), axes), 1.0 / float(order))
+
+
+def _matrix_norm(node: Node, order: Any, axes: tuple[int, ...]) -> Node:
+    if order is None or order == "fro":
+        return _length(node, axes)
+    if order in (1, -1, math.inf, -math.inf):
+        row, column = axes
+        summed, rest = (row, column) if abs(order) == 1 else (column, row)
+        sums = Expression(total(table.abs(node), [summed]))
+        return (maximum if order > 0 else minimum)(sums, rest - (summed < rest)).node
+    raise untraceable(
+        f"np.linalg.norm of a matrix with ord={order!r}",
+        "Write it with eigenvalues: np.sqrt(np.linalg.eigvalsh(A.T @ A)) are the singular values "
+        "(their maximum is the norm of order 2, their sum the nuclear norm).",
+    )
+
+
+@implements(np.linalg.vector_norm)
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+    """The norm of all entries, or of those along axes."""
+    node = as_node(x)
+    axes = axis_numbers("vector_norm", axis, node.rank)
+    result = _vector_norm(_merged(node, axes, last=True), ord, (node.rank - len(axes),))
+    return Expression(_kept(result, axes, keepdims))
+
+
+@implements(np.linalg.matrix_norm)
+def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Expression:
+    """The norm of the last two axes."""
+    return norm(x, ord, (-2, -1), keepdims)

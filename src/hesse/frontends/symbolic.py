@@ -1,0 +1,146 @@
+"""What expressions offer besides array arithmetic: derivatives, evaluation, compilation, printing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+import numpy as np
+
+from hesse.backends.numpy_backend import Compiled, compile_program
+from hesse.calculus import differentiate
+from hesse.errors import ArgumentError, DifferentiationError, ShapeError
+from hesse.ir import Node, Variable, bind_sizes, topological
+from hesse.plan import make_plan
+from hesse.printing import Graph, einsum_text, latex, text
+from hesse.rewrite import simplify
+
+FORMATS: Mapping[str, Callable[[Node], str]] = {"text": text, "einsum": einsum_text, "latex": latex}
+BACKENDS = ("numpy",)
+
+
+class SymbolicMethods:
+    """Methods of `Expression` that work on its node as a formula."""
+
+    __slots__ = ()
+    node: Node
+
+    def _wrap(self, node: Node) -> Self:
+        return type(self)(node)  # type: ignore[call-arg]
+
+    def diff(self, *variables: Any, mode: str = "auto") -> Self:
+        """The derivative by the given variables (expressions or names), one after the other.
+
+        >>> import hesse
+        >>> x, A = hesse.variable("x", ("n",)), hesse.variable("A", ("n", "n"))
+        >>> print(hesse.einsum("i,ij,j->", x, A, x).diff(x, x))
+        A + A'
+        """
+        if not variables:
+            raise ArgumentError("diff needs at least one variable to differentiate by")
+        (node,) = simplify([self.node])
+        for variable in [self._variable(variable) for variable in variables]:
+            (node,) = differentiate(node, [variable], mode)
+        return self._wrap(node)
+
+    def _variable(self, variable: Any) -> Variable:
+        if isinstance(variable, str):
+            named = [node for node in self.variables if node.name == variable]
+            if not named:
+                known = ", ".join(node.name for node in self.variables) or "none"
+                raise ArgumentError(f"there is no variable {variable} in the expression; it has {known}")
+            return named[0]
+        node = getattr(variable, "node", None)
+        if not isinstance(node, Variable):
+            raise DifferentiationError(f"can only differentiate by a variable, not by {variable}")
+        if node.kind != "real":
+            raise DifferentiationError(f"cannot differentiate by {node.name}: it is an index array")
+        return node
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """The variables the expression depends on, by name."""
+        found = [node for node in topological([self.node]) if isinstance(node, Variable)]
+        return tuple(sorted(found, key=lambda node: node.name))
+
+    def evaluate(self, **values: Any) -> np.ndarray:
+        """The value for arrays by name; symbolic sizes follow from the arrays (or are given by name).
+
+        >>> import numpy as np, hesse
+        >>> x = hesse.variable("x", ("n",))
+        >>> print(np.exp(x).evaluate(x=np.zeros(2)))
+        [1. 1.]
+        """
+        return self.compile()(**values)
+
+    def compile(self, backend: str = "numpy") -> CompiledExpression:
+        """A function of arrays by name, compiled once for each combination of shapes and dtypes."""
+        if backend not in BACKENDS:
+            raise ArgumentError(f"there is no backend {backend!r}; choose one of {', '.join(BACKENDS)}")
+        return CompiledExpression(simplify([self.node])[0])
+
+    def to(self, notation: str) -> str:
+        """The expression in a notation: "text", "einsum" or "latex"."""
+        if notation not in FORMATS:
+            raise ArgumentError(f"there is no notation {notation!r}; choose one of {', '.join(FORMATS)}")
+        return FORMATS[notation](simplify([self.node])[0])
+
+    def graph(self) -> Graph:
+        """The expression as a picture: `.dot`, `.svg()`, `.save(path)`."""
+        return Graph(self.node)
+
+    def __str__(self) -> str:
+        return self.to("text")
+
+
+class CompiledExpression:
+    """A compiled expression: call it with arrays by name."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._variables = {n.name: n for n in topological([node]) if isinstance(n, Variable)}
+        self._symbols = {size for n in topological([node]) for size in n.shape if isinstance(size, str)}
+        self._programs: dict[Any, Compiled] = {}
+
+    def __call__(self, **values: Any) -> np.ndarray:
+        missing = [name for name in self._variables if name not in values]
+        if missing:
+            raise ArgumentError(f"no value for {', '.join(sorted(missing))}")
+        arrays = {name: np.asarray(values[name]) for name in self._variables}
+        sizes = {name: int(values[name]) for name in self._symbols - set(self._variables) if name in values}
+        key = (tuple((a.shape, a.dtype) for a in arrays.values()), tuple(sorted(sizes.items())))
+        if key not in self._programs:
+            self._programs[key] = self._compile(arrays, sizes)
+        program = self._programs[key]
+        dtype = _working_dtype(arrays)
+        inputs = [a if v.kind == "integer" else np.asarray(a, dtype) for a, v in zip(arrays.values(), self._variables.values(), strict=True)]
+        return program.function(*inputs)[0]
+
+    def source(self, **values: Any) -> str:
+        """The NumPy source that computes the expression for such arrays."""
+        self(**values)
+        return next(reversed(self._programs.values())).source
+
+    def _compile(self, arrays: Mapping[str, np.ndarray], sizes: dict[str, int]) -> Compiled:
+        for name, variable in self._variables.items():
+            _bind_shape(name, variable, arrays[name].shape, sizes)
+            if arrays[name].dtype.kind not in "fiub":
+                raise ArgumentError(f"{name} has dtype {arrays[name].dtype}; expected real numbers")
+        (node,) = bind_sizes([self._node], sizes)
+        return compile_program(make_plan([node]), list(self._variables), _working_dtype(arrays))
+
+
+def _working_dtype(arrays: Mapping[str, np.ndarray]) -> np.dtype[Any]:
+    floats = [array.dtype for array in arrays.values() if array.dtype.kind == "f"]
+    return np.result_type(*floats) if floats else np.dtype(float)
+
+
+def _bind_shape(name: str, variable: Variable, shape: tuple[int, ...], sizes: dict[str, int]) -> None:
+    if len(shape) != variable.rank:
+        raise ShapeError(f"{name} has {len(shape)} axes, but was declared with shape {variable.shape}")
+    for declared, size in zip(variable.shape, shape, strict=True):
+        if isinstance(declared, str):
+            if sizes.setdefault(declared, size) != size:
+                raise ShapeError(f"{name} has size {size} where {declared} = {sizes[declared]} already")
+        elif declared != size:
+            raise ShapeError(f"{name} has shape {shape}, but was declared with shape {variable.shape}")

@@ -1,0 +1,311 @@
+"""NumPy's element-wise functions as rows and builders of the operation table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import hesse.ops.elementwise as table
+from hesse.frontends.dispatch import NAMED, implements
+from hesse.frontends.expression import Expression
+from hesse.frontends.operands import as_array, as_expression, as_node, broadcast_nodes, is_boolean
+from hesse.frontends.tracing import untraceable
+from hesse.ir import Node, add, multiply, scale, uniform
+
+ONE_OPERAND: dict[Any, str] = {
+    np.absolute: "abs",
+    np.fabs: "abs",
+    np.sign: "sign",
+    np.exp: "exp",
+    np.exp2: "exp2",
+    np.expm1: "expm1",
+    np.log: "log",
+    np.log2: "log2",
+    np.log10: "log10",
+    np.log1p: "log1p",
+    np.sqrt: "sqrt",
+    np.cbrt: "cbrt",
+    np.reciprocal: "reciprocal",
+    np.square: "square",
+    np.sin: "sin",
+    np.cos: "cos",
+    np.tan: "tan",
+    np.arcsin: "arcsin",
+    np.arccos: "arccos",
+    np.arctan: "arctan",
+    np.sinh: "sinh",
+    np.cosh: "cosh",
+    np.tanh: "tanh",
+    np.arcsinh: "arcsinh",
+    np.arccosh: "arccosh",
+    np.arctanh: "arctanh",
+    np.floor: "floor",
+    np.ceil: "ceil",
+    np.trunc: "trunc",
+    np.fix: "trunc",
+    np.rint: "round",
+}
+TWO_OPERANDS: dict[Any, str] = {
+    np.power: "power",
+    np.float_power: "power",
+    np.arctan2: "arctan2",
+    np.hypot: "hypot",
+    np.maximum: "maximum",
+    np.minimum: "minimum",
+    np.logaddexp: "logaddexp",
+}
+COMPARISONS: dict[Any, str] = {
+    np.greater: "greater",
+    np.greater_equal: "greater_equal",
+    np.less: "less",
+    np.less_equal: "less_equal",
+    np.equal: "equal",
+    np.not_equal: "not_equal",
+}
+LOGICAL: dict[Any, str] = {np.logical_and: "logical_and", np.logical_or: "logical_or"}
+BITWISE: dict[Any, Any] = {
+    np.bitwise_and: np.logical_and,
+    np.bitwise_or: np.logical_or,
+    np.bitwise_xor: np.logical_xor,
+}
+FACTORS: dict[Any, float] = {
+    np.negative: -1.0,
+    np.deg2rad: math.pi / 180.0,
+    np.radians: math.pi / 180.0,
+    np.rad2deg: 180.0 / math.pi,
+    np.degrees: 180.0 / math.pi,
+}
+SCIPY_ONE_OPERAND: dict[str, str] = {
+    "erf": "erf",
+    "erfc": "erfc",
+    "gammaln": "lgamma",
+    "loggamma": "lgamma",
+    "psi": "digamma",
+    "digamma": "digamma",
+    "expit": "sigmoid",
+}
+"""Names of ufuncs of scipy.special, which is never imported here."""
+
+
+def elementwise(name: str, *values: Any) -> Expression:
+    """A function of the table on broadcast operands."""
+    return Expression(getattr(table, name)(*broadcast_nodes(name, values)))
+
+
+def _register_one_operand(function: Any, name: str) -> None:
+    @implements(function)
+    def handler(x: Any, /) -> Expression:
+        return elementwise(name, x)
+
+
+def _register_two_operands(function: Any, name: str) -> None:
+    @implements(function)
+    def handler(x: Any, y: Any, /) -> Expression:
+        return elementwise(name, x, y)
+
+
+def _register_comparison(function: Any, name: str) -> None:
+    @implements(function)
+    def handler(x: Any, y: Any, /) -> Expression:
+        return Expression(elementwise(name, x, y).node, boolean=True)
+
+
+def _register_logical(function: Any, name: str) -> None:
+    @implements(function)
+    def handler(x: Any, y: Any, /) -> Expression:
+        return Expression(elementwise(name, truth(x), truth(y)).node, boolean=True)
+
+
+def _register_bitwise(function: Any, logical: np.ufunc) -> None:
+    @implements(function)
+    def handler(x: Any, y: Any, /) -> Any:
+        if not (is_boolean(x) and is_boolean(y)):
+            raise untraceable("&, | or ^ of numbers", "They combine conditions: (x > 0) & (y > 0), with parentheses.")
+        return logical(x, y)
+
+
+def _register_factor(function: Any, factor: float) -> None:
+    @implements(function)
+    def handler(x: Any, /) -> Expression:
+        if is_boolean(x):
+            raise untraceable(f"np.{function.__name__} of truth values", "Use ~ or np.logical_not.")
+        return Expression(scale(as_node(x), factor))
+
+
+def _register_all(register: Callable[[Any, Any], None], functions: dict[Any, Any]) -> None:
+    for function, name in functions.items():
+        register(function, name)
+
+
+_register_all(_register_one_operand, ONE_OPERAND)
+_register_all(_register_two_operands, TWO_OPERANDS)
+_register_all(_register_comparison, COMPARISONS)
+_register_all(_register_logical, LOGICAL)
+_register_all(_register_bitwise, BITWISE)
+_register_all(_register_factor, FACTORS)
+NAMED.update({scipy_name: lambda x, /, name=name: elementwise(name, x) for scipy_name, name in SCIPY_ONE_OPERAND.items()})
+NAMED["xlogy"] = lambda x, y, /: elementwise("xlogy", x, y)
+
+
+def truth(value: Any) -> Expression:
+    """A value as truth values: whether it is not zero."""
+    if is_boolean(value):
+        return as_expression(value)
+    node = as_node(value)
+    return Expression(table.not_equal(node, uniform(0.0, node.shape)), boolean=True)
+
+
+@implements(np.add)
+def add_(x: Any, y: Any, /) -> Expression:
+    """The sum; of truth values, whether one of them holds."""
+    if is_boolean(x) and is_boolean(y):
+        return Expression(elementwise("logical_or", x, y).node, boolean=True)
+    nodes = broadcast_nodes("add", (x, y))
+    return Expression(add(nodes, nodes[0].shape))
+
+
+@implements(np.subtract)
+def subtract(x: Any, y: Any, /) -> Expression:
+    """The difference."""
+    if is_boolean(x) and is_boolean(y):
+        raise untraceable("the difference of truth values", "Use ^ or np.logical_xor.")
+    first, second = broadcast_nodes("subtract", (x, y))
+    return Expression(first - second)
+
+
+@implements(np.multiply)
+def multiply_(x: Any, y: Any, /) -> Expression:
+    """The product; of truth values, whether both hold."""
+    if is_boolean(x) and is_boolean(y):
+        return Expression(elementwise("logical_and", x, y).node, boolean=True)
+    return Expression(multiply(*broadcast_nodes("multiply", (x, y))))
+
+
+@implements(np.divide)
+def divide(x: Any, y: Any, /) -> Expression:
+    """The quotient."""
+    first, second = broadcast_nodes("divide", (x, y))
+    return Expression(first / second)
+
+
+@implements(np.positive, np.conjugate, np.real)
+def positive(x: Any, /) -> Expression:
+    """The value itself."""
+    return as_expression(x)
+
+
+@implements(np.imag)
+def imag(x: Any, /) -> Expression:
+    """Zero: all expressions are real."""
+    return Expression(uniform(0.0, as_node(x).shape))
+
+
+@implements(np.iscomplexobj)
+def is_complex(x: Any, /) -> bool:
+    """All expressions are real."""
+    return False
+
+
+@implements(np.isrealobj)
+def is_real(x: Any, /) -> bool:
+    """All expressions are real."""
+    return True
+
+
+@implements(np.logical_not)
+def logical_not(x: Any, /) -> Expression:
+    """Whether a value is zero."""
+    return Expression(table.logical_not(truth(x).node), boolean=True)
+
+
+@implements(np.logical_xor)
+def logical_xor(x: Any, y: Any, /) -> Expression:
+    """Whether exactly one of two values is not zero."""
+    return Expression(elementwise("not_equal", truth(x), truth(y)).node, boolean=True)
+
+
+@implements(np.invert)
+def invert(x: Any, /) -> Expression:
+    """`~condition`."""
+    if not is_boolean(x):
+        raise untraceable("~ of numbers", "It negates a condition: ~(x > 0).")
+    return logical_not(x)
+
+
+@implements(np.where)
+def where(condition: Any, x: Any = None, y: Any = None, /) -> Expression:
+    """`x` where the condition holds, else `y`."""
+    if x is None or y is None:
+        raise untraceable("np.where(condition) with a traced condition", "Write np.where(condition, x, y).")
+    result = elementwise("where", truth(condition), x, y)
+    return Expression(result.node, boolean=is_boolean(x) and is_boolean(y))
+
+
+@implements(np.select)
+def select(conditions: Any, choices: Any, default: Any = 0.0) -> Any:
+    """The choice of the first condition that holds."""
+    if len(conditions) != len(choices):
+        raise untraceable("np.select with lists of different lengths", "Give one choice for each condition.")
+    result = default
+    for condition, choice in zip(reversed(conditions), reversed(choices), strict=True):
+        result = where(condition, choice, result)
+    return result
+
+
+@implements(np.heaviside)
+def heaviside(x: Any, y: Any, /) -> Expression:
+    """0 below zero, 1 above, `y` at zero."""
+    node = as_node(x)
+    zero = uniform(0.0, node.shape)
+    return where(Expression(table.equal(node, zero), boolean=True), y, Expression(table.greater(node, zero)))
+
+
+@implements(np.clip)
+def clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Expression:
+    """Values cut off below and above."""
+    low, high = (a_min if min is None else min), (a_max if max is None else max)
+    if low is None and high is None:
+        return as_expression(a)
+    if low is None:
+        return elementwise("minimum", a, high)
+    return elementwise("maximum", a, low) if high is None else elementwise("clip", a, low, high)
+
+
+@implements(np.round, np.around)
+def round_(a: Any, decimals: int = 0) -> Expression:
+    """Values rounded to a number of decimals, halves to even."""
+    factor = 10.0**decimals
+    node: Node = table.round(scale(as_node(a), factor))
+    return Expression(scale(node, 1.0 / factor))
+
+
+@implements(np.copy)
+def copy(a: Any) -> Expression:
+    """The expression itself."""
+    return as_expression(a)
+
+
+@implements(np.zeros_like)
+def zeros_like(a: Any, *, shape: Any = None) -> Expression:
+    """Zeros."""
+    return full_like(a, 0.0, shape=shape)
+
+
+@implements(np.ones_like)
+def ones_like(a: Any, *, shape: Any = None) -> Expression:
+    """Ones."""
+    return full_like(a, 1.0, shape=shape)
+
+
+@implements(np.full_like)
+def full_like(a: Any, fill_value: Any, *, shape: Any = None) -> Expression:
+    """A known value everywhere."""
+    given = as_expression(a).shape if shape is None else shape
+    sizes = given if isinstance(given, tuple) else tuple(np.atleast_1d(given).tolist())
+    if isinstance(fill_value, Expression):
+        return np.broadcast_to(fill_value, sizes)  # type: ignore[arg-type, return-value]
+    value = as_array(fill_value)
+    return np.broadcast_to(as_expression(value), sizes)  # type: ignore[call-overload, no-any-return]

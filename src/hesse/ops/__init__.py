@@ -1,0 +1,16 @@
+"""Tables of operations: element-wise, linear algebra, structural. Importing this package fills them."""
+
+from hesse.ops import elementwise, linalg, normalization, structural
+from hesse.ops.registry import ELEMENTWISE, OPERATIONS, Elementwise, General, Linear
+
+__all__ = [
+    "ELEMENTWISE",
+    "OPERATIONS",
+    "Elementwise",
+    "General",
+    "Linear",
+    "elementwise",
+    "linalg",
+    "normalization",
+    "structural",
+]

@@ -1,0 +1,120 @@
+"""Element-wise rows: comparisons, logic, steps, and the choices between values.
+
+Conditions are tensors of 0 and 1. Comparisons, logic and steps are locally constant: they pass no
+derivative. At ties `maximum`, `minimum` and `clip` share the derivative equally, as JAX does.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from hesse.ir import Constant, Map, Node, is_zero, multiply, uniform, uniform_value
+from hesse.ops.registry import define, elementwise
+
+STEP = (0.2, 0.4)
+"""An interval without jumps of floor, ceil, round and trunc."""
+
+
+def _indicator(name: str, symbol: str, holds: Callable[[float, float], bool]) -> Callable[..., Node]:
+    latex = rf"\left[{{}} {symbol} {{}}\right]"
+    return define(name, None, None, latex=latex, value=lambda a, b: float(holds(a, b)))
+
+
+greater = _indicator("greater", ">", lambda a, b: a > b)
+greater_equal = _indicator("greater_equal", r"\geq", lambda a, b: a >= b)
+less = _indicator("less", "<", lambda a, b: a < b)
+less_equal = _indicator("less_equal", r"\leq", lambda a, b: a <= b)
+equal = _indicator("equal", "=", lambda a, b: a == b)
+not_equal = _indicator("not_equal", r"\neq", lambda a, b: a != b)
+logical_and = _indicator("logical_and", r"\land", lambda a, b: a != 0 and b != 0)
+logical_or = _indicator("logical_or", r"\lor", lambda a, b: a != 0 or b != 0)
+logical_not = define("logical_not", None, latex=r"\left[\lnot {}\right]", value=lambda a: float(a == 0))
+
+INDICATORS = frozenset(
+    "greater greater_equal less less_equal equal not_equal logical_and logical_or logical_not".split()
+)
+"""Rows whose values are 0 and 1."""
+
+sign = define("sign", None, sample=((0.2, 2.0),), value=lambda x: float((x > 0) - (x < 0)))
+floor = define("floor", None, latex=r"\left\lfloor {} \right\rfloor", sample=(STEP,), value=math.floor)
+ceil = define("ceil", None, latex=r"\left\lceil {} \right\rceil", sample=(STEP,), value=math.ceil)
+round = define("round", None, sample=(STEP,), value=builtins.round)
+trunc = define("trunc", None, sample=(STEP,), value=math.trunc)
+stop_gradient = define("stop_gradient", None, value=lambda x: x)
+
+abs = define(
+    "abs",
+    lambda y, x: sign(x),
+    latex=r"\left|{}\right|",
+    sample=((0.2, 2.0),),
+    value=builtins.abs,
+)
+
+
+def _share(a: Node, b: Node) -> Node:
+    """The part that a has in max(a, b): 1 where it is larger, 1/2 at a tie."""
+    return (greater(a, b) + greater_equal(a, b)) * 0.5
+
+
+maximum = define(
+    "maximum",
+    lambda y, a, b: _share(a, b),
+    lambda y, a, b: _share(b, a),
+    latex=r"\max\left({}, {}\right)",
+    value=max,
+)
+
+minimum = define(
+    "minimum",
+    lambda y, a, b: _share(b, a),
+    lambda y, a, b: _share(a, b),
+    latex=r"\min\left({}, {}\right)",
+    value=min,
+)
+
+clip = define(
+    "clip",
+    # The partials of minimum(maximum(x, low), high), also where low > high.
+    lambda y, x, low, high: multiply(_share(x, low), _share(high, x)),
+    lambda y, x, low, high: multiply(_share(low, x), _share(high, low)),
+    lambda y, x, low, high: _share(maximum(x, low), high),
+    sample=((-0.9, 0.9), (-2.0, -1.0), (1.0, 2.0)),
+    value=lambda x, low, high: min(max(x, low), high),
+    flops=2,
+)
+
+
+def _as_indicator(condition: Node) -> Node:
+    """The condition as zeros and ones (any other number counts as true)."""
+    if isinstance(condition, Map) and condition.name in INDICATORS:
+        return condition
+    if isinstance(condition, Constant) and np.isin(condition.value, (0, 1)).all():
+        return condition
+    return not_equal(condition, 0.0)
+
+
+define(
+    "where",
+    None,
+    lambda y, condition, a, b: _as_indicator(condition),
+    lambda y, condition, a, b: logical_not(condition),
+    sample=((1.0, 1.0), (-2.0, 2.0), (-2.0, 2.0)),
+    value=lambda condition, a, b: a if condition else b,
+)
+
+
+def where(condition: Node, a: Node | float, b: Node | float) -> Node:
+    """a where the condition is not 0, else b.
+
+    As in JAX the derivative of the branch not taken is multiplied by 0, not skipped: where it is infinite
+    or nan the result is nan. Give that branch a harmless argument by a `where` of its own.
+    """
+    constant = 0.0 if is_zero(condition) else uniform_value(condition)
+    if constant is None:
+        return elementwise("where", condition, a, b)
+    chosen = a if constant else b
+    return chosen if isinstance(chosen, Node) else uniform(chosen, condition.shape)

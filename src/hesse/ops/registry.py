@@ -1,0 +1,135 @@
+"""The open set of operations: one row or record each, in tables that everything else enumerates.
+
+- `Elementwise`: a row. Its partials are formulas in the same language.
+- `General`: a record for a nonlinear operation on whole tensors (inverse, softmax, …). Its partial is a
+  tensor with the axes of the result first and those of the operand after them.
+- `Linear`: a record for a structural operation that is no affine einsum (gather, cumulative sum, …). It
+  acts on the leading axes of its first operand and carries any further axes along, so its transpose *is*
+  its derivative and no 0/1 matrix is ever built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from hesse.errors import ShapeError
+from hesse.ir import Apply, Node, Shape, apply_, is_zero, map_, uniform, uniform_value
+
+Formula = Callable[..., Node]
+
+
+@dataclass(frozen=True)
+class Elementwise:
+    """An element-wise function `y = f(x, …)`.
+
+    `partials[k](y, x, …)` is the factor dy/dx_k; None says that the function is locally constant in
+    that operand. Back ends find the kernel by the name of the row. `value` computes the function of
+    plain floats (for folding constants), `sample` is an interval inside the domain for each operand,
+    for tests and documentation; `latex` is a template with one `{}` for each operand.
+    """
+
+    name: str
+    partials: tuple[Formula | None, ...]
+    latex: str
+    sample: tuple[tuple[float, float], ...] = ((-2.0, 2.0),)
+    value: Callable[..., float] | None = None
+    flops: int = 1
+
+    @property
+    def arity(self) -> int:
+        """Number of operands."""
+        return len(self.partials)
+
+
+@dataclass(frozen=True)
+class General:
+    """A nonlinear operation on whole tensors.
+
+    `shape(shapes, params)` gives the shape of the result, `partials[k](y)` the partial of the node `y`
+    by its operand k, of shape `y.shape + y.operands[k].shape` (None: locally constant).
+    """
+
+    name: str
+    shape: Callable[[tuple[Shape, ...], tuple[Any, ...]], Shape]
+    partials: tuple[Callable[[Apply], Node] | None, ...]
+    latex: str
+    kind: str = "real"
+    flops: Callable[[tuple[Shape, ...]], float] | None = None
+
+
+@dataclass(frozen=True)
+class Linear:
+    """A structural operation, linear in its first operand, acting on leading axes.
+
+    `transpose(node, cotangent)` takes a tensor with the axes of the node first and any further axes
+    after them to one with the axes of the first operand first.
+    """
+
+    name: str
+    shape: Callable[[tuple[Shape, ...], tuple[Any, ...]], Shape]
+    transpose: Callable[[Apply, Node], Node]
+    latex: str
+
+
+ELEMENTWISE: dict[str, Elementwise] = {}
+OPERATIONS: dict[str, General | Linear] = {}
+
+
+def register(*records: Elementwise | General | Linear) -> None:
+    """Enter records into the tables."""
+    for record in records:
+        table: dict[str, Any] = ELEMENTWISE if isinstance(record, Elementwise) else OPERATIONS
+        if record.name in table:
+            raise ValueError(f"the operation {record.name} is registered twice")
+        table[record.name] = record
+
+
+def define(
+    name: str,
+    *partials: Formula | None,
+    latex: str | None = None,
+    sample: tuple[tuple[float, float], ...] | None = None,
+    value: Callable[..., float] | None = None,
+    flops: int = 1,
+) -> Callable[..., Node]:
+    """Enter a row into the element-wise table and return the function on nodes that applies it."""
+    if latex is None:
+        latex = rf"\operatorname{{{{{name}}}}}\left({', '.join(['{}'] * len(partials))}\right)"
+    register(Elementwise(name, partials, latex, sample or ((-2.0, 2.0),) * len(partials), value, flops))
+    return partial(elementwise, name)
+
+
+def elementwise(name: str, *operands: Node | float) -> Node:
+    """Apply a row of the element-wise table.
+
+    A number stands for a tensor of it in the shape of the other operands. Uniform operands are folded,
+    unless the function has no finite value there: then the back end says what NumPy would say.
+    """
+    row = ELEMENTWISE[name]
+    if len(operands) != row.arity:
+        raise ShapeError(f"{name} takes {row.arity} operands, not {len(operands)}")
+    shape = next(operand.shape for operand in operands if isinstance(operand, Node))
+    nodes = [operand if isinstance(operand, Node) else uniform(operand, shape) for operand in operands]
+    values = [0.0 if is_zero(node) else uniform_value(node) for node in nodes]
+    if row.value is not None and None not in values and all(node.shape == shape for node in nodes):
+        try:
+            return uniform(float(row.value(*values)), shape)
+        except (ArithmeticError, ValueError):
+            pass
+    return map_(name, *nodes)
+
+
+def operation(name: str, *operands: Node, params: tuple[Any, ...] = ()) -> Node:
+    """Apply a record of the operation table."""
+    record = OPERATIONS[name]
+    shape = record.shape(tuple(operand.shape for operand in operands), params)
+    kind = record.kind if isinstance(record, General) else "real"
+    return apply_(name, operands, shape, params, kind)
+
+
+def apply_linear(node: Apply, operand: Node) -> Node:
+    """The linear operation of `node` on another first operand (which may carry further axes)."""
+    return operation(node.name, operand, *node.operands[1:], params=node.params)

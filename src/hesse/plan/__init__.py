@@ -1,0 +1,16 @@
+"""From nodes with concrete sizes to straight-line programs."""
+
+from collections.abc import Sequence
+
+from hesse.ir import Node
+from hesse.plan.flatten import flatten
+from hesse.plan.lower import lower
+from hesse.plan.program import Program
+from hesse.plan.split import split
+
+__all__ = ["Program", "flatten", "lower", "make_plan", "split"]
+
+
+def make_plan(roots: Sequence[Node]) -> Program:
+    """The program for some nodes: products flattened where it pays, then lowered."""
+    return lower(flatten(roots))

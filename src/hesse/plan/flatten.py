@@ -1,0 +1,42 @@
+"""Share or flatten: a product that only one other product uses is multiplied out where that costs less.
+
+Sharing is sacred: what is used twice stays a node, or the work would grow with the depth of the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hesse.calculus.cost import einsum_flops
+from hesse.ir import Einsum, Node, core_and_pattern, einsum, rebuild, topological, use_counts
+
+MOST_OPERANDS = 6
+"""Products are not flattened beyond this many operands (the search for their order would take long)."""
+
+
+def flatten(roots: Sequence[Node]) -> list[Node]:
+    """The roots with single-use products multiplied out where it pays."""
+    order = topological(roots)
+    uses = use_counts(order, roots)
+    for node in order:
+        if isinstance(node, Einsum) and (core := core_and_pattern(node)[0]) is not node:
+            uses[core] = uses.get(core, 0) + 1
+    new: dict[Node, Node] = {}
+    for node in order:
+        operands = tuple(new[operand] for operand in node.operands)
+        rebuilt = node if operands == node.operands else rebuild(node, operands)
+        alone = {new[operand] for operand in node.operands if uses[operand] == 1}
+        new[node] = _flattened(rebuilt, alone) if isinstance(rebuilt, Einsum) else rebuilt
+    return [new[root] for root in roots]
+
+
+def _flattened(node: Einsum, alone: set[Node]) -> Node:
+    for k, operand in enumerate(node.operands):
+        if operand not in alone or not isinstance(operand, Einsum):
+            continue
+        if len(operand.operands) + len(node.operands) - 1 > MOST_OPERANDS:
+            continue
+        merged = einsum(node.operands, node.axes, node.output, node.shape, node.ranges, node.scale, expand=(k,))
+        if isinstance(merged, Einsum) and einsum_flops(merged) <= einsum_flops(node) + einsum_flops(operand):
+            return _flattened(merged, alone)
+    return node

@@ -1,0 +1,235 @@
+"""From nodes to instructions: contraction orders, cores computed once, patterns placed last."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+
+from hesse.calculus.cost import contraction_path, first_labels
+from hesse.errors import ShapeError
+from hesse.ir import (
+    Add,
+    Apply,
+    Axis,
+    Constant,
+    Einsum,
+    Map,
+    Node,
+    Variable,
+    core_and_pattern,
+    plain_axes,
+    topological,
+)
+from hesse.ops.registry import ELEMENTWISE, OPERATIONS, General
+from hesse.plan.program import (
+    CallApply,
+    CallMap,
+    Combine,
+    Contract,
+    Instruction,
+    Literal,
+    Load,
+    Placed,
+    Program,
+    Reduce,
+    Ref,
+    Scale,
+    View,
+)
+
+Labels = tuple[int, ...]
+
+
+def lower(roots: Sequence[Node]) -> Program:
+    """The straight-line program that computes the roots (all sizes must be numbers)."""
+    return _Lowering(roots).run()
+
+
+class _Lowering:
+    def __init__(self, roots: Sequence[Node]) -> None:
+        self.roots = roots
+        self.order = topological(roots)
+        self.wanted = _wanted(self.order, roots)
+        self.core_uses = _core_uses(self.order, self.wanted)
+        self.instructions: list[Instruction] = []
+        self.shapes: list[tuple[int, ...]] = []
+        self.flops: list[float] = []
+        self.known: dict[Instruction, Ref] = {}
+        self.refs: dict[Node, Ref] = {}
+
+    def run(self) -> Program:
+        symbolic = sorted({size for node in self.order for size in node.shape if isinstance(size, str)})
+        if symbolic:
+            raise ShapeError(f"the sizes {', '.join(symbolic)} have no value; give them, or arrays that have them")
+        for node in self.order:
+            if node in self.wanted:
+                self.refs[node] = self._node(node)
+        results = tuple(self.refs[root] for root in self.roots)
+        return Program(tuple(self.instructions), tuple(self.shapes), tuple(self.flops), results, len(self.order))
+
+    def _emit(self, instruction: Instruction, shape: Sequence[int], flops: float = 0.0) -> Ref:
+        if isinstance(instruction, Literal):  # arrays do not hash; constants are interned already
+            known = None
+        else:
+            known = self.known.get(instruction)
+        if known is None:
+            known = len(self.instructions)
+            self.instructions.append(instruction)
+            self.shapes.append(tuple(shape))
+            self.flops.append(flops)
+            if not isinstance(instruction, Literal):
+                self.known[instruction] = known
+        return known
+
+    def _node(self, node: Node) -> Ref:
+        shape = cast("tuple[int, ...]", node.shape)
+        node = cast("Variable | Constant | Einsum | Add | Map | Apply", node)
+        match node:
+            case Variable():
+                return self._emit(Load(node.name), shape)
+            case Constant():
+                return self._emit(Literal(node.value), shape)
+            case Map():
+                flops = ELEMENTWISE[node.name].flops * math.prod(shape)
+                return self._emit(CallMap(node.name, self._sources(node)), shape, flops)
+            case Apply():
+                record = OPERATIONS[node.name]
+                shapes = tuple(operand.shape for operand in node.operands)
+                counted = isinstance(record, General) and record.flops is not None
+                flops = record.flops(shapes) if counted else math.prod(shape)  # type: ignore[union-attr,misc]
+                return self._emit(CallApply(node.name, node.params, self._sources(node)), shape, flops)
+            case Einsum():
+                return self._combine([self._placed(node, is_term=False)], shape, is_sum=False)
+            case Add():
+                return self._combine([self._placed(term, is_term=True) for term in node.operands], shape, is_sum=True)
+
+    def _sources(self, node: Node) -> tuple[Ref, ...]:
+        return tuple(self.refs[operand] for operand in node.operands)
+
+    def _combine(self, terms: list[Placed], shape: tuple[int, ...], is_sum: bool) -> Ref:
+        if len(terms) == 1 and not is_sum and terms[0].is_dense(shape):
+            (term,) = terms
+            order = tuple(axis.label for axis in term.output)
+            if set(order) == set(term.labels):  # nothing repeats: a transposed view
+                return self._scaled(self._view(term.source, tuple(map(_axis, term.labels)), order, term.ranges), term.factor)
+        flops = sum(math.prod(self.shapes[term.source]) for term in terms if is_sum or term.factor != 1)
+        return self._emit(Combine(tuple(terms), is_sum), shape, flops)
+
+    def _scaled(self, source: Ref, factor: float) -> Ref:
+        if factor == 1:
+            return source
+        return self._emit(Scale(source, factor), self.shapes[source], math.prod(self.shapes[source]))
+
+    def _placed(self, node: Node, is_term: bool) -> Placed:
+        """A term of a sum as a core and where it goes; a term nobody else uses is not made whole first."""
+        if not isinstance(node, Einsum):
+            labels = tuple(range(node.rank))
+            return Placed(self.refs[node], 1.0, labels, plain_axes(node.rank), cast("tuple[int, ...]", node.shape))
+        core, pattern = core_and_pattern(node)
+        ranges = cast("tuple[int, ...]", pattern.ranges)
+        labels = tuple(axis.label for axis in pattern.axes[0]) if pattern.axes else ()
+        factor = pattern.scale
+        if core in self.refs:
+            source = self.refs[core]
+        elif isinstance(core, Einsum) and self.core_uses[core] == 1:  # free to choose its layout and scale
+            order = tuple(label for label in first_labels(pattern.output) if label in labels)
+            within = factor if not is_term or abs(factor) != 1 else 1.0
+            source, factor = self._product(core, tuple(map(labels.index, order)), within), factor / within
+            labels = order
+        else:
+            assert isinstance(core, Einsum)
+            source = self.refs[core] = self._product(core, tuple(range(core.rank)), 1.0)
+        output, ranges = _with_unit_labels(pattern.output, ranges, node.shape)
+        return Placed(source, factor, labels, output, ranges)
+
+    def _product(self, core: Einsum, order: Labels, factor: float) -> Ref:
+        """The core of a product with its axes in an order, times a factor applied where it costs least."""
+        ranges = cast("tuple[int, ...]", core.ranges)
+        output = tuple(core.output[k].label for k in order)
+        values: list[tuple[Ref, Labels]] = []
+        for operand, axes in zip(core.operands, core.axes, strict=True):
+            labels = first_labels(axes)
+            values.append((self._view(self.refs[operand], axes, labels, ranges), labels))
+        if not values:
+            return self._scaled(self._emit(Literal(np.ones(())), ()), factor)
+        smallest = min(range(len(values)), key=lambda k: math.prod(self.shapes[values[k][0]]))
+        before = math.prod(self.shapes[values[smallest][0]]) < math.prod(ranges[label] for label in output)
+        if factor != 1 and before:
+            values[smallest] = (self._scaled(values[smallest][0], factor), values[smallest][1])
+        source = self._contract_all(values, output, ranges)
+        return source if before else self._scaled(source, factor)
+
+    def _contract_all(self, values: list[tuple[Ref, Labels]], output: Labels, ranges: tuple[int, ...]) -> Ref:
+        for positions in contraction_path(tuple(labels for _, labels in values), output, ranges):
+            chosen = [values[k] for k in sorted(positions)]
+            values = [value for k, value in enumerate(values) if k not in positions]
+            needed = set(output).union(*(labels for _, labels in values))
+            values.append(self._contract(chosen, needed, output if not values else None, ranges))
+        ((source, labels),) = values
+        source, labels = self._sum_out(source, labels, set(output))
+        return self._view(source, tuple(map(_axis, labels)), output, ranges)
+
+    def _contract(
+        self, chosen: list[tuple[Ref, Labels]], needed: set[int], order: Labels | None, ranges: tuple[int, ...]
+    ) -> tuple[Ref, Labels]:
+        if len(chosen) == 1:
+            return self._sum_out(*chosen[0], needed)
+        (left, left_labels), (right, right_labels) = chosen
+        left, left_labels = self._sum_out(left, left_labels, needed | set(right_labels))
+        right, right_labels = self._sum_out(right, right_labels, needed | set(left_labels))
+        present = dict.fromkeys(left_labels + right_labels)
+        labels = order or tuple(label for label in present if label in needed)
+        shape = [ranges[label] for label in labels]
+        work = math.prod(ranges[label] for label in present) * (2 if len(present) > len(labels) else 1)
+        return self._emit(Contract(left, right, left_labels, right_labels, labels), shape, work), labels
+
+    def _sum_out(self, source: Ref, labels: Labels, needed: set[int]) -> tuple[Ref, Labels]:
+        positions = tuple(k for k, label in enumerate(labels) if label not in needed)
+        if not positions:
+            return source, labels
+        kept = tuple(label for label in labels if label in needed)
+        shape = [size for k, size in enumerate(self.shapes[source]) if k not in positions]
+        return self._emit(Reduce(source, positions), shape, math.prod(self.shapes[source])), kept
+
+    def _view(self, source: Ref, axes: tuple[Axis, ...], labels: Labels, ranges: tuple[int, ...]) -> Ref:
+        shape = tuple(ranges[label] for label in labels)
+        if axes == tuple(map(_axis, labels)) and shape == self.shapes[source]:
+            return source
+        return self._emit(View(source, axes, labels, ranges), shape)
+
+
+def _wanted(order: Sequence[Node], roots: Sequence[Node]) -> set[Node]:
+    """Nodes that are needed as arrays: a product inside a sum is added where it belongs instead."""
+    wanted = set(roots)
+    for node in order:
+        wanted.update(o for o in node.operands if not (isinstance(node, Add) and isinstance(o, Einsum)))
+    return wanted
+
+
+def _core_uses(order: Sequence[Node], wanted: set[Node]) -> dict[Node, int]:
+    """How often each core is asked for, by products and by nodes that use it itself."""
+    counts: dict[Node, int] = {}
+    for node in order:
+        if isinstance(node, Einsum):
+            core, _ = core_and_pattern(node)
+            counts[core] = counts.get(core, 0) + 1 + (node in wanted and core is not node and core in wanted)
+    return counts
+
+
+def _with_unit_labels(
+    output: tuple[Axis, ...], ranges: tuple[int, ...], shape: Sequence[int | str]
+) -> tuple[tuple[Axis, ...], tuple[int, ...]]:
+    """Axes of size one as labels of range one, so that a term that covers the result is seen to."""
+    axes = list(output)
+    for k, (axis, size) in enumerate(zip(output, shape, strict=True)):
+        if size == 1 and not axis.terms:
+            axes[k] = _axis(len(ranges))
+            ranges = (*ranges, 1)
+    return tuple(axes), ranges
+
+
+def _axis(label: int) -> Axis:
+    return Axis(((label, 1),), 0)

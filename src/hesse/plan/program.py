@@ -1,0 +1,170 @@
+"""Instructions: what a plan consists of, before any array library is chosen.
+
+A program is a list of instructions in the order of execution; an instruction refers to earlier ones by
+their index. Every value has axes; inside a product each axis is one label.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hesse.ir import Axis
+
+Ref = int
+
+
+@dataclass(frozen=True)
+class Load:
+    """An input array."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Literal:
+    """An array known now."""
+
+    value: np.ndarray
+
+
+@dataclass(frozen=True)
+class View:
+    """Read `source` through affine axes; the result has one axis for each of `labels`."""
+
+    source: Ref
+    axes: tuple[Axis, ...]
+    labels: tuple[int, ...]
+    ranges: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Reduce:
+    """Sum over axes."""
+
+    source: Ref
+    positions: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Contract:
+    """The product of two values, summed over the labels that `labels` does not name."""
+
+    left: Ref
+    right: Ref
+    left_labels: tuple[int, ...]
+    right_labels: tuple[int, ...]
+    labels: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A value times a number."""
+
+    source: Ref
+    factor: float
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A term of a sum: `factor * source` put where `output` says; `labels` name the axes of the source."""
+
+    source: Ref
+    factor: float
+    labels: tuple[int, ...]
+    output: tuple[Axis, ...]
+    ranges: tuple[int, ...]
+
+    def is_dense(self, shape: tuple[int, ...]) -> bool:
+        """Whether it covers the result with distinct plain axes (perhaps repeating along some)."""
+        plain = [axis.label for axis in self.output if axis.is_label]
+        whole = all(self.ranges[label] == size for label, size in zip(plain, shape, strict=False))
+        return whole and len(set(plain)) == len(plain) == len(self.output)
+
+
+@dataclass(frozen=True)
+class Combine:
+    """The sum of placed terms."""
+
+    terms: tuple[Placed, ...]
+    is_sum: bool
+
+
+@dataclass(frozen=True)
+class CallMap:
+    """An element-wise function."""
+
+    name: str
+    sources: tuple[Ref, ...]
+
+
+@dataclass(frozen=True)
+class CallApply:
+    """An operation of the record table."""
+
+    name: str
+    params: tuple[Any, ...]
+    sources: tuple[Ref, ...]
+
+
+Instruction = Load | Literal | View | Reduce | Contract | Scale | Combine | CallMap | CallApply
+
+
+def sources(instruction: Instruction) -> tuple[Ref, ...]:
+    """The values an instruction reads."""
+    match instruction:
+        case Load() | Literal():
+            return ()
+        case View() | Reduce() | Scale():
+            return (instruction.source,)
+        case Contract():
+            return (instruction.left, instruction.right)
+        case Combine():
+            return tuple(term.source for term in instruction.terms)
+        case CallMap() | CallApply():
+            return instruction.sources
+
+
+@dataclass(frozen=True)
+class Program:
+    """A straight-line program: instructions, the shape of each value, which values are the results."""
+
+    instructions: tuple[Instruction, ...]
+    shapes: tuple[tuple[int, ...], ...]
+    flops: tuple[float, ...]
+    results: tuple[Ref, ...]
+    node_count: int
+
+    @property
+    def total_flops(self) -> float:
+        """Floating-point operations of one run."""
+        return sum(self.flops)
+
+    def last_uses(self) -> dict[Ref, int]:
+        """For each value the last instruction that reads it (results live to the end)."""
+        last: dict[Ref, int] = {}
+        for k, instruction in enumerate(self.instructions):
+            for source in sources(instruction):
+                last[source] = k
+        last.update({result: len(self.instructions) for result in self.results})
+        return last
+
+    def peak_elements(self) -> int:
+        """Largest number of array entries alive at once, inputs and literals not counted."""
+        last, alive, peak = self.last_uses(), 0, 0
+        frees: dict[int, int] = {}
+        owner: dict[Ref, Ref] = {}
+        for k, instruction in enumerate(self.instructions):
+            if isinstance(instruction, View):  # a view keeps its source alive
+                owner[k] = owner.get(instruction.source, instruction.source)
+                last[owner[k]] = max(last.get(owner[k], 0), last.get(k, k))
+        for k, instruction in enumerate(self.instructions):
+            if not isinstance(instruction, Load | Literal | View):
+                size = int(np.prod(self.shapes[k]))
+                alive += size
+                frees[last.get(k, k)] = frees.get(last.get(k, k), 0) + size
+            peak = max(peak, alive)
+            alive -= frees.pop(k, 0)
+        return peak

@@ -1,0 +1,5 @@
+"""Laws: algebra, functions, numerically stable forms."""
+
+from hesse.rewrite.simplify import simplify
+
+__all__ = ["simplify"]

@@ -1,0 +1,241 @@
+"""Laws for element-wise functions and products, most of them for numerical stability.
+
+A rule is a function `node -> node | None`. Its docstring states the law; `RULES` is the table, and each
+rule has a tested example.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from hesse.ir import (
+    Add,
+    Apply,
+    Einsum,
+    Map,
+    Node,
+    einsum,
+    is_sparse,
+    label_axis,
+    plain_axes,
+    reshape,
+    scale,
+    uniform,
+    uniform_value,
+    unscaled,
+    view,
+)
+from hesse.ops.normalization import log_softmax, logsumexp, softmax
+from hesse.ops.registry import elementwise
+
+Rule = Callable[[Node], Node | None]
+
+
+def _argument(node: Node, name: str) -> Node | None:
+    """`x` if the node is `name(x)`."""
+    return node.operands[0] if isinstance(node, Map) and node.name == name else None
+
+
+def _one_plus_exp(node: Node) -> Node | None:
+    """`z` if the node is `1 + exp(z)`."""
+    if not isinstance(node, Add) or len(node.operands) != 2:
+        return None
+    for one, other in (node.operands, node.operands[::-1]):
+        if uniform_value(one) == 1:
+            return _exp_argument(other)
+    return None
+
+
+def _exp_argument(node: Node) -> Node | None:
+    """`z` if the node is `exp(z)`, also through a view (a transposed or repeated exp)."""
+    direct = _argument(node, "exp")
+    if direct is not None or not isinstance(node, Einsum) or len(node.operands) != 1 or node.scale != 1:
+        return direct
+    inner = _argument(node.operands[0], "exp")
+    if inner is None or is_sparse(node) or _summed(node):
+        return None
+    return view(inner, node.axes[0], node.output, node.shape, node.ranges)
+
+
+def _summed(node: Einsum) -> list[int]:
+    placed = {label for axis in node.output for label in axis.labels()}
+    return [label for label in range(len(node.ranges)) if label not in placed]
+
+
+def log_of_one_plus_exp(node: Node) -> Node | None:
+    """log(1 + exp(z)) = softplus(z)."""
+    inside = _argument(node, "log")
+    z = None if inside is None else _one_plus_exp(inside)
+    return None if z is None else elementwise("softplus", z)
+
+
+def log1p_of_exp(node: Node) -> Node | None:
+    """log1p(exp(z)) = softplus(z)."""
+    inside = _argument(node, "log1p")
+    z = None if inside is None else _exp_argument(inside)
+    return None if z is None else elementwise("softplus", z)
+
+
+def log_of_exp_plus_exp(node: Node) -> Node | None:
+    """log(exp(a) + exp(b)) = logaddexp(a, b)."""
+    inside = _argument(node, "log")
+    if not isinstance(inside, Add) or len(inside.operands) != 2:
+        return None
+    a, b = (_exp_argument(term) for term in inside.operands)
+    return None if a is None or b is None else elementwise("logaddexp", a, b)
+
+
+def log_of_exp(node: Node) -> Node | None:
+    """log(exp(x)) = x."""
+    inside = _argument(node, "log")
+    return None if inside is None else _exp_argument(inside)
+
+
+def exp_of_log(node: Node) -> Node | None:
+    """exp(log(x)) = x, for x in the domain of log."""
+    inside = _argument(node, "exp")
+    return None if inside is None else _argument(inside, "log")
+
+
+def reciprocal_of_reciprocal(node: Node) -> Node | None:
+    """1 / (1 / x) = x."""
+    inside = _argument(node, "reciprocal")
+    return None if inside is None else _argument(inside, "reciprocal")
+
+
+def reciprocal_of_one_plus_exp(node: Node) -> Node | None:
+    """1 / (1 + exp(z)) = sigmoid(-z)."""
+    inside = _argument(node, "reciprocal")
+    z = None if inside is None else _one_plus_exp(inside)
+    return None if z is None else elementwise("sigmoid", scale(z, -1.0))
+
+
+def log_of_sum_of_exp(node: Node) -> Node | None:
+    """log(c * sum(exp(x))) = logsumexp(x) + log(c), for c > 0."""
+    inside = _argument(node, "log")
+    if not isinstance(inside, Einsum) or len(inside.operands) != 1 or inside.scale <= 0 or is_sparse(inside):
+        return None
+    summed = _summed(inside)
+    x = _argument(inside.operands[0], "exp")
+    used = {label for axis in inside.axes[0] for label in axis.labels()}
+    if x is None or not summed or not used.issuperset(summed):
+        return None
+    result = logsumexp(_sum_axes_last(inside, x, summed))
+    return result + uniform(math.log(inside.scale), result.shape)
+
+
+def _sum_axes_last(sum_node: Einsum, x: Node, summed: list[int]) -> Node:
+    """x read as the sum reads its operand, summed labels merged into one last axis."""
+    sizes = [sum_node.ranges[label] for label in summed]
+    shape = sum_node.shape + tuple(sizes)
+    output = (*sum_node.output, *map(label_axis, summed))
+    moved = view(x, sum_node.axes[0], output, shape, sum_node.ranges)
+    return moved if len(sizes) == 1 else reshape(moved, (*sum_node.shape, math.prod(sizes)))  # type: ignore[arg-type]
+
+
+def log_of_softmax(node: Node) -> Node | None:
+    """log(softmax(x)) = log_softmax(x), also through a view of the softmax."""
+    inside = _argument(node, "log")
+    if isinstance(inside, Apply) and inside.name == "softmax":
+        return log_softmax(inside.operands[0])
+    if not isinstance(inside, Einsum) or len(inside.operands) != 1 or inside.scale != 1 or is_sparse(inside):
+        return None
+    source = inside.operands[0]
+    if not isinstance(source, Apply) or source.name != "softmax" or _summed(inside):
+        return None
+    return view(log_softmax(source.operands[0]), inside.axes[0], inside.output, inside.shape, inside.ranges)
+
+
+def _replace_two(node: Einsum, pair: tuple[int, int], operand: Node | None) -> Node:
+    """The product with two operands of the same axes replaced by one (or by nothing)."""
+    kept = [k for k in range(len(node.operands)) if k not in pair]
+    operands = [node.operands[k] for k in kept] + ([operand] if operand is not None else [])
+    axes = [node.axes[k] for k in kept] + ([node.axes[pair[0]]] if operand is not None else [])
+    return einsum(operands, axes, node.output, node.shape, node.ranges, node.scale)
+
+
+def _pairs(node: Node) -> list[tuple[int, int]]:
+    if not isinstance(node, Einsum):
+        return []
+    count = len(node.operands)
+    return [(a, b) for a in range(count) for b in range(count) if a != b and node.axes[a] == node.axes[b]]
+
+
+def exp_times_sigmoid(node: Node) -> Node | None:
+    """exp(z) * sigmoid(-z) = sigmoid(z)."""
+    for a, b in _pairs(node):
+        z, minus_z = _argument(node.operands[a], "exp"), _argument(node.operands[b], "sigmoid")
+        if z is not None and minus_z is not None and minus_z is scale(z, -1.0):
+            assert isinstance(node, Einsum)
+            return _replace_two(node, (a, b), elementwise("sigmoid", z))
+    return None
+
+
+def sqrt_times_sqrt(node: Node) -> Node | None:
+    """sqrt(x) * sqrt(x) = x."""
+    for a, b in _pairs(node):
+        x = _argument(node.operands[a], "sqrt")
+        if x is not None and node.operands[a] is node.operands[b]:
+            assert isinstance(node, Einsum)
+            return _replace_two(node, (a, b), x)
+    return None
+
+
+def exp_over_sum_of_exp(node: Node) -> Node | None:
+    """exp(x[i]) / sum_j exp(x[j]) = softmax(x)[i]."""
+    if not isinstance(node, Einsum):
+        return None
+    for a, numerator in enumerate(node.operands):
+        x = _argument(numerator, "exp")
+        for b, denominator in enumerate(node.operands):
+            total = _argument(denominator, "reciprocal")
+            if x is None or not isinstance(total, Einsum) or total.operands != (numerator,):
+                continue
+            softened = _softmax_like(node, a, b, x, total)
+            if softened is not None:
+                return softened
+    return None
+
+
+def _softmax_like(node: Einsum, a: int, b: int, x: Node, total: Einsum) -> Node | None:
+    """The product with exp(x) at `a` and 1/sum(exp(x)) at `b` replaced by a softmax, if the sum fits."""
+    summed = _summed(total)
+    plain = plain_axes(x.rank)
+    names = {axis.label: k for k, axis in enumerate(total.axes[0]) if axis.is_label}
+    whole = len(names) == x.rank and [total.ranges[axis.label] for axis in total.axes[0]] == list(x.shape)
+    if not whole or total.scale <= 0 or is_sparse(total) or not summed or len(summed) != len(set(summed)):
+        return None
+    kept = [axis.label for axis in total.output if axis.is_label]
+    if len(kept) != total.rank or any(node.axes[a][names[label]] != node.axes[b][k] for k, label in enumerate(kept)):
+        return None
+    order = [names[label] for label in kept + summed]
+    moved = view(x, plain, [plain[k] for k in order], [x.shape[k] for k in order], x.shape)
+    lead = moved.shape[: len(kept)]
+    merged = reshape(moved, (*lead, math.prod(moved.shape[len(kept) :]))) if len(summed) > 1 else moved  # type: ignore[arg-type]
+    soft = reshape(softmax(merged), moved.shape) if len(summed) > 1 else softmax(merged)
+    rest = [k for k in range(len(node.operands)) if k not in (a, b)]
+    return einsum(
+        [*(node.operands[k] for k in rest), soft],
+        [*(node.axes[k] for k in rest), tuple(node.axes[a][k] for k in order)],
+        node.output,
+        node.shape,
+        node.ranges,
+        node.scale / total.scale,
+    )
+
+
+RULES: tuple[Rule, ...] = (
+    log_of_one_plus_exp,
+    log1p_of_exp,
+    log_of_exp_plus_exp,
+    log_of_exp,
+    exp_of_log,
+    reciprocal_of_reciprocal,
+    reciprocal_of_one_plus_exp,
+    log_of_sum_of_exp,
+    log_of_softmax,
+    exp_times_sigmoid,
+    sqrt_times_sqrt,
+    exp_over_sum_of_exp,
+)

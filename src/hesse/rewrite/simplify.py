@@ -1,0 +1,52 @@
+"""One bottom-up pass that applies the laws, with each node seen once.
+
+Sharing decides what may be multiplied out: a sum is merged into the sum around it, and products are
+factored, only where nobody else uses them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hesse.ir import Add, Einsum, Map, Node, add, rebuild, topological, unscaled, use_counts
+from hesse.rewrite.factor import factor
+from hesse.rewrite.rules import RULES
+
+
+def simplify(roots: Sequence[Node]) -> list[Node]:
+    """The roots in simpler and numerically stabler form."""
+    order = topological(roots)
+    uses = use_counts(order, roots)
+    new: dict[Node, Node] = {}
+    for node in order:
+        operands = tuple(new[operand] for operand in node.operands)
+        if isinstance(node, Add):
+            new[node] = _sum(node, operands, uses)
+        else:
+            new[node] = _apply_rules(node if operands == node.operands else rebuild(node, operands))
+    return [new[root] for root in roots]
+
+
+def _apply_rules(node: Node) -> Node:
+    while isinstance(node, Map | Einsum):
+        changed = next((result for rule in RULES if (result := rule(node)) is not None), None)
+        if changed is None:
+            return node
+        node = changed
+    return node
+
+
+def _sum(node: Add, operands: tuple[Node, ...], uses: dict[Node, int]) -> Node:
+    inner = [
+        new
+        for old, new in zip(node.operands, operands, strict=True)
+        if uses[old] == 1 and isinstance(unscaled(new)[0], Add)
+    ]
+    whole = node if operands == node.operands and not inner else add(operands, node.shape, flatten=inner)
+    if not isinstance(whole, Add) or len(whole.operands) < 2:
+        return whole
+    protected = [term for term in whole.operands if uses.get(term, 1) > 1]
+    factored = factor([term for term in whole.operands if uses.get(term, 1) <= 1], node.shape)
+    if len(factored) + len(protected) == len(whole.operands):
+        return whole
+    return add([*factored, *protected], node.shape)
