@@ -20,12 +20,14 @@ from hesse.ir import Add, Apply, Axis, Constant, Einsum, Map, Node, Variable, bi
 Array = np.ndarray
 
 
-def evaluate(root: Node, values: Mapping[str, Any] = {}, sizes: Mapping[str, int] = {}) -> Array:  # noqa: B006
+def evaluate(root: Node, values: Mapping[str, Any] = {}, sizes: Mapping[str, int] = {}) -> Array:
     """The value of an expression, given those of its variables (and of its symbolic sizes)."""
     return evaluate_all([root], values, sizes)[0]
 
 
-def evaluate_all(roots: Iterable[Node], values: Mapping[str, Any], sizes: Mapping[str, int] = {}) -> list[Array]:  # noqa: B006
+def evaluate_all(
+    roots: Iterable[Node], values: Mapping[str, Any], sizes: Mapping[str, int] = {}
+) -> list[Array]:
     """The values of several expressions; common parts are computed once."""
     roots = bind_sizes(roots, sizes) if sizes else list(roots)
     known: dict[Node, Array] = {}
@@ -66,7 +68,9 @@ def _einsum(node: Einsum, operands: list[Array]) -> Array:
 
 def _position(axes: tuple[Axis, ...], point: tuple[int, ...]) -> tuple[int, ...]:
     """Where the axes point; positions must lie inside, negative ones do not count from the end here."""
-    position = tuple(axis.offset + sum(stride * point[label] for label, stride in axis.terms) for axis in axes)
+    position = tuple(
+        axis.offset + sum(stride * point[label] for label, stride in axis.terms) for axis in axes
+    )
     assert all(entry >= 0 for entry in position), f"an axis points before the first entry: {position}"
     return position
 

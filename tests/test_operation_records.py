@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -13,77 +14,29 @@ import pytest
 import scipy.linalg
 import scipy.special
 
-from hesse.backends import elementwise_kernels
-from hesse.backends.operation_kernels import KERNELS, kernel
+import naive
 from hesse.backends.numpy_backend import compile_program
+from hesse.backends.operation_kernels import KERNELS, kernel
 from hesse.calculus import differentiate, forward
 from hesse.errors import ArgumentError, ShapeError
 from hesse.ir import (
-    Add,
     Apply,
-    Axis,
-    Constant,
     Einsum,
-    Map,
     Node,
-    Variable,
+    bind_sizes,
     constant,
+    is_zero,
     multiply,
     pairwise,
     topological,
     variable,
 )
-from hesse.ops import elementwise, linalg, normalization, structural
+from hesse.ops import linalg, normalization, structural
+from hesse.ops.registry import OPERATIONS, General, Linear
 from hesse.plan import lower
-from hesse.ops.registry import OPERATIONS, General
 
-RECORDS = [name for name in OPERATIONS if name in KERNELS]
-
-
-def evaluate(root: Node, **inputs: np.ndarray) -> np.ndarray:
-    """A naive evaluator, independent of plans and back ends: one dense array for each node."""
-    values: dict[Node, np.ndarray] = {}
-    for node in topological([root]):
-        operands = [values[operand] for operand in node.operands]
-        match node:
-            case Variable():
-                values[node] = np.asarray(inputs[node.name])
-            case Constant():
-                values[node] = node.value
-            case Add():
-                values[node] = sum(operands, np.zeros(node.shape))
-            case Map():
-                values[node] = elementwise_kernels.kernel(node.name)(*operands)
-            case Apply():
-                values[node] = kernel(node.name)(node.params, *operands)
-            case Einsum():
-                values[node] = _evaluate_einsum(node, operands)
-        assert values[node].shape == node.shape, node
-    return values[root]
-
-
-def _evaluate_einsum(node: Einsum, operands: list[np.ndarray]) -> np.ndarray:
-    terms: list[Any] = []
-    for array, axes in zip(operands, node.axes, strict=True):
-        labels = sorted({label for axis in axes for label in axis.labels()})
-        terms += [array[_positions(axes, labels, node)], labels]
-    placed = sorted({label for axis in node.output for label in axis.labels()})
-    missing = set(range(len(node.ranges))).difference(*map(set, terms[1::2]))
-    for label in missing:
-        terms += [np.ones(node.ranges[label]), [label]]
-    product = np.einsum(*terms, placed, optimize=True) if terms else np.ones(())
-    result = np.zeros(node.shape)
-    np.add.at(result, _positions(node.output, placed, node), node.scale * product)
-    return result
-
-
-def _positions(axes: tuple[Axis, ...], labels: list[int], node: Einsum) -> tuple[np.ndarray, ...]:
-    """Index arrays of the axes over the box of the labels."""
-    box = np.indices([node.ranges[label] for label in labels])
-    zeros = np.zeros(box.shape[1:], int)
-    return tuple(
-        sum((stride * box[labels.index(label)] for label, stride in axis.terms), zeros + axis.offset) for axis in axes
-    )
+NAIVE_LIMIT = 5_000
+"""Steps of the naive evaluator that a test can wait for."""
 
 
 class Case(NamedTuple):
@@ -213,7 +166,9 @@ LINALG = [
 ]
 
 NORMALIZATION = [
-    Case(f"{name} {point.shape}", getattr(normalization, name), partial(getattr(jax.nn, name), axis=-1), point)
+    Case(
+        f"{name} {point.shape}", getattr(normalization, name), partial(getattr(jax.nn, name), axis=-1), point
+    )
     for name in ("logsumexp", "softmax", "log_softmax")
     for point in (random(4), random(2, 3), random(2, 1, 2), random(2, 1))
 ] + [
@@ -273,9 +228,13 @@ STRUCTURAL = [
     ),
     Case("sort", lambda x: structural.sort(cube(x)), lambda x: jnp.sort(x**3), random(2, 3)),
     Case("sort a vector", lambda x: structural.sort(cube(x)), lambda x: jnp.sort(x**3), random(4)),
-    Case("maximum", lambda x: structural.maximum_along(cube(x)), lambda x: jnp.max(x**3, -1), random(2, 1, 3)),
+    Case(
+        "maximum", lambda x: structural.maximum_along(cube(x)), lambda x: jnp.max(x**3, -1), random(2, 1, 3)
+    ),
     Case("minimum", lambda x: structural.minimum_along(cube(x)), lambda x: jnp.min(x**3, -1), random(2, 3)),
-    Case("maximum of a vector", lambda x: structural.maximum_along(cube(x)), lambda x: jnp.max(x**3), random(4)),
+    Case(
+        "maximum of a vector", lambda x: structural.maximum_along(cube(x)), lambda x: jnp.max(x**3), random(4)
+    ),
     Case(
         "unfold",
         lambda x: structural.unfold(cube(x), 0, 3, 2),
@@ -291,19 +250,27 @@ CASES = LINALG + NORMALIZATION + STRUCTURAL
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_derivatives_agree_with_nested_jax(case: Case) -> None:
-    """Reverse mode, simplified and compiled, and forward mode, evaluated naively."""
+    """Reverse mode, simplified and compiled; forward mode, evaluated naively where that is not too slow."""
     x = variable("x", case.point.shape)
     by_reverse = by_forward = case.function(x)
-    for expected in _nested_jax(case):
-        _close(_compiled(by_reverse, case.point), expected, case.tolerance)
-        _close(evaluate(by_forward, x=case.point), expected, case.tolerance)
-        (by_forward,) = forward(by_reverse, [x])
-        (by_reverse,) = differentiate(by_reverse, [x], mode="reverse")
+    for order, expected in enumerate(_nested_jax(case)):
+        if order:
+            (by_forward,) = forward(by_reverse, [x])
+            (by_reverse,) = differentiate(by_reverse, [x], mode="reverse")
+        _close(compiled(by_reverse, x=case.point), expected, case.tolerance)
+        if _points(by_forward) < NAIVE_LIMIT:
+            _close(naive.evaluate(by_forward, {"x": case.point}), expected, case.tolerance)
 
 
-def _compiled(node: Node, point: np.ndarray) -> np.ndarray:
-    (result,) = compile_program(lower([node]), ["x"], point.dtype).function(point)
-    return result
+def compiled(node: Node, **inputs: np.ndarray) -> np.ndarray:
+    """The value by the NumPy back end."""
+    function = compile_program(lower([node]), list(inputs), np.dtype(np.float64)).function
+    return function(*inputs.values())[0]
+
+
+def _points(node: Node) -> int:
+    """Steps of the loops of the naive evaluator."""
+    return sum(math.prod(inner.ranges) for inner in topological([node]) if isinstance(inner, Einsum))
 
 
 def _nested_jax(case: Case) -> list[np.ndarray]:
@@ -319,3 +286,227 @@ def _close(found: np.ndarray, expected: np.ndarray, tolerance: float) -> None:
     assert found.shape == expected.shape
     scale = max(1.0, np.abs(expected).max(initial=0.0))
     np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance * scale)
+
+
+KERNEL_INPUTS: dict[str, tuple[tuple[Any, ...], tuple[np.ndarray, ...]]] = {
+    "solve": ((), (definite(2, 3, 3), RIGHT)),
+    "expm_chain": ((2,), (random(2, 3, 3),)),
+    "gather": ((), (random(3, 2), INDEX)),
+    "scatter": ((4,), (random(2, 2, 2), INDEX)),
+    "flat_index": ((3, 1), (ROW_INDEX,)),
+}
+"""Parameters and operands of the records that do not just take square matrices."""
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_kernels_agree_with_their_definition(name: str) -> None:
+    params, operands = KERNEL_INPUTS.get(name, ((), (definite(2, 3, 3),)))
+    record = OPERATIONS[name]
+    for dtype in (np.float32, np.float64):
+        arrays = [array.astype(dtype) if array.dtype.kind == "f" else array for array in operands]
+        copies = [array.copy() for array in arrays]
+        result = kernel(name)(params, *arrays)
+        assert result.shape == record.shape(tuple(array.shape for array in arrays), params)
+        integer = isinstance(record, General) and record.kind == "integer"
+        assert result.dtype == (np.intp if integer else dtype)
+        expected = naive.OPERATIONS[name](params, *arrays)
+        np.testing.assert_allclose(result, expected, rtol=2e-4 if dtype == np.float32 else 1e-12, atol=1e-6)
+        for array, copy in zip(arrays, copies, strict=True):
+            np.testing.assert_array_equal(array, copy)
+            assert not np.shares_memory(array, result)
+
+
+def test_every_record_has_a_kernel_and_every_kernel_a_record() -> None:
+    assert set(KERNELS) == set(OPERATIONS)
+
+
+VALUES = [
+    ("determinant", linalg.determinant, np.linalg.det, random(2, 3, 3)),
+    ("log_determinant", linalg.log_determinant, lambda a: np.linalg.slogdet(a)[1], random(2, 3, 3)),
+    ("sign_determinant", linalg.sign_determinant, lambda a: np.linalg.slogdet(a)[0], random(4, 3, 3)),
+    ("pseudo_inverse", linalg.pseudo_inverse, np.linalg.pinv, random(2, 4, 2)),
+    ("expm", linalg.expm, scipy.linalg.expm, np.stack([random(4, 4), 20 * random(4, 4), np.zeros((4, 4))])),
+    ("expm shifted", linalg.expm, scipy.linalg.expm, random(3, 3) - 100 * np.eye(3)),
+    ("logsumexp", normalization.logsumexp, partial(scipy.special.logsumexp, axis=-1), 1e4 * random(2, 3)),
+    ("softmax", normalization.softmax, partial(scipy.special.softmax, axis=-1), 1e4 * random(2, 3)),
+    (
+        "log_softmax",
+        normalization.log_softmax,
+        partial(scipy.special.log_softmax, axis=-1),
+        1e4 * random(2, 3),
+    ),
+    ("argmax", structural.argmax, partial(np.argmax, axis=-1), random(2, 1, 4)),
+    ("argmin", structural.argmin, partial(np.argmin, axis=-1), random(2, 1, 4)),
+    (
+        "argsort",
+        structural.argsort,
+        partial(np.argsort, axis=-1, stable=True),
+        np.array([[2.0, 1, 2, 1], [0, 0, 0, 0]]),
+    ),
+    ("sort", structural.sort, np.sort, random(2, 2, 3)),
+    ("empty product", structural.product, partial(np.prod, axis=0), np.zeros((0, 2))),
+]
+
+
+@pytest.mark.parametrize(("name", "function", "reference", "point"), VALUES, ids=[row[0] for row in VALUES])
+def test_values(
+    name: str, function: Callable[[Node], Node], reference: Callable[..., Any], point: np.ndarray
+) -> None:
+    found = compiled(function(variable("x", point.shape)), x=point)
+    np.testing.assert_allclose(found, reference(point), rtol=1e-11)
+
+
+def test_logsumexp_of_infinities() -> None:
+    points = np.array([[-np.inf, -np.inf], [np.inf, 1000.0], [0.0, -np.inf]])
+    np.testing.assert_array_equal(kernel("logsumexp")((), points), [-np.inf, np.inf, 0.0])
+
+
+@pytest.mark.parametrize("name", ["sort", "maximum_along", "minimum_along"])
+def test_nan_passes_through_as_in_numpy(name: str) -> None:
+    reference = {
+        "sort": np.sort,
+        "maximum_along": partial(np.max, axis=-1),
+        "minimum_along": partial(np.min, axis=-1),
+    }
+    point = np.array([[3.0, np.nan, 1.0, np.nan], [2.0, 1.0, 5.0, 4.0]])
+    node = getattr(structural, name)(variable("x", point.shape))
+    np.testing.assert_array_equal(compiled(node, x=point), reference[name](point))
+
+
+def test_first_maximum_gets_the_derivative() -> None:
+    x = variable("x", (4,))
+    (gradient,) = forward(structural.maximum_along(x), [x])
+    np.testing.assert_array_equal(compiled(gradient, x=np.array([1.0, 2.0, 2.0, 0.0])), [0, 1, 0, 0])
+
+
+def test_expm_chain_is_the_frechet_derivative_of_expm() -> None:
+    for scale in (0.01, 1.0, 30.0):
+        a, direction = scale * random(4, 4), random(4, 4, seed=1)
+        chain = kernel("expm_chain")((2,), a)
+        expected = scipy.linalg.expm_frechet(a, direction, compute_expm=False)
+        _close(
+            np.einsum("apqb,pq->ab", chain, direction) / np.abs(expected).max(),
+            expected / np.abs(expected).max(),
+            1e-12,
+        )
+
+
+def test_expm_chain_is_symmetric_in_its_links() -> None:
+    chain = kernel("expm_chain")((3,), random(2, 2, 2))
+    np.testing.assert_allclose(chain, chain.transpose(0, 3, 4, 1, 2, 5, 6), atol=1e-13)
+    np.testing.assert_allclose(chain, chain.transpose(0, 5, 6, 3, 4, 1, 2), atol=1e-13)
+
+
+def test_expm_of_matrices_that_need_different_scaling() -> None:
+    stack = np.stack([1e-3 * random(3, 3), 40 * random(3, 3)])
+    each = [kernel("expm_chain")((2,), matrix) for matrix in stack]
+    for found, expected in zip(kernel("expm_chain")((2,), stack), each, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("extra", [(), (2, 3)])
+def test_transposes_of_linear_records(extra: tuple[int, ...]) -> None:
+    """<u, A x> = <A' u, x>, with further axes carried along."""
+    index = constant(np.array([[0, 2, 2], [1, -1, 0]]))
+    x = variable("x", (4, *extra))
+    u = variable("x", (2, 3, *extra))
+    for node in (structural.gather(x, index), structural.scatter(u, index, 4), structural.cumulative_sum(x)):
+        assert isinstance(node, Apply)
+        record = OPERATIONS[node.name]
+        assert isinstance(record, Linear)
+        cotangent = variable("u", node.shape)
+        left, right = random(*node.operands[0].shape), random(*node.shape, seed=1)
+        image = compiled(node, x=left)
+        preimage = compiled(record.transpose(node, cotangent), u=right)
+        assert preimage.shape == left.shape
+        np.testing.assert_allclose(np.vdot(image, right), np.vdot(left, preimage), rtol=1e-12)
+
+
+def test_integer_results_are_locally_constant() -> None:
+    x = variable("x", (3,))
+    order = structural.argsort(x)
+    assert order.kind == "integer"
+    assert is_zero(forward(order, [x])[0])
+    assert is_zero(forward(linalg.sign_determinant(a := variable("a", (2, 2))), [a])[0])
+
+
+def test_index_may_be_a_variable_or_a_single_position() -> None:
+    x, index = variable("x", (3, 2)), variable("k", (), kind="integer")
+    (partial_node,) = forward(structural.gather(x, index), [x])
+    expected = np.zeros((2, 3, 2))
+    expected[[0, 1], 1, [0, 1]] = 1
+    np.testing.assert_array_equal(compiled(partial_node, k=np.array(1)), expected)
+
+
+def test_gradient_of_product_needs_no_path_products() -> None:
+    x = variable("x", (5,))
+    (gradient,) = forward(structural.product(x), [x])
+    names = {node.name for node in topological([gradient]) if isinstance(node, Apply)}
+    assert names == {"cumulative_product"}
+
+
+def test_symbolic_sizes() -> None:
+    a = variable("a", ("n", "n"))
+    for function in (
+        linalg.inverse,
+        linalg.determinant,
+        linalg.log_determinant,
+        linalg.expm,
+        linalg.pseudo_inverse,
+    ):
+        (derivative,) = forward(function(a), [a])
+        (bound,) = bind_sizes([derivative], {"n": 2})
+        (expected,) = forward(function(variable("a", (2, 2))), [variable("a", (2, 2))])
+        np.testing.assert_allclose(compiled(bound, a=definite(2, 2)), compiled(expected, a=definite(2, 2)))
+    (bound,) = bind_sizes([normalization.layer_norm(variable("x", ("n",)))], {"n": 3})
+    expected_norm = compiled(normalization.layer_norm(variable("x", (3,))), x=random(3))
+    np.testing.assert_allclose(compiled(bound, x=random(3)), expected_norm)
+
+
+SCALAR, VECTOR, TALL = variable("s", ()), variable("v", (3,)), variable("t", (3, 2))
+SQUARE, POSITIONS = variable("q", (3, 3)), variable("k", (2,), kind="integer")
+SYMBOLIC = variable("y", ("n", "n"))
+FAILURES: list[tuple[Callable[[], Node], str]] = [
+    (lambda: linalg.inverse(TALL), r"inverse needs square matrices, of shape \(..., n, n\), not \(3, 2\)"),
+    (lambda: linalg.determinant(VECTOR), "determinant needs square matrices"),
+    (lambda: linalg.cholesky(TALL), "square matrices"),
+    (lambda: linalg.expm(TALL), "expm needs square matrices"),
+    (lambda: linalg.matrix_power(TALL, 0), "matrix_power needs square matrices"),
+    (lambda: linalg.pseudo_inverse(VECTOR), "pseudo_inverse needs matrices"),
+    (lambda: linalg.solve(SQUARE, variable("b", (2,))), "right-hand side of shape"),
+    (lambda: linalg.solve(SQUARE, variable("b", (3, 2, 2))), "broadcast the batch axes first"),
+    (
+        lambda: forward(linalg.cholesky(SYMBOLIC), [SYMBOLIC])[0],
+        "derivative of cholesky needs concrete sizes",
+    ),
+    (lambda: forward(linalg.eigenvectors(SYMBOLIC), [SYMBOLIC])[0], "bind the size first"),
+    (lambda: normalization.softmax(SCALAR), "softmax works on the last axis"),
+    (lambda: normalization.logsumexp(variable("e", (2, 0))), "logsumexp works on the last axis"),
+    (lambda: normalization.layer_norm(SCALAR), "layer_norm works on the last axis"),
+    (lambda: structural.gather(SCALAR, POSITIONS), "gather needs an axis"),
+    (lambda: structural.scatter(VECTOR, POSITIONS, 4), "scatter by an index of shape"),
+    (lambda: structural.take_along(TALL, POSITIONS), "take_along from"),
+    (lambda: structural.take_along(SYMBOLIC, structural.argmax(SYMBOLIC)), "take_along needs concrete sizes"),
+    (lambda: structural.cumulative_sum(SCALAR), "needs an axis to run along"),
+    (lambda: structural.product(SCALAR), "product needs an axis"),
+    (lambda: structural.argmax(SCALAR), "argmax works on the last axis"),
+    (lambda: structural.unfold(VECTOR, 1, 2), "unfold along axis 1 of a tensor with 1 axes"),
+    (lambda: structural.unfold(VECTOR, 0, 4), "unfold of an axis of size 3 with window 4"),
+    (lambda: structural.tril(VECTOR), "tril needs matrices"),
+]
+
+
+@pytest.mark.parametrize(("build", "message"), FAILURES, ids=[message for _, message in FAILURES])
+def test_wrong_shapes_are_refused(build: Callable[[], Node], message: str) -> None:
+    with pytest.raises(ShapeError, match=message):
+        build()
+
+
+def test_real_index_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="gather needs an integer index"):
+        structural.gather(VECTOR, VECTOR)
+
+
+def test_position_out_of_bounds_is_refused() -> None:
+    with pytest.raises(IndexError, match="out of bounds for an axis of size 2"):
+        kernel("scatter")((2,), np.ones(2), np.array([0, 2]))

@@ -10,6 +10,7 @@ import numpy as np
 from hesse.api.arguments import Parameters
 from hesse.errors import TracingError
 from hesse.frontends.expression import Expression
+from hesse.frontends.indices import Index
 from hesse.frontends.operands import as_node
 from hesse.ir import Node, Variable, variable
 from hesse.rewrite import simplify
@@ -30,7 +31,8 @@ def trace(function: Callable[..., Any], parameters: Parameters, names: Sequence[
     variables = tuple(variable(name, array.shape) for name, array in zip(names, arrays, strict=True))
     values = {}
     for name, array, node in zip(names, arrays, variables, strict=True):
-        index = variable(name + INDEX_SUFFIX, array.shape, kind="integer") if array.dtype.kind in "iu" else None
+        whole = array.dtype.kind in "iu"
+        index = Index(variable(name + INDEX_SUFFIX, array.shape, kind="integer")) if whole else None
         values[name] = Expression(node, boolean=array.dtype.kind == "b", index=index)
     result = parameters.call(function, values)
     return Trace(simplify([_output_node(result, parameters.function_name)])[0], variables)

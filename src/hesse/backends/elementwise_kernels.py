@@ -1,7 +1,8 @@
 """NumPy kernels of the element-wise rows: `kernel(name)` finds one, here or in NumPy.
 
-A kernel returns an array of its own in the floating-point type of its operands; conditions are 0 and 1 in that
-type. Special functions come from SciPy where it is installed and from slower replacements where it is not.
+A kernel returns an array of its own (but `stop_gradient`) in the floating-point type of its operands;
+conditions are 0 and 1 in that type. Special functions come from SciPy where it is installed, and from slower
+replacements where it is not.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Kernel = Callable[..., Any]
 
 def kernel(name: str) -> Kernel:
     """The function that computes the row of this name."""
-    return _KERNELS[name] if name in _KERNELS else getattr(np, name)  # type: ignore[no-any-return]
+    return _KERNELS[name] if name in _KERNELS else getattr(np, name)
 
 
 def _float_type(*operands: Any) -> np.dtype[Any]:
@@ -118,14 +119,26 @@ def polygamma(order: Any, x: Any) -> Any:
 
 
 def _one_by_one(function: Callable[[float], float], x: Any) -> Any:
-    return np.asarray(np.frompyfunc(function, 1, 1)(x)).astype(_float_type(x))
+    with np.errstate(all="ignore"):
+        return np.asarray(np.frompyfunc(function, 1, 1)(x)).astype(_float_type(x))
 
 
 def _lgamma_of_float(x: float) -> float:
     return math.inf if x <= 0 and x == math.floor(x) else math.lgamma(x)
 
 
-BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)
+BERNOULLI = (
+    1 / 6,
+    -1 / 30,
+    1 / 42,
+    -1 / 30,
+    5 / 66,
+    -691 / 2730,
+    7 / 6,
+    -3617 / 510,
+    43867 / 798,
+    -174611 / 330,
+)
 """The Bernoulli numbers of even index 2, 4, …"""
 
 
@@ -151,7 +164,8 @@ def _digamma_right(x: np.ndarray) -> np.ndarray:
     series = np.zeros_like(x)
     for k in range(len(BERNOULLI), 0, -1):
         series = (series + BERNOULLI[k - 1] / (2 * k)) * inverse
-    return np.log(x) - 0.5 / x - series - shift
+    result: np.ndarray = np.log(x) - 0.5 / x - series - shift
+    return result
 
 
 def _polygamma(order: Any, x: Any) -> np.ndarray:
@@ -174,7 +188,7 @@ def _polygamma_of_order(n: int, x: np.ndarray) -> np.ndarray:
 
 
 def _zeta(s: int, x: np.ndarray) -> np.ndarray:
-    """Hurwitz's ζ(s, x) for x > 0 by Euler-Maclaurin summation, from a point where the series has converged."""
+    """Hurwitz's ζ(s, x) for x > 0 by Euler-Maclaurin summation from s + 15 on."""
     total = np.zeros_like(x)
     start = s + 15.0
     for _ in range(s + 15):

@@ -25,7 +25,7 @@ NAMED: dict[str, Callable[..., Any]] = {}
 """Name of a ufunc of another library (`scipy.special.expit`) -> handler; that library is never imported."""
 
 WAYS_OUT: dict[str, str] = {
-    "copyto": "Arrays cannot be filled with traced values; build the result with np.where, np.stack or np.concatenate.",
+    "copyto": "Arrays cannot hold traced values; build the result with np.where or np.stack.",
     "put": "Build the result with np.where, np.stack or np.concatenate.",
     "place": "Build the result with np.where.",
     "putmask": "Build the result with np.where.",
@@ -117,15 +117,17 @@ def call(function: Any, arguments: tuple[Any, ...], options: Mapping[str, Any] |
     given = {
         name: value
         for name, value in (options or {}).items()
-        if value is not np._NoValue and not _is_neutral(handler, name, value)  # type: ignore[attr-defined]
+        if value is not np._NoValue and not _is_neutral(handler, name, value)
     }
     try:
         _signature(handler).bind(*arguments, **given)
     except TypeError as problem:
-        what = f"{function_name(function)} with these arguments ({problem})"
+        name = function_name(function)
+        what = f"{name} with these arguments ({problem})"
         if "out" in given:
-            what = f"the argument out= of {function_name(function)} (or an in-place update like a += x of an array)"
-        raise untraceable(what, "Leave the argument out and assign the result: y = f(x), a = a + x.") from None
+            what = f"the argument out= of {name} (or an in-place update of an array like a += x)"
+        way_out = "Leave the argument out and assign the result: y = f(x), a = a + x."
+        raise untraceable(what, way_out) from None
     return handler(*arguments, **given)
 
 
@@ -174,4 +176,4 @@ def unknown(function: Any) -> Exception:
         + "Rewrite the line with functions of the operation table, or add a handler with "
         "hesse.frontends.dispatch.implements."
     )
-    return untraceable(f"{function_name(function)} (hesse has no rule for it, so it)", way_out)
+    return untraceable(f"{function_name(function)}, for which hesse has no rule,", way_out)

@@ -16,6 +16,7 @@ import numpy as np
 from hesse.errors import ShapeError
 from hesse.frontends.dispatch import call, call_ufunc, function_name, is_float_type
 from hesse.frontends.indices import Index
+from hesse.frontends.symbolic import SymbolicMethods
 from hesse.frontends.tracing import untraceable
 from hesse.ir import Node, Shape
 
@@ -55,7 +56,7 @@ _BUILD = "Build the result with np.where, np.concatenate or np.stack."
 _EVALUATE = "Evaluate the expression first; inside a traced function values are not known."
 
 
-class Expression:
+class Expression(SymbolicMethods):
     """A tensor expression: a node with the behaviour of an array.
 
     `boolean` marks results of comparisons. `index` says what to read where the expression serves as an
@@ -154,20 +155,24 @@ class Expression:
     __xor__, __rxor__ = _binary(np.bitwise_xor), _reflected(np.bitwise_xor)
     __lt__, __le__ = _binary(np.less), _binary(np.less_equal)
     __gt__, __ge__ = _binary(np.greater), _binary(np.greater_equal)
-    __eq__ = _binary(np.equal)  # type: ignore[assignment]
-    __ne__ = _binary(np.not_equal)  # type: ignore[assignment]
+    __eq__ = _binary(np.equal)
+    __ne__ = _binary(np.not_equal)
     __neg__, __pos__ = _method(np.negative), _method(np.positive)
     __abs__, __invert__ = _method(np.absolute), _method(np.invert)
     __round__ = _method(np.round)
 
     def __len__(self) -> int:
         if not self.shape:
-            raise untraceable("len() of a 0-d value", "It has no axes; write np.atleast_1d(x) to give it one.")
+            raise untraceable(
+                "len() of a 0-d value", "It has no axes; write np.atleast_1d(x) to give it one."
+            )
         return _known_size(self.shape[0], "len()")
 
     def __iter__(self) -> Iterator[Expression]:
         if not self.shape:
-            raise untraceable("iteration over a 0-d value", "It has no axes; write np.atleast_1d(x) to give it one.")
+            raise untraceable(
+                "iteration over a 0-d value", "It has no axes; write np.atleast_1d(x) to give it one."
+            )
         return (self[position] for position in range(_known_size(self.shape[0], "iteration")))
 
     def __getitem__(self, key: Any) -> Any:
@@ -198,7 +203,8 @@ class Expression:
         """The expression itself for real floating types; any other type is an error."""
         if not is_float_type(dtype):
             raise untraceable(
-                f"astype({np.dtype(dtype)})", "Only real floating types can be differentiated; drop it, or use np.floor."
+                f"astype({np.dtype(dtype)})",
+                "Only real floating types can be differentiated; drop it, or use np.floor.",
             )
         return Expression(self.node) if self.boolean else self
 
@@ -223,12 +229,18 @@ class Expression:
     )
     __setitem__ = __delitem__ = _refused("item assignment on a traced value (x[i] = y)", _BUILD)
     __contains__ = _refused("`in` on a traced value", "Compare with == and use np.any.")
-    fill = put = sort = partition = resize = itemset = _refused("a method that changes a traced value in place", _BUILD)
+    fill = put = sort = partition = resize = itemset = _refused(
+        "a method that changes a traced value in place", _BUILD
+    )
     item = tolist = tobytes = _refused("item(), tolist() or tobytes() of a traced value", _EVALUATE)
-    nonzero = _refused("nonzero() of a traced value", "The number of results depends on the data; use np.where.")
+    nonzero = _refused(
+        "nonzero() of a traced value", "The number of results depends on the data; use np.where."
+    )
 
 
 def _known_size(size: int | str, purpose: str) -> int:
     if isinstance(size, str):
-        raise ShapeError(f"{purpose} needs a known size, but the axis has the symbolic size {size}; bind it first")
+        raise ShapeError(
+            f"{purpose} needs a known size, but the axis has the symbolic size {size}; bind it first"
+        )
     return size

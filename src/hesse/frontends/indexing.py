@@ -83,7 +83,9 @@ def _parsed(entry: Any) -> list[Any]:
         return [entry]
     if isinstance(entry, Expression):
         return [_traced(entry)]
-    if isinstance(entry, bool | np.bool) or (isinstance(entry, np.ndarray) and entry.shape == () and entry.dtype == bool):
+    if isinstance(entry, bool | np.bool) or (
+        isinstance(entry, np.ndarray) and entry.shape == () and entry.dtype == bool
+    ):
         raise untraceable("x[True] or x[False]", "Write x[None] or x[None][:0] instead.")
     if not isinstance(entry, list | tuple):
         try:
@@ -96,7 +98,7 @@ def _parsed(entry: Any) -> list[Any]:
     if array.dtype == bool:
         return [_Mask(array, axis) for axis in range(array.ndim)]
     if array.dtype.kind not in "iu":
-        raise ArgumentError(f"an index is made of integers, slices, None, ... and masks, not of {type(entry).__name__} {entry!r}")
+        raise ArgumentError(f"an index is made of integers, slices, None, ... and masks, not of {entry!r}")
     return [array.astype(np.intp)]
 
 
@@ -137,7 +139,9 @@ def _in_range(entries: list[Any], node: Node) -> list[Entry]:
         if entry is None:
             checked.append(None)
             continue
-        checked.append(_position(entry, axis, node.shape[axis]) if isinstance(entry, int | np.ndarray) else entry)
+        checked.append(
+            _position(entry, axis, node.shape[axis]) if isinstance(entry, int | np.ndarray) else entry
+        )
         axis += 1
     return checked
 
@@ -172,21 +176,27 @@ def _index_shape(indices: Sequence[np.ndarray | Index]) -> tuple[int, ...]:
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:
-        raise ShapeError(f"index arrays of shapes {' and '.join(map(str, shapes))} do not broadcast together") from None
+        raise ShapeError(
+            f"index arrays of shapes {' and '.join(map(str, shapes))} do not broadcast together"
+        ) from None
 
 
 def gather_axes(
     node: Node, positions: Sequence[int], indices: Sequence[np.ndarray | Index], shape: tuple[int, ...]
 ) -> Node:
     """Read the axes at `positions` through index arrays that broadcast to `shape`, whose axes come first."""
-    known = [(at, entry) for at, entry in zip(positions, indices, strict=True) if isinstance(entry, np.ndarray)]
+    known = [
+        (at, entry) for at, entry in zip(positions, indices, strict=True) if isinstance(entry, np.ndarray)
+    ]
     traced = [(at, entry) for at, entry in zip(positions, indices, strict=True) if isinstance(entry, Index)]
     rest = [k for k in range(node.rank) if k not in positions]
     node = transpose(node, [*(at for at, _ in known), *(at for at, _ in traced), *rest])
     # Index arrays that are single numbers are taken out first, so that nothing is repeated for them.
     alone = all(entry.size == 1 for _, entry in known) and bool(traced)
     if known:
-        node = _gather_known(node, [entry.reshape(()) if alone else entry for _, entry in known], () if alone else shape)
+        node = _gather_known(
+            node, [entry.reshape(()) if alone else entry for _, entry in known], () if alone else shape
+        )
     paired = bool(known) and not alone
     for _, entry in traced:
         view_of = Index(entry.node, np.broadcast_to(entry.explicit_positions(), shape))
@@ -217,7 +227,8 @@ def _progression(entry: np.ndarray) -> Axis | None:
     """The index as an affine function of at most one axis of the result, or None."""
     first = int(entry.flat[0])
     steps = [
-        int(np.take(entry, 1, axis=k).flat[0]) - first if size > 1 else 0 for k, size in enumerate(entry.shape)
+        int(np.take(entry, 1, axis=k).flat[0]) - first if size > 1 else 0
+        for k, size in enumerate(entry.shape)
     ]
     if sum(step != 0 for step in steps) > 1:
         return None

@@ -29,7 +29,7 @@ def as_node(value: Any) -> Node:
         if value.is_index:
             raise untraceable(
                 "arithmetic with an index (the result of argmax, argmin or argsort)",
-                "Use it to index, x[i] or np.take_along_axis(x, i, axis); np.max and np.sort give the values.",
+                "Use it to index: x[i], np.take_along_axis(x, i, axis). np.max and np.sort give the values.",
             )
         return value.node
     array = as_array(value)
@@ -40,9 +40,13 @@ def as_array(value: Any) -> np.ndarray:
     """A real or boolean array that is known now."""
     array = np.asarray(value)
     if array.dtype.kind == "c":
-        raise untraceable("a complex constant", "Only real numbers are supported; separate real and imaginary parts.")
+        raise untraceable(
+            "a complex constant", "Only real numbers are supported; separate real and imaginary parts."
+        )
     if array.dtype.kind not in "biuf":
-        raise untraceable(f"a constant of type {type(value).__name__}", "Pass real numbers or arrays of them.")
+        raise untraceable(
+            f"a constant of type {type(value).__name__}", "Pass real numbers or arrays of them."
+        )
     return array
 
 
@@ -109,7 +113,8 @@ def expand(node: Node, shape: Sequence[Size], name: str = "broadcasting") -> Nod
     if lead < 0 or any(old not in (1, new) for old, new in zip(node.shape, shape[lead:], strict=True)):
         raise ShapeError(f"{name}: the shape {node.shape} cannot be broadcast to {shape}")
     axes = [
-        label_axis(lead + k) if old == shape[lead + k] else constant_axis(0) for k, old in enumerate(node.shape)
+        label_axis(lead + k) if old == shape[lead + k] else constant_axis(0)
+        for k, old in enumerate(node.shape)
     ]
     return view(node, axes, plain_axes(len(shape)), shape, shape)
 

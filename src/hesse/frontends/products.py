@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from hesse.errors import NotationError, ShapeError
-from hesse.frontends.dispatch import implements
+from hesse.frontends.dispatch import call, implements
 from hesse.frontends.expression import Expression
-from hesse.frontends.operands import as_node, axis_numbers, common_shape, is_boolean
-from hesse.frontends.structural import diagonal, ravel
+from hesse.frontends.operands import as_node, axis_numbers, is_boolean, known_sizes
+from hesse.frontends.structural import diagonal, moveaxis, ravel
 from hesse.frontends.tracing import untraceable
 from hesse.ir import (
     Axis,
@@ -21,12 +21,10 @@ from hesse.ir import (
     combine,
     constant_axis,
     label_axis,
-    multiply,
     plain_axes,
     reshape,
     select,
     total,
-    zero,
 )
 from hesse.ir import einsum as einsum_node
 
@@ -56,23 +54,35 @@ def einsum(notation: str, *operands: Any) -> Expression:
     inputs, output = _parsed(notation, nodes)
     sizes: dict[str, Size] = {}
     for label in dict.fromkeys(label for labels in inputs for label in labels):
-        found = [n.shape[k] for n, labels in zip(nodes, inputs, strict=True) for k, at in enumerate(labels) if at == label]
+        found = [
+            n.shape[k]
+            for n, labels in zip(nodes, inputs, strict=True)
+            for k, at in enumerate(labels)
+            if at == label
+        ]
         distinct = [size for size in dict.fromkeys(found) if size != 1]
         if len(distinct) > 1:
-            raise ShapeError(f"einsum {notation!r}: the label {label[0]} has the sizes {' and '.join(map(str, distinct))}")
+            raise ShapeError(
+                f"einsum {notation!r}: the label {label[0]} has the sizes {' and '.join(map(str, distinct))}"
+            )
         sizes[label] = distinct[0] if distinct else 1
     number = {label: k for k, label in enumerate(sizes)}
 
     def axis(label: str, size: Size) -> Axis:
         return label_axis(number[label]) if size == sizes[label] else constant_axis(0)
 
-    axes = [[axis(*pair) for pair in zip(labels, n.shape, strict=True)] for labels, n in zip(inputs, nodes, strict=True)]
+    axes = [
+        [axis(*pair) for pair in zip(labels, n.shape, strict=True)]
+        for labels, n in zip(inputs, nodes, strict=True)
+    ]
     shape = [sizes[label] for label in output]
-    return Expression(einsum_node(nodes, axes, [label_axis(number[at]) for at in output], shape, list(sizes.values())))
+    return Expression(
+        einsum_node(nodes, axes, [label_axis(number[at]) for at in output], shape, list(sizes.values()))
+    )
 
 
 def _parsed(notation: str, nodes: Sequence[Node]) -> tuple[list[list[str]], list[str]]:
-    """The labels of the operands and of the output; the axes of `...` are labels `...1`, `...2` from the last."""
+    """The labels of the operands and of the output; the axes of `...` are `...1`, `...2` from the last."""
     text = notation.replace(" ", "")
     left, arrow, right = text.partition("->")
     terms = left.split(",")
@@ -108,6 +118,7 @@ def _labels(term: str, count: int) -> list[str]:
 
 def _from_sublists(operands: Sequence[Any]) -> tuple[Any, ...]:
     """`einsum(a, [0, 1], b, [1, 2], [0, 2])` in letters."""
+
     def letters(sublist: Any) -> str:
         return "".join("..." if entry is Ellipsis else string.ascii_letters[entry] for entry in sublist)
 
@@ -143,18 +154,13 @@ def matmul(x1: Any, x2: Any, /) -> Expression:
     _refuse_booleans("matmul", (x1, x2))
     a, b = as_node(x1), as_node(x2)
     if not a.rank or not b.rank:
-        raise ShapeError(f"matmul needs axes to multiply along, not the shapes {a.shape} and {b.shape}; use *")
+        raise ShapeError(
+            f"matmul needs axes to multiply along, not the shapes {a.shape} and {b.shape}; use *"
+        )
     if a.shape[-1] != b.shape[-2 if b.rank > 1 else -1]:
         raise ShapeError(f"matmul: the shapes {a.shape} and {b.shape} do not fit together")
-    return einsum(f"...{'ij' if a.rank > 1 else 'j'},...{'jk' if b.rank > 1 else 'j'}->...{_matmul_output(a, b)}", *_wrap(a, b))
-
-
-def _matmul_output(a: Node, b: Node) -> str:
-    return ("i" if a.rank > 1 else "") + ("k" if b.rank > 1 else "")
-
-
-def _wrap(*nodes: Node) -> tuple[Expression, ...]:
-    return tuple(map(Expression, nodes))
+    row, column = "i" if a.rank > 1 else "", "k" if b.rank > 1 else ""
+    return einsum(f"...{row}j,...j{column}->...{row}{column}", Expression(a), Expression(b))
 
 
 @implements(np.matvec)
@@ -172,13 +178,8 @@ def vecmat(x1: Any, x2: Any, /) -> Expression:
 @implements(np.vecdot)
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Expression:
     """Inner products along an axis."""
-    first, second = (np.moveaxis(as_expression_of(value), axis, -1) for value in (x1, x2))
+    first, second = (Expression(moveaxis(as_node(value), axis, -1)) for value in (x1, x2))
     return einsum("...i,...i->...", first, second)
-
-
-def as_expression_of(value: Any) -> Any:
-    """An expression with the node of a value."""
-    return Expression(as_node(value))
 
 
 @implements(np.dot)
@@ -187,7 +188,7 @@ def dot(a: Any, b: Any) -> Expression:
     _refuse_booleans("dot", (a, b))
     first, second = as_node(a), as_node(b)
     if not first.rank or not second.rank:
-        return np.multiply(*_wrap(first, second))  # type: ignore[call-overload, no-any-return]
+        return call(np.multiply, (a, b))  # type: ignore[no-any-return]
     return Expression(contract("dot", first, second, [first.rank - 1], [max(second.rank - 2, 0)]))
 
 
@@ -197,7 +198,7 @@ def inner(a: Any, b: Any, /) -> Expression:
     _refuse_booleans("inner", (a, b))
     first, second = as_node(a), as_node(b)
     if not first.rank or not second.rank:
-        return np.multiply(*_wrap(first, second))  # type: ignore[call-overload, no-any-return]
+        return call(np.multiply, (a, b))  # type: ignore[no-any-return]
     return Expression(contract("inner", first, second, [first.rank - 1], [second.rank - 1]))
 
 
@@ -226,11 +227,13 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Expression:
     if len(left) != len(right):
         raise ShapeError(f"tensordot: the lists {left} and {right} do not name equally many axes")
     axes_a = axis_numbers("tensordot", left, first.rank)
-    return Expression(contract("tensordot", first, second, axes_a, axis_numbers("tensordot", right, second.rank)))
+    return Expression(
+        contract("tensordot", first, second, axes_a, axis_numbers("tensordot", right, second.rank))
+    )
 
 
 @implements(np.kron)
-def kron(a: Any, b: Any) -> Expression:
+def kron(a: Any, b: Any) -> Any:
     """The Kronecker product: axis k of the result runs over axis k of `a`, then over that of `b`."""
     first, second = as_node(a), as_node(b)
     rank = max(first.rank, second.rank)
@@ -238,8 +241,8 @@ def kron(a: Any, b: Any) -> Expression:
     second = reshape(second, (1,) * (rank - second.rank) + second.shape)
     joint = contract("kron", first, second, [], [])
     order = [k for pair in zip(range(rank), range(rank, 2 * rank), strict=True) for k in pair]
-    shape = [m * n for m, n in zip(first.shape, second.shape, strict=True)]  # type: ignore[operator]
-    return Expression(joint).transpose(order).reshape(shape)
+    sizes = zip(known_sizes("kron", first.shape), known_sizes("kron", second.shape), strict=True)
+    return Expression(joint).transpose(order).reshape([m * n for m, n in sizes])
 
 
 @implements(np.trace)
@@ -268,30 +271,28 @@ def multi_dot(arrays: Sequence[Any]) -> Any:
 def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
     """The vector product of vectors with three components."""
     axisa, axisb, axisc = (axisa, axisb, axisc) if axis is None else (axis,) * 3
-    first = np.moveaxis(as_expression_of(a), axisa, -1)
-    second = np.moveaxis(as_expression_of(b), axisb, -1)
+    first = Expression(moveaxis(as_node(a), axisa, -1))
+    second = Expression(moveaxis(as_node(b), axisb, -1))
     if first.shape[-1] != 3 or second.shape[-1] != 3:
         raise ShapeError(f"cross needs three components, not the shapes {first.shape} and {second.shape}")
     symbol = np.zeros((3, 3, 3))
     symbol[[0, 1, 2], [1, 2, 0], [2, 0, 1]] = 1.0
     symbol[[0, 2, 1], [2, 1, 0], [1, 0, 2]] = -1.0
-    return np.moveaxis(einsum("ijk,...j,...k->...i", symbol, first, second), -1, axisc)  # type: ignore[arg-type]
+    return Expression(moveaxis(einsum("ijk,...j,...k->...i", symbol, first, second).node, -1, axisc))
 
 
 @implements(np.convolve)
 def convolve(a: Any, v: Any, mode: str = "full") -> Expression:
     """`result[i + k] += a[i] v[k]`."""
     first, second = as_node(a), as_node(v)
-    if first.rank != 1 or second.rank != 1 or 0 in first.shape + second.shape:
-        raise ShapeError(f"convolve takes two vectors with entries, not the shapes {first.shape} and {second.shape}")
-    if second.shape[0] > first.shape[0]:  # type: ignore[operator]
-        first, second = second, first
-    (long,), (short,) = first.shape, second.shape
-    count: int = long + short - 1  # type: ignore[operator, assignment]
+    sizes = known_sizes("convolve", first.shape + second.shape)
+    if first.rank != 1 or second.rank != 1 or 0 in sizes:
+        raise ShapeError(f"convolve takes two vectors, not the shapes {first.shape} and {second.shape}")
+    count = sum(sizes) - 1
     i, k = plain_axes(2)
-    full = einsum_node([first, second], [[i], [k]], [combine([(1, i), (1, k)])], [count], [long, short])
-    lengths = {"full": count, "same": long, "valid": count - 2 * short + 2}  # type: ignore[operator]
+    full = einsum_node([first, second], [[i], [k]], [combine([(1, i), (1, k)])], [count], sizes)
+    lengths = {"full": count, "same": max(sizes), "valid": max(sizes) - min(sizes) + 1}
     if mode not in lengths:
         raise ShapeError(f"convolve: the mode is full, same or valid, not {mode!r}")
-    start = (count - lengths[mode]) // 2  # type: ignore[operator]
-    return Expression(select(full, [slice(start, start + lengths[mode])]))  # type: ignore[operator]
+    start = (count - lengths[mode]) // 2
+    return Expression(select(full, [slice(start, start + lengths[mode])]))

@@ -10,12 +10,12 @@ import numpy as np
 
 import hesse.ops.elementwise as table
 from hesse.errors import ShapeError
-from hesse.frontends.dispatch import implements
+from hesse.frontends.dispatch import call, implements
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_expression, as_node, axis_number, axis_numbers, expand, known_sizes
 from hesse.frontends.structural import expand_dims, moveaxis, ravel, reshape
 from hesse.frontends.tracing import untraceable
-from hesse.frontends.ufuncs import truth
+from hesse.frontends.ufuncs import logical_not, truth
 from hesse.ir import Node, Size, broadcast, multiply, scale, total, transpose, uniform
 from hesse.ops import structural
 
@@ -36,12 +36,13 @@ def _mean(node: Node, axes: tuple[int, ...], correction: float = 0.0) -> Node:
     """The sum divided by the number of entries less a correction."""
     sizes = [node.shape[k] for k in axes]
     summed = total(node, axes)
-    if all(isinstance(size, int) for size in sizes):
-        count = math.prod(sizes) - correction  # type: ignore[arg-type]
-        # An empty mean is 0/0, as in NumPy.
-        return scale(summed, 1.0 / count) if count else summed / uniform(0.0, summed.shape)
-    ones = total(uniform(1.0, sizes), range(len(sizes))) - correction
-    return summed / broadcast(ones, summed.shape, ())
+    if 0 in sizes:
+        return uniform(math.nan, summed.shape)
+    if any(isinstance(size, str) for size in sizes):
+        count = total(uniform(1.0, sizes), range(len(sizes))) - correction
+        return summed / broadcast(count, summed.shape, ())
+    number = math.prod(known_sizes("mean", sizes)) - correction
+    return scale(summed, 1.0 / number if number > 0 else math.inf)
 
 
 @implements(np.mean)
@@ -53,7 +54,9 @@ def mean(a: Any, axis: Any = None, *, keepdims: bool = False) -> Expression:
 
 
 @implements(np.var)
-def var(a: Any, axis: Any = None, *, ddof: float = 0, keepdims: bool = False, correction: float = 0) -> Expression:
+def var(
+    a: Any, axis: Any = None, *, ddof: float = 0, keepdims: bool = False, correction: float = 0
+) -> Expression:
     """The mean square distance from the mean."""
     node = as_node(a)
     axes = axis_numbers("var", axis, node.rank)
@@ -62,9 +65,11 @@ def var(a: Any, axis: Any = None, *, ddof: float = 0, keepdims: bool = False, co
 
 
 @implements(np.std)
-def std(a: Any, axis: Any = None, *, ddof: float = 0, keepdims: bool = False, correction: float = 0) -> Expression:
+def std(
+    a: Any, axis: Any = None, *, ddof: float = 0, keepdims: bool = False, correction: float = 0
+) -> Expression:
     """The square root of the variance."""
-    return np.sqrt(var(a, axis, ddof=ddof, keepdims=keepdims, correction=correction))  # type: ignore[call-overload, no-any-return]
+    return Expression(table.sqrt(var(a, axis, ddof=ddof, keepdims=keepdims, correction=correction).node))
 
 
 @implements(np.average)
@@ -76,13 +81,15 @@ def average(a: Any, axis: Any = None, weights: Any = None, *, keepdims: bool = F
     axes = axis_numbers("average", axis, node.rank)
     if weight.shape != node.shape:
         if weight.shape != tuple(node.shape[k] for k in axes):
-            raise ShapeError(f"average: weights of shape {weight.shape} for values of shape {node.shape} over axes {axes}")
+            raise ShapeError(
+                f"average: weights of shape {weight.shape} for values of shape {node.shape} over axes {axes}"
+            )
         weight = broadcast(weight, node.shape, axes)
     result = total(multiply(node, weight), axes) / total(weight, axes)
     return Expression(_kept(result, axes, keepdims))
 
 
-def _merged(node: Node, axes: tuple[int, ...], last: bool) -> Node:
+def merged_axes(node: Node, axes: tuple[int, ...], last: bool) -> Node:
     """The given axes as one axis, at the end or at the front."""
     rest = [k for k in range(node.rank) if k not in axes]
     kept = tuple(node.shape[k] for k in rest)
@@ -99,7 +106,7 @@ def prod(a: Any, axis: Any = None, *, keepdims: bool = False) -> Expression:
     """The product over axes."""
     node = as_node(a)
     axes = axis_numbers("prod", axis, node.rank)
-    result = structural.product(_merged(node, axes, last=False))
+    result = structural.product(merged_axes(node, axes, last=False))
     return Expression(_kept(result, axes, keepdims))
 
 
@@ -109,8 +116,10 @@ def _extremum(name: str, function: Callable[[Node], Node]) -> Callable[..., Expr
         node = as_node(a)
         axes = axis_numbers(name, axis, node.rank)
         if any(node.shape[k] == 0 for k in axes):
-            raise ShapeError(f"{name}: the axes {axes} of the shape {node.shape} are empty and have no {name}")
-        result = function(_merged(node, axes, last=True)) if axes else node
+            raise ShapeError(
+                f"{name}: the axes {axes} of the shape {node.shape} are empty and have no {name}"
+            )
+        result = function(merged_axes(node, axes, last=True)) if axes else node
         return Expression(_kept(result, axes, keepdims), boolean=expression.boolean)
 
     return handler
@@ -123,12 +132,7 @@ minimum = implements(np.min, np.amin)(_extremum("min", structural.minimum_along)
 @implements(np.ptp)
 def ptp(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     """The maximum less the minimum."""
-    return maximum(a, axis, keepdims=keepdims) - maximum_of_negative(a, axis, keepdims)
-
-
-def maximum_of_negative(a: Any, axis: Any, keepdims: bool) -> Any:
-    """The minimum."""
-    return minimum(a, axis, keepdims=keepdims)
+    return maximum(a, axis, keepdims=keepdims) - minimum(a, axis, keepdims=keepdims)
 
 
 @implements(np.any)
@@ -141,7 +145,7 @@ def any_(a: Any, axis: Any = None, *, keepdims: bool = False) -> Expression:
 @implements(np.all)
 def all_(a: Any, axis: Any = None, *, keepdims: bool = False) -> Expression:
     """Whether no entry is zero."""
-    return np.logical_not(any_(np.logical_not(as_expression(a)), axis, keepdims=keepdims))  # type: ignore[call-overload, no-any-return]
+    return logical_not(any_(logical_not(a), axis, keepdims=keepdims))
 
 
 @implements(np.count_nonzero)
@@ -158,7 +162,7 @@ def _position(name: str, function: Callable[[Node], Node]) -> Callable[..., Any]
             return result.reshape((1,) * node.rank) if keepdims else result
         number = axis_number(name, axis, node.rank)
         result = Expression(function(moveaxis(node, number, -1)))
-        return np.expand_dims(result, number) if keepdims else result  # type: ignore[arg-type]
+        return call(np.expand_dims, (result, number)) if keepdims else result
 
     return handler
 
@@ -171,14 +175,14 @@ def _along(name: str, function: Callable[[Node], Node], axis: Any, node: Node, p
     """A function of one axis that keeps it, applied where `function` expects that axis."""
     number = axis_number(name, axis, node.rank)
     result = Expression(function(moveaxis(node, number, place)))
-    return np.moveaxis(result, place, number)  # type: ignore[arg-type, return-value]
+    return call(np.moveaxis, (result, place, number))  # type: ignore[no-any-return]
 
 
 @implements(np.sort)
 def sort(a: Any, axis: Any = -1, kind: Any = None, *, stable: Any = None) -> Expression:
     """The values of an axis in ascending order."""
-    node = as_node(a)
-    return _along("sort", structural.sort, 0, ravel(node), -1) if axis is None else _along("sort", structural.sort, axis, node, -1)
+    node, axis = (ravel(as_node(a)), 0) if axis is None else (as_node(a), axis)
+    return _along("sort", structural.sort, axis, node, -1)
 
 
 @implements(np.argsort)
@@ -207,7 +211,7 @@ def median(a: Any, axis: Any = None, *, keepdims: bool = False) -> Expression:
     """The middle value, or the mean of the two in the middle."""
     node = as_node(a)
     axes = axis_numbers("median", axis, node.rank)
-    ordered = Expression(structural.sort(_merged(node, axes, last=True)))
+    ordered = Expression(structural.sort(merged_axes(node, axes, last=True)))
     count = known_sizes("median", ordered.shape[-1:])[0]
     if count == 0:
         raise ShapeError(f"median: the axes {axes} of the shape {node.shape} are empty")
@@ -224,7 +228,9 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> E
         return Expression(_kept(_length(node, axes), axes, keepdims))
     axes = axis_numbers("norm", axis, node.rank)
     if len(axes) not in (1, 2):
-        raise ShapeError(f"norm of order {ord!r}: one axis (a vector) or two (a matrix) are needed, not {axes}")
+        raise ShapeError(
+            f"norm of order {ord!r}: one axis (a vector) or two (a matrix) are needed, not {axes}"
+        )
     result = _vector_norm(node, ord, axes) if len(axes) == 1 else _matrix_norm(node, ord, axes)
     return Expression(_kept(result, axes, keepdims))
 
@@ -268,7 +274,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     """The norm of all entries, or of those along axes."""
     node = as_node(x)
     axes = axis_numbers("vector_norm", axis, node.rank)
-    result = _vector_norm(_merged(node, axes, last=True), ord, (node.rank - len(axes),))
+    result = _vector_norm(merged_axes(node, axes, last=True), ord, (node.rank - len(axes),))
     return Expression(_kept(result, axes, keepdims))
 
 

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from hesse.errors import ShapeError
-from hesse.frontends.dispatch import implements
+from hesse.frontends.dispatch import call, implements
 from hesse.frontends.expression import Expression
 from hesse.frontends.indexing import index
 from hesse.frontends.operands import (
     as_expression,
+    as_node,
     axis_number,
     axis_numbers,
     common_shape,
@@ -22,8 +23,25 @@ from hesse.frontends.operands import (
     known_sizes,
     restructures,
 )
-from hesse.ir import Node, Size, broadcast, combine, concatenate, label_axis, plain_axes, transpose, view, zero
+from hesse.ir import (
+    Node,
+    Size,
+    broadcast,
+    combine,
+    concatenate,
+    label_axis,
+    plain_axes,
+    transpose,
+    view,
+    zero,
+)
 from hesse.ir import reshape as reshape_node
+from hesse.ops.structural import take_along
+from hesse.ops.structural import tril as lower_triangle
+from hesse.ops.structural import triu as upper_triangle
+
+LONGEST_JOIN = 8
+"""More slices than this are gathered by an index array instead."""
 
 
 @restructures(np.transpose)
@@ -85,7 +103,9 @@ def expand_dims(a: Node, axis: Any) -> Node:
 def squeeze(a: Node, axis: Any = None) -> Node:
     """Axes of size 1 taken out."""
     dropped = (
-        [k for k, size in enumerate(a.shape) if size == 1] if axis is None else axis_numbers("squeeze", axis, a.rank)
+        [k for k, size in enumerate(a.shape) if size == 1]
+        if axis is None
+        else axis_numbers("squeeze", axis, a.rank)
     )
     if any(a.shape[k] != 1 for k in dropped):
         raise ShapeError(f"squeeze: axis {axis} of the shape {a.shape} does not have size 1")
@@ -122,7 +142,7 @@ def broadcast_to(array: Node, shape: Any) -> Node:
 def broadcast_arrays(*arrays: Any) -> tuple[Expression, ...]:
     """All arrays with one shape."""
     shape = common_shape("broadcast_arrays", [as_expression(array).shape for array in arrays])
-    return tuple(np.broadcast_to(as_expression(array), shape) for array in arrays)  # type: ignore[misc, arg-type]
+    return tuple(call(np.broadcast_to, (as_expression(array), shape)) for array in arrays)
 
 
 @implements(np.meshgrid)
@@ -218,7 +238,9 @@ def repeat(a: Node, repeats: Any, axis: Any = None) -> Node:
     counts = np.asarray(repeats)
     if counts.size == 1:
         count = operator.index(counts.item())
-        wide = broadcast(a, (*a.shape[: axis + 1], count, *a.shape[axis + 1 :]), _without(a.rank + 1, axis + 1))
+        wide = broadcast(
+            a, (*a.shape[: axis + 1], count, *a.shape[axis + 1 :]), _without(a.rank + 1, axis + 1)
+        )
         (size,) = known_sizes("repeat", a.shape[axis : axis + 1])
         return reshape(wide, (*a.shape[:axis], size * count, *a.shape[axis + 1 :]))
     (size,) = known_sizes("repeat", a.shape[axis : axis + 1])
@@ -234,7 +256,10 @@ def _without(rank: int, axis: int) -> list[int]:
 @restructures(np.tile)
 def tile(A: Node, reps: Any) -> Node:
     """The whole tensor repeated along axes."""
-    counts = [operator.index(count) for count in (reps if isinstance(reps, tuple | list) else np.ravel(reps).tolist())]
+    counts = [
+        operator.index(count)
+        for count in (reps if isinstance(reps, tuple | list) else np.ravel(reps).tolist())
+    ]
     counts = [1] * (A.rank - len(counts)) + counts
     sizes = (1,) * (len(counts) - A.rank) + known_sizes("tile", A.shape)
     wide = tuple(size for pair in zip(counts, sizes, strict=True) for size in pair)
@@ -252,16 +277,30 @@ def roll(a: Node, shift: Any, axis: Any = None) -> Node:
     shifts = np.broadcast_to(np.asarray(shift), (len(axes),)).tolist()
     for k, amount in zip(axes, shifts, strict=True):
         (size,) = known_sizes("roll", a.shape[k : k + 1])
-        order = np.arange(size)
-        a = take_blocks(a, k, [order[size - amount % size :], order[: size - amount % size]] if size else [order])
+        a = take_positions(a, k, np.roll(np.arange(size), amount))
     return a
 
 
-def take_blocks(node: Node, axis: int, blocks: Sequence[np.ndarray]) -> Node:
-    """Parts of an axis, each given by positions, joined in a new order."""
+def take_positions(node: Node, axis: int, positions: np.ndarray) -> Node:
+    """Entries of an axis, as a few slices side by side where that is possible."""
     lead = (slice(None),) * axis
-    parts = [index(node, (*lead, block)) for block in blocks if block.size]
-    return concatenate(parts, axis) if parts else index(node, (*lead, slice(0, 0)))
+    runs = _runs(positions)
+    if len(runs) > LONGEST_JOIN or len(runs) < 2:
+        return index(node, (*lead, positions))
+    return concatenate([index(node, (*lead, run)) for run in runs], axis)
+
+
+def _runs(positions: np.ndarray) -> list[np.ndarray]:
+    """The positions cut into arithmetic progressions with steps -1, 0 and 1."""
+    runs: list[list[int]] = []
+    for position in positions.tolist():
+        if (runs and len(runs[-1]) > 1 and position - runs[-1][-1] == runs[-1][1] - runs[-1][0]) or (
+            runs and len(runs[-1]) == 1 and abs(position - runs[-1][0]) <= 1
+        ):
+            runs[-1].append(position)
+        else:
+            runs.append([position])
+    return [np.asarray(run) for run in runs]
 
 
 @restructures(np.take)
@@ -297,3 +336,49 @@ def size_(a: Any, axis: Any = None) -> int:
         return expression.size
     axes = axis_numbers("size", axis, expression.ndim)
     return math.prod(known_sizes("size", [expression.shape[k] for k in axes]))
+
+
+@implements(np.take_along_axis)
+def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
+    """Entries of an axis, chosen by integers at each place of the other axes."""
+    expression = as_expression(arr)
+    if axis is None:
+        expression, axis = expression.ravel(), 0
+    number = axis_number("take_along_axis", axis, expression.ndim)
+    chosen = indices if isinstance(indices, Expression) else np.asarray(indices)
+    if np.ndim(chosen) != expression.ndim:
+        raise ShapeError(
+            f"take_along_axis: the shapes {expression.shape} and {np.shape(chosen)} differ in rank"
+        )
+    if isinstance(chosen, Expression) and (direct := _take_rows(expression, chosen, number)) is not None:
+        return direct
+    places = np.ogrid[tuple(slice(size) for size in known_sizes("take_along_axis", expression.shape))]
+    return expression[tuple(chosen if k == number else place for k, place in enumerate(places))]
+
+
+def _take_rows(expression: Expression, chosen: Expression, axis: int) -> Any:
+    """The same by one gather, where each row has its own traced index or row of indices; else None."""
+    rows = call(np.moveaxis, (expression, axis, -1))
+    order = call(np.moveaxis, (chosen, axis, -1)).index
+    if order is None or order.known is not None or not order.is_whole or order.shape[:-1] != rows.shape[:-1]:
+        return None
+    if order.node.shape == order.shape:
+        taken = Expression(take_along(as_node(rows), order.node))
+    elif order.shape[-1] == 1:
+        table = reshape(as_node(rows), (*order.node.shape, rows.shape[-1]))
+        taken = Expression(reshape(take_along(table, order.node), order.shape))
+    else:
+        return None
+    return call(np.moveaxis, (taken, -1, axis))
+
+
+@restructures(np.tril)
+def tril(m: Node, k: int = 0) -> Node:
+    """Zeros above a diagonal."""
+    return lower_triangle(m, k)
+
+
+@restructures(np.triu)
+def triu(m: Node, k: int = 0) -> Node:
+    """Zeros below a diagonal."""
+    return upper_triangle(m, k)

@@ -11,7 +11,7 @@ import numpy as np
 import hesse.ops.elementwise as table
 from hesse.frontends.dispatch import NAMED, implements
 from hesse.frontends.expression import Expression
-from hesse.frontends.operands import as_array, as_expression, as_node, broadcast_nodes, is_boolean
+from hesse.frontends.operands import as_expression, as_node, broadcast_nodes, expand, is_boolean
 from hesse.frontends.tracing import untraceable
 from hesse.ir import Node, add, multiply, scale, uniform
 
@@ -123,7 +123,9 @@ def _register_bitwise(function: Any, logical: np.ufunc) -> None:
     @implements(function)
     def handler(x: Any, y: Any, /) -> Any:
         if not (is_boolean(x) and is_boolean(y)):
-            raise untraceable("&, | or ^ of numbers", "They combine conditions: (x > 0) & (y > 0), with parentheses.")
+            raise untraceable(
+                "&, | or ^ of numbers", "They combine conditions: (x > 0) & (y > 0), with parentheses."
+            )
         return logical(x, y)
 
 
@@ -146,7 +148,12 @@ _register_all(_register_comparison, COMPARISONS)
 _register_all(_register_logical, LOGICAL)
 _register_all(_register_bitwise, BITWISE)
 _register_all(_register_factor, FACTORS)
-NAMED.update({scipy_name: lambda x, /, name=name: elementwise(name, x) for scipy_name, name in SCIPY_ONE_OPERAND.items()})
+NAMED.update(
+    {
+        scipy_name: lambda x, /, name=name: elementwise(name, x)
+        for scipy_name, name in SCIPY_ONE_OPERAND.items()
+    }
+)
 NAMED["xlogy"] = lambda x, y, /: elementwise("xlogy", x, y)
 
 
@@ -302,10 +309,7 @@ def ones_like(a: Any, *, shape: Any = None) -> Expression:
 
 @implements(np.full_like)
 def full_like(a: Any, fill_value: Any, *, shape: Any = None) -> Expression:
-    """A known value everywhere."""
+    """A value everywhere."""
     given = as_expression(a).shape if shape is None else shape
     sizes = given if isinstance(given, tuple) else tuple(np.atleast_1d(given).tolist())
-    if isinstance(fill_value, Expression):
-        return np.broadcast_to(fill_value, sizes)  # type: ignore[arg-type, return-value]
-    value = as_array(fill_value)
-    return np.broadcast_to(as_expression(value), sizes)  # type: ignore[call-overload, no-any-return]
+    return Expression(expand(as_node(fill_value), sizes, "full_like"), boolean=is_boolean(fill_value))

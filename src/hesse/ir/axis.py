@@ -60,6 +60,11 @@ def plain_axes(rank: int, start: int = 0) -> tuple[Axis, ...]:
 
 def combine(parts: Iterable[tuple[int, Axis]], offset: int = 0) -> Axis:
     """The affine combination `offset + sum(factor * axis)`."""
+    parts = list(parts)
+    if len(parts) == 1:  # by far the most frequent case
+        ((factor, axis),) = parts
+        terms = axis.terms if factor == 1 else tuple((label, factor * stride) for label, stride in axis.terms)
+        return Axis(terms if factor else (), offset + factor * axis.offset)
     strides: dict[int, int] = {}
     for factor, axis in parts:
         offset += factor * axis.offset

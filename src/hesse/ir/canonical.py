@@ -26,9 +26,10 @@ def canonical(
     """The product with operands in canonical order and labels numbered output first."""
     if len(operands) <= 1:
         orders: Sequence[tuple[int, ...]] = [tuple(range(len(operands)))]
+    elif len(set(operands)) == len(operands):
+        orders = [tuple(sorted(range(len(operands)), key=lambda k: operands[k].key))]
     else:
-        colours = _output_colours(output, ranges)
-        orders = _candidate_orders(operands, axes, ranges, colours)
+        orders = _candidate_orders(operands, axes, ranges, _output_colours(output, ranges))
     numberings = [_number(order, operands, axes, output, ranges) for order in orders]
     best = min(range(len(orders)), key=lambda k: numberings[k][:2]) if len(orders) > 1 else 0
     new_axes, new_output, new_ranges = numberings[best]
@@ -59,7 +60,7 @@ def _candidate_orders(
     operands: Sequence[Node], axes: Sequence[Axes], ranges: Sequence[Size], given: Mapping[int, Hashable]
 ) -> list[tuple[int, ...]]:
     indices = range(len(operands))
-    if len(set(map(id, operands))) == len(operands):
+    if len(set(operands)) == len(operands):
         return [tuple(sorted(indices, key=lambda k: operands[k].key))]
     colours = _refine(operands, axes, ranges, given)
     groups: dict[int, list[int]] = {}

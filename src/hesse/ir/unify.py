@@ -50,7 +50,9 @@ class Unifier:
     def resolve(self, axis: Axis) -> Axis:
         """The axis with every solved label replaced."""
         solved = self.solved
-        while any(label in solved for label, _ in axis.terms):
+        if not solved:
+            return axis
+        while any([label in solved for label, _ in axis.terms]):
             axis = combine(
                 [(stride, solved[label] if label in solved else Axis(((label, 1),), 0)) for label, stride in axis.terms],
                 axis.offset,

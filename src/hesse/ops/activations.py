@@ -22,7 +22,7 @@ def _sigmoid_value(x: float) -> float:
 sigmoid = define(
     "sigmoid",
     # Never y (1 - y): the difference cancels for large x.
-    lambda y, x: multiply(y, sigmoid(-x)),
+    lambda y, x: multiply(y, elementwise("sigmoid", -x)),
     latex=r"\sigma\left({}\right)",
     value=_sigmoid_value,
     flops=10,

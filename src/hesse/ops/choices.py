@@ -35,11 +35,21 @@ logical_or = _indicator("logical_or", r"\lor", lambda a, b: a != 0 or b != 0)
 logical_not = define("logical_not", None, latex=r"\left[\lnot {}\right]", value=lambda a: float(a == 0))
 
 INDICATORS = frozenset(
-    "greater greater_equal less less_equal equal not_equal logical_and logical_or logical_not".split()
+    {
+        "greater",
+        "greater_equal",
+        "less",
+        "less_equal",
+        "equal",
+        "not_equal",
+        "logical_and",
+        "logical_or",
+        "logical_not",
+    }
 )
 """Rows whose values are 0 and 1."""
 
-sign = define("sign", None, sample=((0.2, 2.0),), value=lambda x: float((x > 0) - (x < 0)))
+sign = define("sign", None, sample=((0.2, 2.0),), value=lambda x: float(x > 0) - float(x < 0))
 floor = define("floor", None, latex=r"\left\lfloor {} \right\rfloor", sample=(STEP,), value=math.floor)
 ceil = define("ceil", None, latex=r"\left\lceil {} \right\rceil", sample=(STEP,), value=math.ceil)
 round = define("round", None, sample=(STEP,), value=builtins.round)

@@ -111,7 +111,7 @@ def elementwise(name: str, *operands: Node | float) -> Node:
     row = ELEMENTWISE[name]
     if len(operands) != row.arity:
         raise ShapeError(f"{name} takes {row.arity} operands, not {len(operands)}")
-    shape = next(operand.shape for operand in operands if isinstance(operand, Node))
+    shape = next((operand.shape for operand in operands if isinstance(operand, Node)), ())
     nodes = [operand if isinstance(operand, Node) else uniform(operand, shape) for operand in operands]
     values = [0.0 if is_zero(node) else uniform_value(node) for node in nodes]
     if row.value is not None and None not in values and all(node.shape == shape for node in nodes):

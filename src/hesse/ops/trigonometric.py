@@ -1,6 +1,6 @@
 """Element-wise rows: trigonometric and hyperbolic functions, and their inverses.
 
-Square roots are applied by name, so this file needs no other table.
+Rules apply rows by name, so the order of the rows does not matter.
 """
 
 from __future__ import annotations
@@ -26,9 +26,13 @@ def _one_minus_square(x: Node) -> Node:
     return multiply(1.0 - x, 1.0 + x)
 
 
-sin = define("sin", lambda y, x: cos(x), latex=r"\sin\left({}\right)", value=math.sin, flops=10)
+sin = define(
+    "sin", lambda y, x: elementwise("cos", x), latex=r"\sin\left({}\right)", value=math.sin, flops=10
+)
 
-cos = define("cos", lambda y, x: -sin(x), latex=r"\cos\left({}\right)", value=math.cos, flops=10)
+cos = define(
+    "cos", lambda y, x: -elementwise("sin", x), latex=r"\cos\left({}\right)", value=math.cos, flops=10
+)
 
 tan = define(
     "tan",
@@ -74,9 +78,13 @@ arctan2 = define(
     flops=10,
 )
 
-sinh = define("sinh", lambda y, x: cosh(x), latex=r"\sinh\left({}\right)", value=math.sinh, flops=10)
+sinh = define(
+    "sinh", lambda y, x: elementwise("cosh", x), latex=r"\sinh\left({}\right)", value=math.sinh, flops=10
+)
 
-cosh = define("cosh", lambda y, x: sinh(x), latex=r"\cosh\left({}\right)", value=math.cosh, flops=10)
+cosh = define(
+    "cosh", lambda y, x: elementwise("sinh", x), latex=r"\cosh\left({}\right)", value=math.cosh, flops=10
+)
 
 tanh = define(
     "tanh",

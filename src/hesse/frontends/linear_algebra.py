@@ -1,0 +1,104 @@
+"""`np.linalg` on the last two axes, any axes before them being a batch."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hesse.errors import ShapeError
+from hesse.frontends.dispatch import implements
+from hesse.frontends.expression import Expression
+from hesse.frontends.operands import as_node, common_shape, expand
+from hesse.ir import Node
+from hesse.ops import linalg
+
+
+class SignAndLogarithm(NamedTuple):
+    """The result of `np.linalg.slogdet`."""
+
+    sign: Expression
+    logabsdet: Expression
+
+
+class Eigensystem(NamedTuple):
+    """The result of `np.linalg.eigh`."""
+
+    eigenvalues: Expression
+    eigenvectors: Expression
+
+
+def _square(name: str, value: Any) -> Node:
+    node = as_node(value)
+    if node.rank < 2 or node.shape[-1] != node.shape[-2]:
+        raise ShapeError(f"{name} needs square matrices, not the shape {node.shape}")
+    return node
+
+
+@implements(np.linalg.inv)
+def inv(a: Any) -> Expression:
+    """The inverse."""
+    return Expression(linalg.inverse(_square("inv", a)))
+
+
+@implements(np.linalg.det)
+def det(a: Any) -> Expression:
+    """The determinant."""
+    return Expression(linalg.determinant(_square("det", a)))
+
+
+@implements(np.linalg.slogdet)
+def slogdet(a: Any) -> SignAndLogarithm:
+    """The sign of the determinant and the logarithm of its absolute value."""
+    node = _square("slogdet", a)
+    return SignAndLogarithm(
+        Expression(linalg.sign_determinant(node)), Expression(linalg.log_determinant(node))
+    )
+
+
+@implements(np.linalg.solve)
+def solve(a: Any, b: Any) -> Expression:
+    """The solution of `a @ x = b`; `b` is a vector if it has one axis, else matrices."""
+    matrix, right = _square("solve", a), as_node(b)
+    tail = min(right.rank, 2)
+    if not tail or right.shape[-tail] != matrix.shape[-1]:
+        raise ShapeError(f"solve: the shapes {matrix.shape} and {right.shape} do not fit together")
+    batch = common_shape("solve", [matrix.shape[:-2], right.shape[:-tail]])
+    matrix = expand(matrix, batch + matrix.shape[-2:])
+    return Expression(linalg.solve(matrix, expand(right, batch + right.shape[-tail:])))
+
+
+@implements(np.linalg.cholesky)
+def cholesky(a: Any, /, *, upper: bool = False) -> Any:
+    """The triangular factor of the symmetric part of positive definite matrices."""
+    lower = Expression(linalg.cholesky(_square("cholesky", a)))
+    return lower.mT if upper else lower
+
+
+@implements(np.linalg.matrix_power)
+def matrix_power(a: Any, n: int) -> Expression:
+    """An integer power."""
+    return Expression(linalg.matrix_power(_square("matrix_power", a), operator.index(n)))
+
+
+@implements(np.linalg.pinv)
+def pinv(a: Any) -> Expression:
+    """The pseudo-inverse of matrices of full rank."""
+    node = as_node(a)
+    if node.rank < 2:
+        raise ShapeError(f"pinv needs matrices, not the shape {node.shape}")
+    return Expression(linalg.pseudo_inverse(node))
+
+
+@implements(np.linalg.eigvalsh)
+def eigvalsh(a: Any, UPLO: str = "L") -> Expression:
+    """The eigenvalues of the symmetric part, in ascending order."""
+    return Expression(linalg.eigvalsh(_square("eigvalsh", a)))
+
+
+@implements(np.linalg.eigh)
+def eigh(a: Any, UPLO: str = "L") -> Eigensystem:
+    """The eigenvalues of the symmetric part, in ascending order, and its eigenvectors as columns."""
+    node = _square("eigh", a)
+    return Eigensystem(Expression(linalg.eigvalsh(node)), Expression(linalg.eigenvectors(node)))

@@ -1,0 +1,224 @@
+"""Functions that NumPy lacks, for expressions and for arrays.
+
+On expressions they build expressions; on numbers and arrays alone they compute at once, by the same
+definition, compiled once for each combination of shapes.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from hesse.backends.numpy_backend import Compiled, compile_program
+from hesse.frontends.expression import Expression
+from hesse.frontends.operands import as_array, as_node, axis_number, axis_numbers
+from hesse.frontends.reductions import merged_axes
+from hesse.frontends.structural import expand_dims, moveaxis
+from hesse.frontends.ufuncs import elementwise
+from hesse.ir import Node, variable
+from hesse.ops import linalg, normalization, structural
+from hesse.plan import make_plan
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def _also_for_arrays(operand_count: int) -> Callable[[Function], Function]:
+    """Let a function whose first arguments are expressions take arrays too."""
+
+    def decorate(function: Function) -> Function:
+        signature = inspect.signature(function)
+
+        @functools.wraps(function)
+        def wrapped(*arguments: Any, **options: Any) -> Any:
+            bound = signature.bind(*arguments, **options)
+            bound.apply_defaults()
+            given = list(bound.arguments.values())
+            operands, rest = given[:operand_count], given[operand_count:]
+            if any(isinstance(value, Expression) for value in given):
+                return function(*given)
+            arrays = [as_array(operand) for operand in operands]
+            dtype = np.result_type(*arrays)
+            dtype = dtype if dtype.kind == "f" else np.dtype(float)
+            settings = tuple(tuple(value) if isinstance(value, list) else value for value in rest)
+            program = _compiled(function, tuple(array.shape for array in arrays), settings, dtype)
+            return program.function(*(np.asarray(array, dtype) for array in arrays))[0][()]
+
+        return wrapped  # type: ignore[return-value]
+
+    return decorate
+
+
+@functools.lru_cache(maxsize=512)
+def _compiled(
+    function: Callable[..., Any],
+    shapes: tuple[tuple[int, ...], ...],
+    settings: tuple[Any, ...],
+    dtype: np.dtype[Any],
+) -> Compiled:
+    names = [f"operand{k}" for k in range(len(shapes))]
+    operands = [Expression(variable(name, shape)) for name, shape in zip(names, shapes, strict=True)]
+    return compile_program(make_plan([function(*operands, *settings).node]), names, dtype)
+
+
+@_also_for_arrays(1)
+def erf(x: Any) -> Any:
+    """The error function."""
+    return elementwise("erf", x)
+
+
+@_also_for_arrays(1)
+def erfc(x: Any) -> Any:
+    """One less the error function, exact also where that is tiny."""
+    return elementwise("erfc", x)
+
+
+@_also_for_arrays(1)
+def lgamma(x: Any) -> Any:
+    """The logarithm of the absolute value of the gamma function."""
+    return elementwise("lgamma", x)
+
+
+@_also_for_arrays(1)
+def digamma(x: Any) -> Any:
+    """The derivative of `lgamma`."""
+    return elementwise("digamma", x)
+
+
+@_also_for_arrays(2)
+def polygamma(n: Any, x: Any) -> Any:
+    """The n-th derivative of `digamma`."""
+    return elementwise("polygamma", n, x)
+
+
+@_also_for_arrays(2)
+def xlogy(x: Any, y: Any) -> Any:
+    """`x log(y)`, zero where x is zero."""
+    return elementwise("xlogy", x, y)
+
+
+@_also_for_arrays(1)
+def sigmoid(x: Any) -> Any:
+    """The logistic function `1 / (1 + exp(-x))`."""
+    return elementwise("sigmoid", x)
+
+
+@_also_for_arrays(1)
+def softplus(x: Any) -> Any:
+    """`log(1 + exp(x))`."""
+    return elementwise("softplus", x)
+
+
+@_also_for_arrays(1)
+def relu(x: Any) -> Any:
+    """`max(x, 0)`."""
+    return elementwise("relu", x)
+
+
+@_also_for_arrays(1)
+def leaky_relu(x: Any, slope: float = 0.01) -> Any:
+    """`x` where it is positive, else `slope * x`."""
+    return elementwise("leaky_relu", x, slope)
+
+
+@_also_for_arrays(1)
+def elu(x: Any, alpha: float = 1.0) -> Any:
+    """`x` where it is positive, else `alpha (exp(x) - 1)`."""
+    return elementwise("elu", x, alpha)
+
+
+@_also_for_arrays(1)
+def selu(x: Any) -> Any:
+    """The scaled elu that keeps mean 0 and variance 1."""
+    return elementwise("selu", x)
+
+
+@_also_for_arrays(1)
+def celu(x: Any, alpha: float = 1.0) -> Any:
+    """`x` where it is positive, else `alpha (exp(x / alpha) - 1)`."""
+    return elementwise("celu", x, alpha)
+
+
+@_also_for_arrays(1)
+def gelu(x: Any, approximate: bool = False) -> Any:
+    """`x` times the normal distribution function; approximated by tanh if asked for."""
+    return elementwise("gelu_tanh" if approximate else "gelu", x)
+
+
+@_also_for_arrays(1)
+def silu(x: Any) -> Any:
+    """`x sigmoid(x)`, also called swish."""
+    return elementwise("silu", x)
+
+
+@_also_for_arrays(1)
+def softsign(x: Any) -> Any:
+    """`x / (1 + |x|)`."""
+    return elementwise("softsign", x)
+
+
+@_also_for_arrays(1)
+def hard_tanh(x: Any) -> Any:
+    """`x` cut off at -1 and 1."""
+    return elementwise("hard_tanh", x)
+
+
+@_also_for_arrays(1)
+def stop_gradient(x: Any) -> Any:
+    """`x`, taken for a constant by every derivative."""
+    return elementwise("stop_gradient", x)
+
+
+@_also_for_arrays(1)
+def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """`log(sum(exp(x)))` over axes, without overflow."""
+    node = as_node(x)
+    axes = axis_numbers("logsumexp", axis, node.rank)
+    result = normalization.logsumexp(merged_axes(node, axes, last=True))
+    return Expression(expand_dims(result, axes) if keepdims and axes else result)
+
+
+def _on_axis(name: str, function: Callable[[Node], Node], x: Any, axis: int) -> Expression:
+    """A function of the last axis on another one."""
+    node = as_node(x)
+    number = axis_number(name, axis, node.rank)
+    return Expression(moveaxis(function(moveaxis(node, number, -1)), -1, number))
+
+
+@_also_for_arrays(1)
+def softmax(x: Any, axis: int = -1) -> Any:
+    """`exp(x) / sum(exp(x))` over an axis."""
+    return _on_axis("softmax", normalization.softmax, x, axis)
+
+
+@_also_for_arrays(1)
+def log_softmax(x: Any, axis: int = -1) -> Any:
+    """`x - logsumexp(x)` over an axis."""
+    return _on_axis("log_softmax", normalization.log_softmax, x, axis)
+
+
+@_also_for_arrays(1)
+def layer_norm(x: Any, axis: int = -1, epsilon: float = 1e-5) -> Any:
+    """`(x - mean) / sqrt(variance + epsilon)` over an axis."""
+    return _on_axis("layer_norm", lambda node: normalization.layer_norm(node, epsilon), x, axis)
+
+
+@_also_for_arrays(1)
+def expm(a: Any) -> Any:
+    """The matrix exponential."""
+    return Expression(linalg.expm(as_node(a)))
+
+
+@_also_for_arrays(1)
+def logdet(a: Any) -> Any:
+    """The logarithm of the absolute value of the determinant."""
+    return Expression(linalg.log_determinant(as_node(a)))
+
+
+@_also_for_arrays(1)
+def unfold(x: Any, window: int, axis: int = -1, step: int = 1) -> Any:
+    """Sliding windows: `result[..., i, ..., k] = x[..., step*i + k, ...]`, a new last axis for k."""
+    return Expression(structural.unfold(as_node(x), axis, window, step))
