@@ -135,7 +135,7 @@ LINALG = [
     Case("cholesky batch", linalg.cholesky, jnp.linalg.cholesky, definite(2, 2, 2)),
     Case("cholesky 1x1", linalg.cholesky, jnp.linalg.cholesky, definite(1, 1)),
     Case("pseudo_inverse tall", linalg.pseudo_inverse, jnp.linalg.pinv, random(3, 2), 1e-8),
-    Case("pseudo_inverse wide", linalg.pseudo_inverse, jnp.linalg.pinv, random(2, 2, 3), 1e-8),
+    Case("pseudo_inverse wide", linalg.pseudo_inverse, jnp.linalg.pinv, random(2, 1, 2), 1e-8),
     Case("expm", linalg.expm, jax.scipy.linalg.expm, random(3, 3), 1e-8),
     Case("expm batch", linalg.expm, series_expm, random(2, 2, 2) * [[[0.3]], [[3.0]]], 1e-8),
     Case("expm 1x1", linalg.expm, jnp.exp, random(1, 1), 1e-8),
@@ -269,8 +269,9 @@ def compiled(node: Node, **inputs: np.ndarray) -> np.ndarray:
 
 
 def _points(node: Node) -> int:
-    """Steps of the loops of the naive evaluator."""
-    return sum(math.prod(inner.ranges) for inner in topological([node]) if isinstance(inner, Einsum))
+    """Steps of the loops of the naive evaluator, those inside a record being slower."""
+    counts = {Einsum: lambda inner: math.prod(inner.ranges), Apply: lambda inner: 10 * math.prod(inner.shape)}
+    return sum(counts[type(inner)](inner) for inner in topological([node]) if type(inner) in counts)
 
 
 def _nested_jax(case: Case) -> list[np.ndarray]:

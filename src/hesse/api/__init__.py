@@ -4,4 +4,16 @@ from hesse.api.check import check
 from hesse.api.derivatives import derivative, grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
 from hesse.api.symbolic import einsum, variable
 
-__all__ = ["check", "derivative", "einsum", "grad", "hessian", "hvp", "jacobian", "jvp", "value_and_grad", "variable", "vjp"]
+__all__ = [
+    "check",
+    "derivative",
+    "einsum",
+    "grad",
+    "hessian",
+    "hvp",
+    "jacobian",
+    "jvp",
+    "value_and_grad",
+    "variable",
+    "vjp",
+]

@@ -10,7 +10,7 @@ import numpy as np
 
 from hesse.errors import ArgumentError, DifferentiationError
 
-Signature = tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]
+Signature = tuple[tuple[tuple[int, ...], np.dtype[Any] | None], ...]
 
 
 class Parameters:
@@ -20,18 +20,31 @@ class Parameters:
         if not callable(function):
             raise ArgumentError(f"expected a function, got {type(function).__name__}")
         self.function_name = getattr(function, "__name__", type(function).__name__)
-        self.extra = tuple(extra)
         try:
             self.signature: inspect.Signature | None = inspect.signature(function)
         except (ValueError, TypeError):
             self.signature = None  # built-in functions may have none: positional arguments only
+        taken = self.signature.parameters if self.signature else {}
+        self.extra = tuple(name if name not in taken else f"{name}_direction" for name in extra)
+
+    def names(self) -> list[str]:
+        """The names by which arguments can be given."""
+        return [*(self.signature.parameters if self.signature else ()), *self.extra]
+
+    def by_name(self, values: dict[str, Any]) -> tuple[tuple[str, ...], list[Any]]:
+        """Names and values in the order of a call, for values given by name."""
+        ordered = {name: values[name] for name in self.names() if name in values} | values
+        extra = tuple(ordered.pop(name) for name in self.extra if name in ordered)
+        return self.match(extra, ordered)
 
     def match(self, arguments: tuple[Any, ...], options: dict[str, Any]) -> tuple[tuple[str, ...], list[Any]]:
         """Names and values of a call, in the order of the signature, extra arguments last."""
         count = len(arguments) - len(self.extra)
         if count < 0:
             needed = ", ".join(self.extra)
-            raise ArgumentError(f"the derivative of {self.function_name} also takes {needed} after its arguments")
+            raise ArgumentError(
+                f"the derivative of {self.function_name} also takes {needed} after its arguments"
+            )
         own, extra = arguments[:count], arguments[count:]
         if self.signature is None:
             names = [f"x{k}" for k in range(len(own))]
@@ -39,7 +52,9 @@ class Parameters:
         try:
             bound = self.signature.bind(*own, **options)
         except TypeError as error:
-            raise ArgumentError(f"{self.function_name}{self.signature} cannot be called like this: {error}") from None
+            raise ArgumentError(
+                f"{self.function_name}{self.signature} cannot be called like this: {error}"
+            ) from None
         names, values = [], []
         for name, value in bound.arguments.items():
             kind = self.signature.parameters[name].kind
@@ -82,37 +97,45 @@ class Arrays(NamedTuple):
 
 
 def as_arrays(names: Sequence[str], values: Sequence[Any]) -> Arrays:
-    """The arguments as arrays; anything that is not an array of real numbers is refused by name."""
-    arrays = [value if type(value) is np.ndarray else _as_array(name, value) for name, value in zip(names, values, strict=True)]
-    floats = [array.dtype for array in arrays if array.dtype.kind == "f"]
+    """The arguments as arrays; anything that is not an array of real numbers is refused by name.
+
+    Python numbers do not decide the dtype, as in NumPy.
+    """
+    arrays = [
+        value if type(value) is np.ndarray else _as_array(name, value)
+        for name, value in zip(names, values, strict=True)
+    ]
     for name, array in zip(names, arrays, strict=True):
         if array.dtype.kind not in "fiub":
             raise _unsuitable(name, array)
+    weak = [type(value) in (float, int, bool) for value in values]
+    floats = [a.dtype for a, is_weak in zip(arrays, weak, strict=True) if a.dtype.kind == "f" and not is_weak]
     dtype = np.result_type(*floats) if floats else np.dtype(np.float64)
     if dtype == np.float16:
-        dtype = np.dtype(np.float32)
-    return Arrays(arrays, dtype, tuple((array.shape, array.dtype) for array in arrays))
+        dtype = np.dtype(np.float32)  # too short to compute in
+    marks = [(a.shape, None if is_weak else a.dtype) for a, is_weak in zip(arrays, weak, strict=True)]
+    return Arrays(arrays, dtype, tuple(marks))
 
 
 def _as_array(name: str, value: Any) -> np.ndarray:
-    if not isinstance(value, np.ndarray | np.generic | int | float | complex | list | tuple):
-        if not hasattr(value, "__array__"):
-            raise ArgumentError(
-                f"argument {name} is a {type(value).__name__}, not an array; "
-                "close over it (lambda x: f(x, option)) instead of passing it"
-            )
+    known = isinstance(value, np.ndarray | np.generic | int | float | complex | list | tuple)
+    if not known and not hasattr(value, "__array__"):
+        raise ArgumentError(
+            f"argument {name} is a {type(value).__name__}, not an array; "
+            "close over it (lambda x: f(x, option)) instead of passing it"
+        )
     try:
         array = np.asarray(value)
     except ValueError as error:
         raise ArgumentError(f"argument {name} is not an array of numbers: {error}") from None
-    if isinstance(value, float | int) and not isinstance(value, bool | np.generic):
-        array = array.astype(np.float64) if isinstance(value, float) else array
     return array
 
 
 def _unsuitable(name: str, array: np.ndarray) -> Exception:
     if array.dtype.kind == "c":
-        return DifferentiationError(f"argument {name} is complex; hesse works with real arrays: pass real and imaginary parts")
+        return DifferentiationError(
+            f"argument {name} is complex; hesse works with real arrays: pass real and imaginary parts"
+        )
     return ArgumentError(f"argument {name} has dtype {array.dtype}; expected an array of numbers")
 
 
@@ -120,7 +143,8 @@ def check_differentiable(name: str, array_dtype: np.dtype[Any]) -> None:
     """Only floating-point arrays are differentiated by."""
     if array_dtype.kind != "f":
         raise DifferentiationError(
-            f"cannot differentiate by {name}: its dtype is {array_dtype}; pass a floating-point array ({name}.astype(float))"
+            f"cannot differentiate by {name}: its dtype is {array_dtype}; "
+            f"pass a floating-point array ({name}.astype(float))"
         )
 
 
@@ -134,7 +158,8 @@ def check_argnums(argnums: Any, count: int, names: Sequence[str]) -> tuple[tuple
         if isinstance(position, bool) or not isinstance(position, int | np.integer):
             raise ArgumentError(f"argnums must be an int or a tuple of ints, not {argnums!r}")
         if not -count <= position < count:
-            raise ArgumentError(f"argnums {position} is out of range: the function was called with {count} arguments ({', '.join(names)})")
+            called = f"the function was called with {count} arguments ({', '.join(names)})"
+            raise ArgumentError(f"argnums {position} is out of range: {called}")
     normal = tuple(int(position) % count for position in positions)
     if len(set(normal)) != len(normal):
         raise ArgumentError(f"argnums {argnums!r} names an argument twice")

@@ -77,7 +77,9 @@ def check(
     order = check_order(order)
     parameters = Parameters(f)
     names, values = parameters.match(arguments, {})
-    arrays = [np.asarray(a, np.float64) if a.dtype.kind == "f" else a for a in as_arrays(names, values).values]
+    arrays = [
+        np.asarray(a, np.float64) if a.dtype.kind == "f" else a for a in as_arrays(names, values).values
+    ]
     ((position,), as_tuple) = check_argnums(argnums, len(arrays), names)
     if as_tuple:
         raise ArgumentError(f"check takes one argument to differentiate by at a time, not {argnums!r}")

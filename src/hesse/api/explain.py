@@ -61,10 +61,13 @@ class Explanation:
         steps = []
         for item in self.program.instructions:
             if isinstance(item, Contract):
-                names = {}
+                names: dict[int, str] = {}
                 for label in (*item.left_labels, *item.right_labels):
                     names.setdefault(label, letters[len(names) % 26])
-                parts = ["".join(names[label] for label in part) for part in (item.left_labels, item.right_labels, item.labels)]
+                parts = [
+                    "".join(names[label] for label in part)
+                    for part in (item.left_labels, item.right_labels, item.labels)
+                ]
                 shapes = " by ".join(str(self.program.shapes[ref]) for ref in (item.left, item.right))
                 steps.append(f"{parts[0]},{parts[1]}->{parts[2]}   {shapes}")
         return tuple(steps)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from hesse.errors import ArgumentError, ShapeError
 from hesse.frontends.expression import Expression

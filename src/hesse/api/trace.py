@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from contextvars import ContextVar
+from typing import Any
 
 import numpy as np
 
@@ -12,30 +13,41 @@ from hesse.errors import TracingError
 from hesse.frontends.expression import Expression
 from hesse.frontends.indices import Index
 from hesse.frontends.operands import as_node
-from hesse.ir import Node, Variable, variable
+from hesse.ir import Node, variable
 from hesse.rewrite import simplify
 
 INDEX_SUFFIX = ":index"
 """An integer argument is read under two names: as numbers, and with this suffix as an index array."""
 
 
-class Trace(NamedTuple):
-    """What a function computes, and the variables that stand for its arguments."""
-
-    output: Node
-    variables: tuple[Variable, ...]
+_depth: ContextVar[int] = ContextVar("depth", default=0)
 
 
-def trace(function: Callable[..., Any], parameters: Parameters, names: Sequence[str], arrays: Sequence[np.ndarray]) -> Trace:
-    """The expression that a function computes for arguments of these shapes."""
-    variables = tuple(variable(name, array.shape) for name, array in zip(names, arrays, strict=True))
+def nested_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Names for the variables of a trace: primed inside another trace, so that the two never mix."""
+    return tuple(name + "'" * _depth.get() for name in names)
+
+
+def trace(
+    function: Callable[..., Any],
+    parameters: Parameters,
+    names: Sequence[str],
+    labels: Sequence[str],
+    shapes: Sequence[tuple[int, ...]],
+    dtypes: Sequence[np.dtype[Any]],
+) -> Node:
+    """The node that a function computes for arguments of these shapes, in variables of these labels."""
     values = {}
-    for name, array, node in zip(names, arrays, variables, strict=True):
-        whole = array.dtype.kind in "iu"
-        index = Index(variable(name + INDEX_SUFFIX, array.shape, kind="integer")) if whole else None
-        values[name] = Expression(node, boolean=array.dtype.kind == "b", index=index)
-    result = parameters.call(function, values)
-    return Trace(simplify([_output_node(result, parameters.function_name)])[0], variables)
+    for name, label, shape, dtype in zip(names, labels, shapes, dtypes, strict=False):
+        whole = dtype.kind in "iu"
+        index = Index(variable(label + INDEX_SUFFIX, shape, kind="integer")) if whole else None
+        values[name] = Expression(variable(label, shape), boolean=dtype.kind == "b", index=index)
+    token = _depth.set(_depth.get() + 1)
+    try:
+        result = parameters.call(function, values)
+    finally:
+        _depth.reset(token)
+    return simplify([_output_node(result, parameters.function_name)])[0]
 
 
 def _output_node(result: Any, name: str) -> Node:
@@ -43,6 +55,7 @@ def _output_node(result: Any, name: str) -> Node:
         raise TracingError(f"{name} returned None; return the value to differentiate")
     if isinstance(result, tuple | list | dict):
         raise TracingError(
-            f"{name} returned a {type(result).__name__}; return one array (np.stack or np.concatenate join several)"
+            f"{name} returned a {type(result).__name__}; "
+            "return one array (np.stack or np.concatenate join several)"
         )
     return as_node(result)

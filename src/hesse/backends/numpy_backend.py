@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, assert_never
 
 import numpy as np
 
 from hesse.backends import elementwise_kernels, operation_kernels
-from hesse.backends.numpy_source import combine_source, contract_source, tuple_text, view_source
+from hesse.backends.numpy_source import combine_source, contract_source, repeats, tuple_text, view_source
 from hesse.backends.runtime import affine_view, place, place_overlapping
 from hesse.plan.program import (
     CallApply,
@@ -40,7 +40,9 @@ class Compiled:
     source: str
 
 
-def compile_program(program: Program, inputs: Sequence[str], dtype: np.dtype[Any]) -> Compiled:
+def compile_program(
+    program: Program, inputs: Sequence[str], dtype: np.dtype[Any], given: Mapping[str, Any] | None = None
+) -> Compiled:
     """Python source over NumPy for the program, compiled into a function of the inputs in the given order."""
     namespace: dict[str, Any] = {
         "np": np,
@@ -50,12 +52,13 @@ def compile_program(program: Program, inputs: Sequence[str], dtype: np.dtype[Any
         "place_overlapping": place_overlapping,
     }
     arguments = {name: f"x{k}" for k, name in enumerate(inputs)}
+    namespace.update(given or {})
     names: list[str] = []
     lines: list[str] = []
     last = program.last_uses()
     for k, item in enumerate(program.instructions):
         if isinstance(item, Load):
-            names.append(arguments[item.name])
+            names.append(arguments.get(item.name, item.name))
             continue
         if isinstance(item, Literal):
             names.append(_literal(item, k, namespace, dtype))
@@ -80,7 +83,10 @@ def _literal(item: Literal, k: int, namespace: dict[str, Any], dtype: np.dtype[A
 
 
 def _is_large(program: Program, ref: int) -> bool:
-    return not isinstance(program.instructions[ref], Load | Literal) and math.prod(program.shapes[ref]) > FREE_ABOVE
+    return (
+        not isinstance(program.instructions[ref], Load | Literal)
+        and math.prod(program.shapes[ref]) > FREE_ABOVE
+    )
 
 
 def _result(program: Program, ref: int, names: list[str]) -> str:
@@ -90,14 +96,17 @@ def _result(program: Program, ref: int, names: list[str]) -> str:
         isinstance(item, CallMap) and item.name != "stop_gradient"
     )
     if isinstance(item, Combine):
-        dense = [term for term in item.terms if term.is_dense(program.shapes[ref])]
-        fresh = len(dense) != 1 or len(item.terms) > 1
+        shape = program.shapes[ref]
+        placed = [term for term in item.terms if not term.is_dense(shape)]
+        fresh = bool(placed) or (len(item.terms) > 1 and not repeats(item, shape))
     if fresh and program.results.count(ref) == 1:
         return names[ref]
     return f"np.array({names[ref]})"
 
 
-def _lines(item: Instruction, k: int, names: list[str], program: Program, namespace: dict[str, Any]) -> list[str]:
+def _lines(
+    item: Instruction, k: int, names: list[str], program: Program, namespace: dict[str, Any]
+) -> list[str]:
     target = f"t{k}"
     match item:
         case View():
@@ -107,7 +116,9 @@ def _lines(item: Instruction, k: int, names: list[str], program: Program, namesp
             return [f"{target} = np.add.reduce({names[item.source]}, {axes})"]
         case Scale():
             source = names[item.source]
-            return [f"{target} = -{source}" if item.factor == -1 else f"{target} = {item.factor!r} * {source}"]
+            return [
+                f"{target} = -{source}" if item.factor == -1 else f"{target} = {item.factor!r} * {source}"
+            ]
         case Contract():
             sizes = dict(zip(item.left_labels, program.shapes[item.left], strict=True))
             sizes.update(zip(item.right_labels, program.shapes[item.right], strict=True))

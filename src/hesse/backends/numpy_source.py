@@ -52,7 +52,8 @@ def _index(axis: Axis, ranges: tuple[int, ...], size: int) -> str:
     if stride > 0:
         start, stop = str(first) if first else "", "" if last + stride >= size else str(last + 1)
         return f"{start}:{stop}" + (f":{stride}" if stride > 1 else "")
-    start, stop = "" if first == size - 1 else str(first), "" if last + stride < 0 else str(last - 1)
+    start = "" if first == size - 1 else str(first)
+    stop = "" if last + stride < 0 else str(last - 1)
     return f"{start}:{stop}:{stride}"
 
 
@@ -99,7 +100,7 @@ def _inner_source(item: Contract, left: str, right: str) -> str:
 
 
 def _matrix(name: str, labels: Labels, groups: list[list[int]], sizes: dict[int, int]) -> str:
-    """`name` as a stack of matrices: batch axes, then one merged axis for each other group that is not empty."""
+    """`name` as a stack of matrices: batch axes, then each other group that is not empty as one axis."""
     batch, *others = groups
     order = [label for group in groups for label in group]
     text = permuted(name, tuple(labels.index(label) for label in order))
@@ -110,25 +111,26 @@ def _matrix(name: str, labels: Labels, groups: list[list[int]], sizes: dict[int,
     return f"{text}.reshape{tuple_text(merged)}"
 
 
+def repeats(item: Combine, shape: tuple[int, ...]) -> bool:
+    """Whether the dense terms together leave an axis of the result to broadcasting."""
+    dense = [term for term in item.terms if term.is_dense(shape)]
+    varying = {k for term in dense for k, axis in enumerate(term.output) if axis.label in term.labels}
+    return bool(dense) and len(varying) < len(shape)
+
+
 def combine_source(item: Combine, target: str, names: list[str], shape: tuple[int, ...]) -> list[str]:
     """A sum of terms: dense ones as one expression, the others placed into it."""
     dense = [(term, name) for term, name in zip(item.terms, names, strict=True) if term.is_dense(shape)]
     placed = [(term, name) for term, name in zip(item.terms, names, strict=True) if not term.is_dense(shape)]
-    lines = []
     if not dense:
-        lines.append(f"{target} = np.zeros({tuple_text(shape)}, dtype)")
+        text = f"np.zeros({tuple_text(shape)}, dtype)"
     else:
         text = _dense_sum(dense, shape)
-        alone = len(dense) == 1
-        repeats = all(set(term.labels) != {axis.label for axis in term.output} for term, _ in dense)
-        if repeats and alone:
+        if repeats(item, shape):
             text = f"np.broadcast_to({text}, {tuple_text(shape)})"
-        if placed and alone:
-            text = f"np.array({text})"
-        lines.append(f"{target} = {text}")
-    for term, name in placed:
-        lines.append(_place(term, name, target, shape))
-    return lines
+        if placed and (len(dense) == 1 or repeats(item, shape)):
+            text = f"np.array({text})"  # a fresh array to add into
+    return [f"{target} = {text}", *(_place(term, name, target, shape) for term, name in placed)]
 
 
 def _dense_sum(terms: list[tuple[Placed, str]], shape: tuple[int, ...]) -> str:
@@ -155,7 +157,9 @@ def _place(term: Placed, name: str, target: str, shape: tuple[int, ...]) -> str:
         return f"place_overlapping({target}, {value}, {_affine(term.output, labels, term.ranges)}, {loop})"
     simple = all(len(axis.terms) <= 1 for axis in term.output)
     if simple and sum(len(axis.terms) for axis in term.output) == len(labels):
-        index = ", ".join(_index(axis, term.ranges, size) for axis, size in zip(term.output, shape, strict=True))
+        index = ", ".join(
+            _index(axis, term.ranges, size) for axis, size in zip(term.output, shape, strict=True)
+        )
         return f"{target}[{index}] += {value}"
     return f"place({target}, {value}, {_affine(term.output, labels, term.ranges)})"
 
@@ -165,7 +169,9 @@ def overlapping_labels(output: tuple[Axis, ...], ranges: tuple[int, ...]) -> lis
     known = {axis.label for axis in output if len(axis.terms) == 1}
     loop: list[int] = []
     for axis in output:
-        rest = sorted((abs(stride), -ranges[label], label) for label, stride in axis.terms if label not in known)
+        rest = sorted(
+            (abs(stride), -ranges[label], label) for label, stride in axis.terms if label not in known
+        )
         reach = 0
         for stride, _, label in rest:
             if stride > reach:

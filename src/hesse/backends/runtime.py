@@ -9,7 +9,11 @@ Coefficients = tuple[tuple[int, ...], ...]
 
 
 def affine_view(
-    array: np.ndarray, offsets: tuple[int, ...], strides: Coefficients, shape: tuple[int, ...], writeable: bool = False
+    array: np.ndarray,
+    offsets: tuple[int, ...],
+    strides: Coefficients,
+    shape: tuple[int, ...],
+    writeable: bool = False,
 ) -> np.ndarray:
     """A view with one axis for each label: entry `l` is `array[offsets + strides @ l]`.
 
@@ -22,7 +26,11 @@ def affine_view(
 
 
 def place(
-    target: np.ndarray, value: np.ndarray | float, offsets: tuple[int, ...], strides: Coefficients, shape: tuple[int, ...]
+    target: np.ndarray,
+    value: np.ndarray | float,
+    offsets: tuple[int, ...],
+    strides: Coefficients,
+    shape: tuple[int, ...],
 ) -> None:
     """Add a value (one axis for each label) into an affine view that hits every entry at most once."""
     destination = affine_view(target, offsets, strides, shape, writeable=True)
@@ -37,7 +45,7 @@ def place_overlapping(
     shape: tuple[int, ...],
     loop: tuple[int, ...],
 ) -> None:
-    """As `place`, for views that hit an entry more than once: one addition for each value of the labels in `loop`."""
+    """As `place`, for views that hit entries repeatedly: one addition for each value of the `loop` labels."""
     value = np.broadcast_to(value, shape)
     kept = [k for k in range(len(shape)) if k not in loop]
     for position in np.ndindex(*(shape[k] for k in loop)):
@@ -46,4 +54,10 @@ def place_overlapping(
         for k, at in zip(loop, position, strict=True):
             index[k] = at
             start = [s + at * step for s, step in zip(start, strides[k], strict=True)]
-        place(target, value[tuple(index)], tuple(start), tuple(strides[k] for k in kept), tuple(shape[k] for k in kept))
+        place(
+            target,
+            value[tuple(index)],
+            tuple(start),
+            tuple(strides[k] for k in kept),
+            tuple(shape[k] for k in kept),
+        )

@@ -26,7 +26,9 @@ def first_labels(axes: Sequence[Axis]) -> Labels:
 
 
 @functools.lru_cache(maxsize=8192)
-def contraction_path(inputs: tuple[Labels, ...], output: Labels, ranges: tuple[int, ...]) -> tuple[Labels, ...]:
+def contraction_path(
+    inputs: tuple[Labels, ...], output: Labels, ranges: tuple[int, ...]
+) -> tuple[Labels, ...]:
     """The positions to contract, step by step, in the convention of opt_einsum."""
     if len(inputs) <= 2:
         return (tuple(range(len(inputs))),)

@@ -52,7 +52,9 @@ def derivative_blocks(
 
 def _mirrored(block: Node, output: Node, variables: Sequence[Node], index: tuple[int, ...]) -> Node:
     """The block of sorted indices with its groups of axes in the order of `index`."""
-    chosen = sorted(range(len(index)), key=lambda k: index[k])  # sorted group k is asked for at place chosen[k]
+    chosen = sorted(
+        range(len(index)), key=lambda k: index[k]
+    )  # sorted group k is asked for at place chosen[k]
     start, groups = output.rank, []
     for k in chosen:
         rank = variables[index[k]].rank

@@ -11,7 +11,20 @@ from collections.abc import Mapping, Sequence
 
 from hesse.calculus.cost import core_entries, einsum_flops
 from hesse.calculus.partial import is_active, partial, pull, push
-from hesse.ir import Add, Einsum, Node, Shape, add, delta, dependents, einsum, is_zero, plain_axes, topological, zero
+from hesse.ir import (
+    Add,
+    Einsum,
+    Node,
+    Shape,
+    add,
+    delta,
+    dependents,
+    einsum,
+    is_zero,
+    plain_axes,
+    topological,
+    zero,
+)
 
 MODES = ("forward", "reverse", "cross-country")
 

@@ -20,6 +20,7 @@ from hesse.frontends.tracing import untraceable
 from hesse.ir import (
     Axis,
     Node,
+    Shape,
     Size,
     broadcast,
     combine,
@@ -171,7 +172,9 @@ def _basic(node: Node, entries: Sequence[int | slice | None]) -> Node:
     return broadcast(node, shape, positions)
 
 
-def _index_shape(indices: Sequence[np.ndarray | Index]) -> tuple[int, ...]:
+def _index_shape(indices: Sequence[np.ndarray | Index]) -> Shape:
+    if len(indices) == 1:
+        return indices[0].shape
     shapes = [known_sizes("indexing", entry.shape) for entry in indices]
     try:
         return np.broadcast_shapes(*shapes)
@@ -182,7 +185,7 @@ def _index_shape(indices: Sequence[np.ndarray | Index]) -> tuple[int, ...]:
 
 
 def gather_axes(
-    node: Node, positions: Sequence[int], indices: Sequence[np.ndarray | Index], shape: tuple[int, ...]
+    node: Node, positions: Sequence[int], indices: Sequence[np.ndarray | Index], shape: Shape
 ) -> Node:
     """Read the axes at `positions` through index arrays that broadcast to `shape`, whose axes come first."""
     known = [
@@ -199,19 +202,19 @@ def gather_axes(
         )
     paired = bool(known) and not alone
     for _, entry in traced:
-        view_of = Index(entry.node, np.broadcast_to(entry.explicit_positions(), shape))
-        node = _gather_paired(node, view_of, len(shape)) if paired else _gather_traced(node, view_of)
+        whole = entry.broadcast(shape)
+        node = _gather_paired(node, whole, len(shape)) if paired else _gather_traced(node, whole)
         paired = True
     return node
 
 
-def _gather_known(node: Node, indices: Sequence[np.ndarray], shape: tuple[int, ...]) -> Node:
+def _gather_known(node: Node, indices: Sequence[np.ndarray], shape: Shape) -> Node:
     """Read the leading axes, one for each index array."""
     count = len(indices)
     result = (*shape, *node.shape[count:])
     if 0 in result:
         return zero(result)
-    whole = [np.broadcast_to(entry, shape) for entry in indices]
+    whole = [np.broadcast_to(entry, known_sizes("indexing", shape)) for entry in indices]
     axes = [_progression(entry) for entry in whole]
     if all(axis is not None for axis in axes):
         inner = [*axes, *plain_axes(node.rank - count, len(shape))]
@@ -242,13 +245,11 @@ def _progression(entry: np.ndarray) -> Axis | None:
 def _gather_traced(node: Node, entry: Index) -> Node:
     """Read the first axis through a traced index: `node[entry]`."""
     gathered = gather(node, entry.node)
-    shape = known_sizes("a traced index", entry.shape)
-    if entry.node.shape == shape and entry.is_whole:
-        return gathered
     rest = node.shape[1:]
     if entry.is_whole:
-        return reshape(gathered, (*shape, *rest))
-    return _gather_known(reshape(gathered, (entry.count, *rest)), [entry.explicit_positions()], shape)
+        return reshape(gathered, (*entry.shape, *rest))
+    positions = entry.explicit_positions()
+    return _gather_known(reshape(gathered, (entry.count, *rest)), [positions], positions.shape)
 
 
 def _gather_paired(node: Node, entry: Index, count: int) -> Node:

@@ -47,6 +47,12 @@ class Index:
             return None
         return Index(self.node, function(self.explicit_positions(), *arguments, **options))
 
+    def broadcast(self, shape: Shape) -> Index:
+        """The view repeated into a shape."""
+        if shape == self.shape:
+            return self
+        return Index(self.node, np.broadcast_to(self.explicit_positions(), shape))  # type: ignore[arg-type]
+
     def explicit_positions(self) -> np.ndarray:
         """`positions`, also for the node as it is."""
         return self._all() if self.positions is None else self.positions

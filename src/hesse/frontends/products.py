@@ -137,15 +137,14 @@ def contract(name: str, a: Node, b: Node, axes_a: Sequence[int], axes_b: Sequenc
     pairs = list(zip(axes_a, axes_b, strict=True))
     if any(a.shape[left] != b.shape[right] for left, right in pairs):
         raise ShapeError(f"{name}: the shapes {a.shape} and {b.shape} do not fit along the axes {pairs}")
-    labels_a = list(plain_axes(a.rank))
-    labels_b = list(plain_axes(b.rank, a.rank))
-    for left, right in pairs:
-        labels_b[right] = labels_a[left]
     free_a = [k for k in range(a.rank) if k not in axes_a]
     free_b = [k for k in range(b.rank) if k not in axes_b]
-    output = [labels_a[k] for k in free_a] + [labels_b[k] for k in free_b]
-    shape = [a.shape[k] for k in free_a] + [b.shape[k] for k in free_b]
-    return einsum_node([a, b], [labels_a, labels_b], output, shape, a.shape + b.shape)
+    number = {right: left for left, right in pairs} | {k: a.rank + at for at, k in enumerate(free_b)}
+    ranges = [*a.shape, *(b.shape[k] for k in free_b)]
+    labels = [*free_a, *(number[k] for k in free_b)]
+    axes = [plain_axes(a.rank), [label_axis(number[k]) for k in range(b.rank)]]
+    shape = [ranges[label] for label in labels]
+    return einsum_node([a, b], axes, [label_axis(label) for label in labels], shape, ranges)
 
 
 @implements(np.matmul)

@@ -16,7 +16,7 @@ from hesse.frontends.operands import as_expression, as_node, axis_number, axis_n
 from hesse.frontends.structural import expand_dims, moveaxis, ravel, reshape
 from hesse.frontends.tracing import untraceable
 from hesse.frontends.ufuncs import logical_not, truth
-from hesse.ir import Node, Size, broadcast, multiply, scale, total, transpose, uniform
+from hesse.ir import Node, Size, broadcast, multiply, scale, total, transpose, uniform, zero
 from hesse.ops import structural
 
 
@@ -119,7 +119,11 @@ def _extremum(name: str, function: Callable[[Node], Node]) -> Callable[..., Expr
             raise ShapeError(
                 f"{name}: the axes {axes} of the shape {node.shape} are empty and have no {name}"
             )
-        result = function(merged_axes(node, axes, last=True)) if axes else node
+        kept = tuple(size for k, size in enumerate(node.shape) if k not in axes)
+        if 0 in kept:
+            result = zero(kept)
+        else:
+            result = function(merged_axes(node, axes, last=True)) if axes else node
         return Expression(_kept(result, axes, keepdims), boolean=expression.boolean)
 
     return handler

@@ -113,7 +113,10 @@ class CompiledExpression:
             self._programs[key] = self._compile(arrays, sizes)
         program = self._programs[key]
         dtype = _working_dtype(arrays)
-        inputs = [a if v.kind == "integer" else np.asarray(a, dtype) for a, v in zip(arrays.values(), self._variables.values(), strict=True)]
+        inputs = [
+            a if v.kind == "integer" else np.asarray(a, dtype)
+            for a, v in zip(arrays.values(), self._variables.values(), strict=True)
+        ]
         return program.function(*inputs)[0]
 
     def source(self, **values: Any) -> str:

@@ -1,6 +1,6 @@
 """Nodes, labels, sizes and constructors: the one small language everything is written in."""
 
-from hesse.ir.axis import Axis, Size, combine, constant_axis, label_axis, plain_axes
+from hesse.ir.axis import Axis, Size, combine, constant_axis, label_axis, number, plain_axes
 from hesse.ir.build import (
     apply_,
     broadcast,
@@ -59,6 +59,7 @@ __all__ = [
     "label_axis",
     "map_",
     "multiply",
+    "number",
     "pairwise",
     "place",
     "plain_axes",

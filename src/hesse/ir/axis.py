@@ -10,8 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from hesse.errors import ShapeError
+
 Size = int | str
 """A concrete size or the name of one (`"n"`), bound to an int before planning."""
+
+
+def number(size: Size) -> int:
+    """A size that must be a number here: only plain labels range over symbolic sizes."""
+    if isinstance(size, str):
+        raise ShapeError(f"the size {size} has no value; bind it to a number first")
+    return size
 
 
 class Axis(NamedTuple):

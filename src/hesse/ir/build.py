@@ -12,14 +12,16 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from hesse.errors import ShapeError
-from hesse.ir.axis import Axis, Size, combine, constant_axis, label_axis, plain_axes
+from hesse.ir.axis import Axis, Size, combine, constant_axis, label_axis, number, plain_axes
 from hesse.ir.einsum import einsum
 from hesse.ir.node import Apply, Constant, Einsum, FrozenArray, Map, Node, Params, Shape, Variable, intern
 from hesse.ir.product import Product, make, zero
 from hesse.ir.sum import add, scaled
 
 
-def variable(name: str, shape: Iterable[Size], attributes: Iterable[str] = (), kind: str = "real") -> Variable:
+def variable(
+    name: str, shape: Iterable[Size], attributes: Iterable[str] = (), kind: str = "real"
+) -> Variable:
     """A named input."""
     return intern(Variable, tuple(shape), (), kind, name=name, attributes=frozenset(attributes))
 
@@ -44,7 +46,8 @@ def uniform(value: float, shape: Iterable[Size] = ()) -> Node:
 def uniform_value(node: Node) -> float | None:
     """The common entry of a tensor known to be uniform, else None."""
     if isinstance(node, Einsum) and not node.operands and _is_plain_output(node):
-        return node.scale if all(isinstance(size, int) for size in node.shape) or len(node.ranges) == node.rank else None
+        placed = {label for axis in node.output for label in axis.labels()}
+        return node.scale if len(node.ranges) == len(placed) else None  # else it counts a symbolic size
     return None
 
 
@@ -63,7 +66,9 @@ def delta(shape: Shape) -> Node:
     return einsum([], [], axes + axes, shape + shape, shape)
 
 
-def view(node: Node, axes: Sequence[Axis], output: Sequence[Axis], shape: Sequence[Size], ranges: Sequence[Size]) -> Node:
+def view(
+    node: Node, axes: Sequence[Axis], output: Sequence[Axis], shape: Sequence[Size], ranges: Sequence[Size]
+) -> Node:
     """An einsum of one operand."""
     return einsum([node], [axes], output, shape, ranges)
 
@@ -90,7 +95,9 @@ def total(node: Node, axes: Iterable[int]) -> Node:
     """The sum over the given axes."""
     summed = set(axes)
     kept = [k for k in range(node.rank) if k not in summed]
-    return view(node, plain_axes(node.rank), [label_axis(k) for k in kept], [node.shape[k] for k in kept], node.shape)
+    return view(
+        node, plain_axes(node.rank), [label_axis(k) for k in kept], [node.shape[k] for k in kept], node.shape
+    )
 
 
 def multiply(*factors: Node) -> Node:
@@ -154,26 +161,28 @@ def select(node: Node, index: Sequence[int | slice]) -> Node:
     return view(node, axes, plain_axes(len(shape)), shape, shape)
 
 
-def place(node: Node, shape: Sequence[Size], offsets: Sequence[int], steps: Sequence[int] | None = None) -> Node:
+def place(
+    node: Node, shape: Sequence[Size], offsets: Sequence[int], steps: Sequence[int] | None = None
+) -> Node:
     """Put the node into a tensor of zeros of the given shape at `offsets + steps * position`."""
     steps = steps or [1] * node.rank
     axes = plain_axes(node.rank)
-    output = [combine([(step, axis)], offset) for step, axis, offset in zip(steps, axes, offsets, strict=True)]
+    output = [
+        combine([(step, axis)], offset) for step, axis, offset in zip(steps, axes, offsets, strict=True)
+    ]
     return view(node, axes, output, shape, node.shape)
 
 
 def concatenate(nodes: Sequence[Node], axis: int) -> Node:
     """Join tensors along an axis."""
-    sizes = [node.shape[axis] for node in nodes]
-    if any(isinstance(size, str) for size in sizes):
-        raise ShapeError(f"tensors of symbolic sizes {sizes} cannot be joined; bind the sizes first")
+    sizes = [number(node.shape[axis]) for node in nodes]
     shape = list(nodes[0].shape)
-    shape[axis] = sum(sizes)  # type: ignore[arg-type]
+    shape[axis] = sum(sizes)
     start, terms = 0, []
-    for node in nodes:
+    for node, size in zip(nodes, sizes, strict=True):
         offsets = [0] * node.rank
         offsets[axis] = start
-        start += node.shape[axis]  # type: ignore[operator]
+        start += size
         terms.append(place(node, shape, offsets))
     return add(terms, tuple(shape))
 
@@ -183,49 +192,45 @@ def reshape(node: Node, shape: Sequence[Size]) -> Node:
     shape = tuple(shape)
     if shape == node.shape:
         return node
-    if any(isinstance(size, str) for size in node.shape + shape):
-        raise ShapeError(f"cannot reshape symbolic sizes {node.shape} to {shape}; bind the sizes first")
-    count = math.prod(node.shape)  # type: ignore[arg-type]
-    if count != math.prod(shape):  # type: ignore[arg-type]
+    old, new = tuple(map(number, node.shape)), tuple(map(number, shape))
+    count = math.prod(old)
+    if count != math.prod(new):
         raise ShapeError(f"cannot reshape {node.shape} ({count} entries) to {shape}")
     if count == 0:
         return zero(shape)
-    digits = _common_digits(node.shape, shape)
+    digits = _common_digits(old, new)
     if digits is None:
         return reshape(reshape(node, (count,)), shape)
     inner, outer, ranges = digits
     return view(node, inner, outer, shape, ranges)
 
 
-def _common_digits(old: Shape, new: Shape) -> tuple[list[Axis], list[Axis], list[int]] | None:
-    """Labels (digits) in which both shapes can be written, or None."""
+def _common_digits(
+    old: tuple[int, ...], new: tuple[int, ...]
+) -> tuple[list[Axis], list[Axis], list[int]] | None:
+    """Labels (digits, last axes first) in which both shapes can be written, or None."""
     ranges: list[int] = []
-    rows: tuple[list[list[int]], list[list[int]]] = ([[] for _ in old], [[] for _ in new])
+    axes = [constant_axis(0)] * len(old), [constant_axis(0)] * len(new)
     rest = [list(old), list(new)]
     places = [len(old) - 1, len(new) - 1]
+    strides = [1, 1]
     while True:
         for side in (0, 1):
             while places[side] >= 0 and rest[side][places[side]] == 1:
                 places[side] -= 1
+                strides[side] = 1
         if places[0] < 0 or places[1] < 0:
-            break
+            return axes[0], axes[1], ranges
         first, second = rest[0][places[0]], rest[1][places[1]]
-        digit = min(first, second)  # type: ignore[type-var]
-        if first % digit or second % digit:  # type: ignore[operator]
+        digit = min(first, second)
+        if first % digit or second % digit:
             return None
         for side in (0, 1):
-            rows[side][places[side]].append(len(ranges))
-            rest[side][places[side]] //= digit  # type: ignore[operator]
-        ranges.append(digit)  # type: ignore[arg-type]
-
-    def axis(labels: list[int]) -> Axis:
-        stride, parts = 1, []
-        for label in labels:
-            parts.append((stride, label_axis(label)))
-            stride *= ranges[label]
-        return combine(parts)
-
-    return [axis(row) for row in rows[0]], [axis(row) for row in rows[1]], ranges
+            place = places[side]
+            axes[side][place] = combine([(1, axes[side][place]), (strides[side], label_axis(len(ranges)))])
+            strides[side] *= digit
+            rest[side][place] //= digit
+        ranges.append(digit)
 
 
 def map_(name: str, *operands: Node) -> Node:
@@ -247,25 +252,33 @@ def _repeats(node: Node, position: int) -> bool:
     if not isinstance(node, Einsum) or not node.output[position].is_label:
         return False
     label = node.output[position].label
-    elsewhere = [axis for axes in node.axes for axis in axes] + [a for k, a in enumerate(node.output) if k != position]
-    return node.ranges[label] == node.shape[position] and not any(label in axis.labels() for axis in elsewhere)
+    elsewhere = [axis for axes in node.axes for axis in axes] + [
+        a for k, a in enumerate(node.output) if k != position
+    ]
+    return node.ranges[label] == node.shape[position] and not any(
+        label in axis.labels() for axis in elsewhere
+    )
 
 
 def _without_repeats(node: Node, kept: Sequence[int]) -> Node:
     assert isinstance(node, Einsum)
     dropped = {axis.label for k, axis in enumerate(node.output) if k not in kept}
-    number = {label: k for k, label in enumerate(l for l in range(len(node.ranges)) if l not in dropped)}
+    numbers = {
+        label: k for k, label in enumerate(label for label in range(len(node.ranges)) if label not in dropped)
+    }
     product = Product(
         node.operands,
-        tuple(tuple(axis.rename(number.__getitem__) for axis in axes) for axes in node.axes),
-        tuple(node.output[k].rename(number.__getitem__) for k in kept),
-        tuple(size for label, size in enumerate(node.ranges) if label in number),
+        tuple(tuple(axis.rename(numbers.__getitem__) for axis in axes) for axes in node.axes),
+        tuple(node.output[k].rename(numbers.__getitem__) for k in kept),
+        tuple(size for label, size in enumerate(node.ranges) if label in numbers),
         node.scale,
     )
     return make(product, tuple(node.shape[k] for k in kept))
 
 
-def apply_(name: str, operands: Sequence[Node], shape: Sequence[Size], params: Params = (), kind: str = "real") -> Node:
+def apply_(
+    name: str, operands: Sequence[Node], shape: Sequence[Size], params: Params = (), kind: str = "real"
+) -> Node:
     """An operation that has a record in `ops` (which is where to call it from)."""
     return intern(Apply, tuple(shape), tuple(operands), kind, name=name, params=params)
 
@@ -311,8 +324,20 @@ def scale(node: Node, factor: float) -> Node:
     return scaled(node, factor) if factor else zero(node.shape)
 
 
-Node.__add__ = Node.__radd__ = _add
-Node.__sub__, Node.__rsub__ = _subtract, _reverse_subtract
-Node.__mul__ = Node.__rmul__ = _multiply
-Node.__truediv__, Node.__rtruediv__ = _divide, _reverse_divide
-Node.__neg__ = lambda self: scale(self, -1.0)
+def _negate(self: Node) -> Node:
+    return scale(self, -1.0)
+
+
+_OPERATORS = {
+    "__add__": _add,
+    "__radd__": _add,
+    "__sub__": _subtract,
+    "__rsub__": _reverse_subtract,
+    "__mul__": _multiply,
+    "__rmul__": _multiply,
+    "__truediv__": _divide,
+    "__rtruediv__": _reverse_divide,
+    "__neg__": _negate,
+}
+for _name, _operator in _OPERATORS.items():
+    setattr(Node, _name, _operator)

@@ -13,6 +13,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from hesse.ir.axis import Axis, Size, combine, label_axis
+from hesse.ir.axis import number as number_of
 from hesse.ir.node import Node, Variable
 
 Axes = tuple[Axis, ...]
@@ -53,7 +54,9 @@ def _output_colours(output: Axes, ranges: Sequence[Size]) -> dict[int, str]:
 
 def _lowest(axis: Axis, ranges: Sequence[Size]) -> int:
     """Smallest position of the axis: the part of an offset that flipping a label does not change."""
-    return axis.offset + sum(stride * (ranges[label] - 1) for label, stride in axis.terms if stride < 0)  # type: ignore[operator]
+    return axis.offset + sum(
+        stride * (number_of(ranges[label]) - 1) for label, stride in axis.terms if stride < 0
+    )
 
 
 def _candidate_orders(
@@ -70,7 +73,8 @@ def _candidate_orders(
     if math.prod(math.factorial(len({axes[k] for k in group})) for group in ordered) > PERMUTATION_LIMIT:
         return [tuple(k for group in ordered for k in group)]
     choices = [
-        list(itertools.permutations(group)) if len({axes[k] for k in group}) > 1 else [tuple(group)] for group in ordered
+        list(itertools.permutations(group)) if len({axes[k] for k in group}) > 1 else [tuple(group)]
+        for group in ordered
     ]
     return [tuple(k for group in choice for k in group) for choice in itertools.product(*choices)]
 
@@ -86,7 +90,10 @@ def _refine(
             (
                 colours[k],
                 tuple(
-                    (_lowest(axis, ranges), tuple(sorted((labels[label], abs(stride)) for label, stride in axis.terms)))
+                    (
+                        _lowest(axis, ranges),
+                        tuple(sorted((labels[label], abs(stride)) for label, stride in axis.terms)),
+                    )
                     for axis in (_sorted_if_symmetric(operand, axes[k], labels))
                 ),
             )
@@ -131,7 +138,7 @@ def _number(
                 if label not in number:
                     number[label] = len(number)
                     if stride < 0:
-                        flips[label] = combine([(-1, label_axis(label))], ranges[label] - 1)  # type: ignore[operator]
+                        flips[label] = combine([(-1, label_axis(label))], number_of(ranges[label]) - 1)
     for label in range(len(ranges)):
         number.setdefault(label, len(number))
 
@@ -141,7 +148,8 @@ def _number(
         return axis.rename(number.__getitem__)
 
     new_axes = tuple(
-        tuple(sorted(map(rename, axes[k]))) if is_symmetric(operands[k]) else tuple(map(rename, axes[k])) for k in order
+        tuple(sorted(map(rename, axes[k]))) if is_symmetric(operands[k]) else tuple(map(rename, axes[k]))
+        for k in order
     )
     by_number = sorted(number, key=number.__getitem__)
     return new_axes, tuple(map(rename, output)), tuple(ranges[label] for label in by_number)

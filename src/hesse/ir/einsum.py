@@ -11,7 +11,7 @@ import math
 from collections.abc import Collection, Sequence
 
 from hesse.errors import ShapeError
-from hesse.ir.axis import Axis, Size
+from hesse.ir.axis import Axis, Size, number
 from hesse.ir.node import Add, Node, Shape
 from hesse.ir.product import Product, build, is_zero, zero
 from hesse.ir.sum import add, sum_pieces
@@ -44,7 +44,15 @@ def einsum(
             expanded = set(expand) if k in expand else set(expand) - {k}
             return add(
                 [
-                    einsum([*operands[:k], part, *operands[k + 1 :]], axes, output, shape, ranges, scale, expanded)
+                    einsum(
+                        [*operands[:k], part, *operands[k + 1 :]],
+                        axes,
+                        output,
+                        shape,
+                        ranges,
+                        scale,
+                        expanded,
+                    )
                     for part in parts
                 ],
                 shape,
@@ -60,7 +68,10 @@ def _check(
     shape: Shape,
     ranges: Sequence[Size],
 ) -> None:
-    for tensor_axes, tensor_shape in [*zip(axes, (op.shape for op in operands), strict=True), (output, shape)]:
+    for tensor_axes, tensor_shape in [
+        *zip(axes, (op.shape for op in operands), strict=True),
+        (output, shape),
+    ]:
         if len(tensor_axes) != len(tensor_shape):
             raise ShapeError(f"{len(tensor_axes)} axes were given for a tensor of shape {tensor_shape}")
         for axis, size in zip(tensor_axes, tensor_shape, strict=True):
@@ -71,7 +82,7 @@ def _check(
                 raise ShapeError(f"an axis of size {size} cannot be indexed by labels of sizes {sizes}")
             if 0 in sizes:
                 continue
-            ends = [(0, stride * (ranges[label] - 1)) for label, stride in axis.terms]  # type: ignore[operator]
+            ends = [(0, stride * (number(ranges[label]) - 1)) for label, stride in axis.terms]
             low, high = axis.offset + sum(map(min, ends)), axis.offset + sum(map(max, ends))
             if low < 0 or high >= size:
                 raise ShapeError(f"an axis of size {size} cannot hold the positions {low} to {high}")

@@ -8,8 +8,10 @@ results and prints do not depend on history.
 
 from __future__ import annotations
 
+import functools
 import hashlib
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -30,7 +32,7 @@ class Node:
     operands: tuple[Node, ...]
     kind: str
     key: tuple[Any, ...]
-    _cache: dict[str, Any]
+    _cache: dict[Any, Any]
 
     @property
     def rank(self) -> int:
@@ -39,6 +41,18 @@ class Node:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.shape}>"
+
+    if TYPE_CHECKING:  # defined in `build`, which has the constructors they need
+
+        def __add__(self, other: Node | float) -> Node: ...
+        def __radd__(self, other: float) -> Node: ...
+        def __sub__(self, other: Node | float) -> Node: ...
+        def __rsub__(self, other: float) -> Node: ...
+        def __mul__(self, other: Node | float) -> Node: ...
+        def __rmul__(self, other: float) -> Node: ...
+        def __truediv__(self, other: Node | float) -> Node: ...
+        def __rtruediv__(self, other: float) -> Node: ...
+        def __neg__(self) -> Node: ...
 
     def __reduce__(self) -> Any:
         raise TypeError("nodes are interned and cannot be pickled")
@@ -99,13 +113,32 @@ class Apply(Node):
     params: Params
 
 
+Result = TypeVar("Result")
+
+
+def remembered(function: Callable[[NodeType], Result]) -> Callable[[NodeType], Result]:
+    """Keep the result of a function of a node with the node: nodes never change."""
+
+    @functools.wraps(function)
+    def wrapper(node: NodeType) -> Result:
+        try:
+            found: Result = node._cache[function]
+        except KeyError:
+            found = node._cache[function] = function(node)
+        return found
+
+    return wrapper
+
+
 _table: WeakValueDictionary[tuple[Any, ...], Node] = WeakValueDictionary()
 
 
-def intern(cls: type[NodeType], shape: Shape, operands: tuple[Node, ...], kind: str = "real", **fields: Any) -> NodeType:
+def intern(
+    cls: type[NodeType], shape: Shape, operands: tuple[Node, ...], kind: str = "real", **fields: Any
+) -> NodeType:
     """The one node of this class with these fields."""
     identity = (cls, shape, operands, kind, *fields.values())
-    found = _table.get(identity)
+    found = cast("NodeType | None", _table.get(identity))
     if found is None:
         found = object.__new__(cls)
         found.shape, found.operands, found.kind, found._cache = shape, operands, kind, {}
@@ -113,13 +146,15 @@ def intern(cls: type[NodeType], shape: Shape, operands: tuple[Node, ...], kind: 
             setattr(found, name, value)
         found.key = _sort_key(cls, shape, operands, kind, fields)
         _table[identity] = found
-    return found  # type: ignore[return-value]
+    return found
 
 
 _RANKS = {Variable: 0, Constant: 1, Map: 2, Apply: 3, Einsum: 4, Add: 5}
 
 
-def _sort_key(cls: type[Node], shape: Shape, operands: tuple[Node, ...], kind: str, fields: dict[str, Any]) -> tuple[Any, ...]:
+def _sort_key(
+    cls: type[Node], shape: Shape, operands: tuple[Node, ...], kind: str, fields: dict[str, Any]
+) -> tuple[Any, ...]:
     printed = {name: sorted(value) if name == "attributes" else value for name, value in fields.items()}
     text = repr((cls.__name__, shape, kind, printed))
     digest = hashlib.blake2b(text.encode(), digest_size=16)

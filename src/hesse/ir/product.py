@@ -7,13 +7,15 @@ shared by everyone who needs them.
 
 from __future__ import annotations
 
+import functools
 import itertools
+import operator
 from collections.abc import Collection
 from typing import NamedTuple
 
-from hesse.ir.axis import Axis, Size, combine, constant_axis, label_axis, plain_axes
+from hesse.ir.axis import Axis, Size, combine, constant_axis, label_axis, number, plain_axes
 from hesse.ir.canonical import canonical, operand_order
-from hesse.ir.node import Add, Einsum, Node, Shape, intern
+from hesse.ir.node import Add, Einsum, Node, Shape, intern, remembered
 from hesse.ir.unify import EmptyBox, NotABox, Unifier
 
 
@@ -56,12 +58,18 @@ def make(product: Product, shape: Shape) -> Node:
         whole = axes[0] == plain_axes(len(output)) and output == axes[0]
         if whole and scale == 1 and operand.shape == shape == ranges:
             return operand
-        if isinstance(operand, Einsum) and len(operand.operands) > 1 and _places_whole(operand, axes[0], output, ranges):
+        if (
+            isinstance(operand, Einsum)
+            and len(operand.operands) > 1
+            and _places_whole(operand, axes[0], output, ranges)
+        ):
             return build(Product(operands, axes, output, ranges, scale), shape, expand=(0,))
     return intern(Einsum, shape, operands, axes=axes, output=output, ranges=ranges, scale=scale)
 
 
-def _places_whole(operand: Node, axes: tuple[Axis, ...], output: tuple[Axis, ...], ranges: tuple[Size, ...]) -> bool:
+def _places_whole(
+    operand: Node, axes: tuple[Axis, ...], output: tuple[Axis, ...], ranges: tuple[Size, ...]
+) -> bool:
     """Whether every entry of the operand is put somewhere in the output, none summed."""
     labels = [axis.label for axis in axes if axis.is_label]
     placed = {label for axis in output for label in axis.labels()}
@@ -91,8 +99,9 @@ def _absorb(product: Product, expand: Collection[int]) -> Product:
         else:
             unifier, first = trial
             scale *= inner.scale
+            shift = functools.partial(operator.add, first)
             todo += [
-                (operand, tuple(a.rename(lambda label: label + first) for a in inner_axes), False)
+                (operand, tuple(axis.rename(shift) for axis in inner_axes), False)
                 for operand, inner_axes in zip(reversed(inner.operands), reversed(inner.axes), strict=True)
             ]
             todo, stuck = [*stuck, *todo], []  # a new equation may have made an old one solvable
@@ -159,7 +168,11 @@ def _fused(product: Product) -> Product:
                 uses[label][tensor, position] = stride
     for high, low in itertools.permutations(range(len(product.ranges)), 2):
         span = product.ranges[low]
-        if isinstance(span, int) and uses[low] and uses[high] == {at: span * s for at, s in uses[low].items()}:
+        if (
+            isinstance(span, int)
+            and uses[low]
+            and uses[high] == {at: span * s for at, s in uses[low].items()}
+        ):
             return _fused(_merge_labels(product, high, low))
     return product
 
@@ -170,7 +183,7 @@ def _merge_labels(product: Product, high: int, low: int) -> Product:
         return Axis(kept, axis.offset)
 
     ranges = list(product.ranges)
-    ranges[low] *= ranges[high]  # type: ignore[operator]
+    ranges[low] = number(ranges[low]) * number(ranges[high])
     del ranges[high]
     return product._replace(
         axes=tuple(tuple(map(merge, axes)) for axes in product.axes),
@@ -189,18 +202,13 @@ def _pattern(node: Node, full: bool) -> Product | None:
     return None if core is node else pattern
 
 
+@remembered
 def core_and_pattern(node: Einsum) -> tuple[Node, Product]:
     """A product as (its core, the view of the core that it is).
 
     The core has distinct plain labels in an order that depends on the operands only, so all
     transposes, diagonals and placements of one product share it.
     """
-    if "core" not in node._cache:
-        node._cache["core"] = _split_core(node)
-    return node._cache["core"]  # type: ignore[no-any-return]
-
-
-def _split_core(node: Einsum) -> tuple[Node, Product]:
     inside = {label for axes in node.axes for axis in axes for label in axis.labels()}
     placed = {label for axis in node.output for label in axis.labels()}
     order = operand_order(node.operands, node.axes, node.ranges, {label: "kept" for label in placed})
@@ -214,11 +222,11 @@ def _split_core(node: Einsum) -> tuple[Node, Product]:
     outer = kept + unused
     core_ranges = tuple(node.ranges[label] for label in kept)
     core = make(_without(plain, unused), core_ranges)
-    number = {label: k for k, label in enumerate(outer)}
+    numbers = {label: k for k, label in enumerate(outer)}
     pattern = Product(
         (core,),
         (plain_axes(len(kept)),),
-        tuple(axis.rename(number.__getitem__) for axis in node.output),
+        tuple(axis.rename(numbers.__getitem__) for axis in node.output),
         tuple(node.ranges[label] for label in outer),
         node.scale,
     )
@@ -229,9 +237,9 @@ def _without(product: Product, unused: list[int]) -> Product:
     """The product with labels that nothing uses taken out."""
     if not unused:
         return product
-    number = {label: k for k, label in enumerate(l for l in range(len(product.ranges)) if l not in unused)}
+    numbers = {label: k for k, label in enumerate(k for k in range(len(product.ranges)) if k not in unused)}
     return product._replace(
-        axes=tuple(tuple(axis.rename(number.__getitem__) for axis in axes) for axes in product.axes),
-        output=tuple(axis.rename(number.__getitem__) for axis in product.output),
-        ranges=tuple(size for label, size in enumerate(product.ranges) if label in number),
+        axes=tuple(tuple(axis.rename(numbers.__getitem__) for axis in axes) for axes in product.axes),
+        output=tuple(axis.rename(numbers.__getitem__) for axis in product.output),
+        ranges=tuple(size for label, size in enumerate(product.ranges) if label in numbers),
     )

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from hesse.errors import ShapeError
-from hesse.ir.axis import Axis, label_axis, plain_axes
-from hesse.ir.node import Add, Einsum, Node, Shape, intern
+from hesse.ir.axis import Axis, Size, label_axis, number, plain_axes
+from hesse.ir.node import Add, Einsum, Node, Shape, intern, remembered
 from hesse.ir.product import Product, build, is_zero, make
 
 
@@ -35,20 +35,20 @@ def add(terms: Iterable[Node], shape: Shape, flatten: Collection[Node] = ()) -> 
 def _flat(terms: Iterable[Node], flatten: Collection[Node]) -> Iterable[tuple[Node, float]]:
     for term in terms:
         inner, scale = unscaled(term)
-        if isinstance(inner, Add) and (term in flatten or not inner.operands or any(map(is_sparse, inner.operands))):
+        if isinstance(inner, Add) and (
+            term in flatten or not inner.operands or any(map(is_sparse, inner.operands))
+        ):
             yield from ((operand, scale) for operand in inner.operands)
         else:
             yield term, 1.0
 
 
+@remembered
 def unscaled(node: Node) -> tuple[Node, float]:
     """The node as (node with scale one, scale)."""
     if not isinstance(node, Einsum) or node.scale == 1:
         return node, 1.0
-    if "unscaled" not in node._cache:
-        product = Product(node.operands, node.axes, node.output, node.ranges, 1.0)
-        node._cache["unscaled"] = make(product, node.shape)
-    return node._cache["unscaled"], node.scale
+    return make(Product(node.operands, node.axes, node.output, node.ranges, 1.0), node.shape), node.scale
 
 
 def scaled(node: Node, scale: float) -> Node:
@@ -56,7 +56,9 @@ def scaled(node: Node, scale: float) -> Node:
     if scale == 1:
         return node
     if isinstance(node, Einsum):
-        return make(Product(node.operands, node.axes, node.output, node.ranges, node.scale * scale), node.shape)
+        return make(
+            Product(node.operands, node.axes, node.output, node.ranges, node.scale * scale), node.shape
+        )
     axes = plain_axes(node.rank)
     return make(Product((node,), (axes,), axes, node.shape, scale), node.shape)
 
@@ -99,9 +101,9 @@ def _over_one_pattern(group: Sequence[Node], shape: Shape) -> list[Node]:
     cores = []
     for term in group:
         assert isinstance(term, Einsum)
-        output, number = _core_output(term, labels)
-        broadcast = [r for k, r in enumerate(term.ranges) if k in number]
-        axes = tuple(tuple(axis.rename(number.__getitem__) for axis in operand) for operand in term.axes)
+        output, numbers = _core_output(term, labels)
+        broadcast = [r for k, r in enumerate(term.ranges) if k in numbers]
+        axes = tuple(tuple(axis.rename(numbers.__getitem__) for axis in operand) for operand in term.axes)
         cores.append(make(Product(term.operands, axes, output, tuple(broadcast), term.scale), core_shape))
     place = tuple(map(label_axis, labels))
     return [
@@ -113,8 +115,8 @@ def _over_one_pattern(group: Sequence[Node], shape: Shape) -> list[Node]:
 def _core_output(term: Einsum, labels: list[int]) -> tuple[tuple[Axis, ...], dict[int, int]]:
     """Output and label numbers of the core of a term (labels that are only broadcast drop out)."""
     dropped = _placed_labels(term) - set(labels)
-    number = {label: k for k, label in enumerate(l for l in range(len(term.ranges)) if l not in dropped)}
-    return tuple(label_axis(number[label]) for label in labels), number
+    numbers = {label: k for k, label in enumerate(k for k in range(len(term.ranges)) if k not in dropped)}
+    return tuple(label_axis(numbers[label]) for label in labels), numbers
 
 
 def _labels(axes: Iterable[Axis]) -> set[int]:
@@ -125,29 +127,26 @@ def _placed_labels(node: Einsum) -> set[int]:
     return _labels(node.output)
 
 
+@remembered
 def is_sparse(node: Node) -> bool:
     """Whether the pattern of the node leaves entries of the result untouched."""
-    if not isinstance(node, Einsum):
-        return False
-    if "sparse" not in node._cache:
-        node._cache["sparse"] = not _covers(node)
-    return node._cache["sparse"]  # type: ignore[no-any-return]
+    return isinstance(node, Einsum) and not _covers(node)
 
 
 def _covers(node: Einsum) -> bool:
     count = 0
     for axis, size in zip(node.output, node.shape, strict=True):
-        reach = 1
+        reach: Size = 1
         if axis.offset:
             return False
         for label, stride in sorted(axis.terms, key=lambda term: term[1]):
             span = node.ranges[label]
             if stride == 1 and span == size:
-                reach = size  # type: ignore[assignment]
+                reach = size
             elif stride != reach or isinstance(span, str):
                 return False
             else:
-                reach *= span
+                reach = stride * span
             count += 1
         if reach != size:
             return False
@@ -159,6 +158,7 @@ def has_delta(node: Node) -> bool:
     return isinstance(node, Einsum) and sum(len(a.terms) for a in node.output) > len(_placed_labels(node))
 
 
+@remembered
 def sum_pieces(node: Node) -> list[Node]:
     """The parts of a sum that a product distributes over.
 
@@ -167,14 +167,11 @@ def sum_pieces(node: Node) -> list[Node]:
     """
     if not isinstance(node, Add):
         return [node]
-    if "pieces" not in node._cache:
-        sparse = [term for term in node.operands if is_sparse(term)]
-        full = [term for term in node.operands if not is_sparse(term)]
-        if any(map(has_delta, sparse)) or (not full and _disjoint(sparse)):
-            node._cache["pieces"] = sparse + ([add(full, node.shape)] if full else [])
-        else:
-            node._cache["pieces"] = [node]
-    return node._cache["pieces"]  # type: ignore[no-any-return]
+    sparse = [term for term in node.operands if is_sparse(term)]
+    full = [term for term in node.operands if not is_sparse(term)]
+    if any(map(has_delta, sparse)) or (not full and _disjoint(sparse)):
+        return sparse + ([add(full, node.shape)] if full else [])
+    return [node]
 
 
 def _disjoint(terms: Sequence[Node]) -> bool:
@@ -193,6 +190,6 @@ def _bounding_box(node: Einsum) -> list[tuple[int, int]]:
         if isinstance(size, str):
             box.append((0, 1))  # a symbolic axis is always covered whole
             continue
-        ends = [stride * (node.ranges[label] - 1) for label, stride in axis.terms]  # type: ignore[operator]
+        ends = [stride * (number(node.ranges[label]) - 1) for label, stride in axis.terms]
         box.append((axis.offset + sum(min(0, e) for e in ends), axis.offset + sum(max(0, e) for e in ends)))
     return box

@@ -54,7 +54,10 @@ class Unifier:
             return axis
         while any([label in solved for label, _ in axis.terms]):
             axis = combine(
-                [(stride, solved[label] if label in solved else Axis(((label, 1),), 0)) for label, stride in axis.terms],
+                [
+                    (stride, solved[label] if label in solved else Axis(((label, 1),), 0))
+                    for label, stride in axis.terms
+                ],
                 axis.offset,
             )
         return axis

@@ -36,7 +36,9 @@ def _flattened(node: Einsum, alone: set[Node]) -> Node:
             continue
         if len(operand.operands) + len(node.operands) - 1 > MOST_OPERANDS:
             continue
-        merged = einsum(node.operands, node.axes, node.output, node.shape, node.ranges, node.scale, expand=(k,))
+        merged = einsum(
+            node.operands, node.axes, node.output, node.shape, node.ranges, node.scale, expand=(k,)
+        )
         if isinstance(merged, Einsum) and einsum_flops(merged) <= einsum_flops(node) + einsum_flops(operand):
             return _flattened(merged, alone)
     return node

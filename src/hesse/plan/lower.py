@@ -63,18 +63,20 @@ class _Lowering:
     def run(self) -> Program:
         symbolic = sorted({size for node in self.order for size in node.shape if isinstance(size, str)})
         if symbolic:
-            raise ShapeError(f"the sizes {', '.join(symbolic)} have no value; give them, or arrays that have them")
+            raise ShapeError(
+                f"the sizes {', '.join(symbolic)} have no value; give them, or arrays that have them"
+            )
         for node in self.order:
             if node in self.wanted:
                 self.refs[node] = self._node(node)
         results = tuple(self.refs[root] for root in self.roots)
-        return Program(tuple(self.instructions), tuple(self.shapes), tuple(self.flops), results, len(self.order))
+        return Program(
+            tuple(self.instructions), tuple(self.shapes), tuple(self.flops), results, len(self.order)
+        )
 
     def _emit(self, instruction: Instruction, shape: Sequence[int], flops: float = 0.0) -> Ref:
-        if isinstance(instruction, Literal):  # arrays do not hash; constants are interned already
-            known = None
-        else:
-            known = self.known.get(instruction)
+        # arrays do not hash; constants are interned already
+        known = None if isinstance(instruction, Literal) else self.known.get(instruction)
         if known is None:
             known = len(self.instructions)
             self.instructions.append(instruction)
@@ -98,13 +100,15 @@ class _Lowering:
             case Apply():
                 record = OPERATIONS[node.name]
                 shapes = tuple(operand.shape for operand in node.operands)
-                counted = isinstance(record, General) and record.flops is not None
-                flops = record.flops(shapes) if counted else math.prod(shape)  # type: ignore[union-attr,misc]
-                return self._emit(CallApply(node.name, node.params, self._sources(node)), shape, flops)
+                counts = record.flops if isinstance(record, General) else None
+                work = counts(shapes) if counts else float(math.prod(shape))
+                return self._emit(CallApply(node.name, node.params, self._sources(node)), shape, work)
             case Einsum():
                 return self._combine([self._placed(node, is_term=False)], shape, is_sum=False)
             case Add():
-                return self._combine([self._placed(term, is_term=True) for term in node.operands], shape, is_sum=True)
+                return self._combine(
+                    [self._placed(term, is_term=True) for term in node.operands], shape, is_sum=True
+                )
 
     def _sources(self, node: Node) -> tuple[Ref, ...]:
         return tuple(self.refs[operand] for operand in node.operands)
@@ -114,7 +118,9 @@ class _Lowering:
             (term,) = terms
             order = tuple(axis.label for axis in term.output)
             if set(order) == set(term.labels):  # nothing repeats: a transposed view
-                return self._scaled(self._view(term.source, tuple(map(_axis, term.labels)), order, term.ranges), term.factor)
+                return self._scaled(
+                    self._view(term.source, tuple(map(_axis, term.labels)), order, term.ranges), term.factor
+                )
         flops = sum(math.prod(self.shapes[term.source]) for term in terms if is_sum or term.factor != 1)
         return self._emit(Combine(tuple(terms), is_sum), shape, flops)
 
@@ -127,7 +133,9 @@ class _Lowering:
         """A term of a sum as a core and where it goes; a term nobody else uses is not made whole first."""
         if not isinstance(node, Einsum):
             labels = tuple(range(node.rank))
-            return Placed(self.refs[node], 1.0, labels, plain_axes(node.rank), cast("tuple[int, ...]", node.shape))
+            return Placed(
+                self.refs[node], 1.0, labels, plain_axes(node.rank), cast("tuple[int, ...]", node.shape)
+            )
         core, pattern = core_and_pattern(node)
         ranges = cast("tuple[int, ...]", pattern.ranges)
         labels = tuple(axis.label for axis in pattern.axes[0]) if pattern.axes else ()
@@ -173,7 +181,11 @@ class _Lowering:
         return self._view(source, tuple(map(_axis, labels)), output, ranges)
 
     def _contract(
-        self, chosen: list[tuple[Ref, Labels]], needed: set[int], order: Labels | None, ranges: tuple[int, ...]
+        self,
+        chosen: list[tuple[Ref, Labels]],
+        needed: set[int],
+        order: Labels | None,
+        ranges: tuple[int, ...],
     ) -> tuple[Ref, Labels]:
         if len(chosen) == 1:
             return self._sum_out(*chosen[0], needed)

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from hesse.plan.program import CallApply, CallMap, Combine, Contract, Instruction, Literal, Load, Program, Ref, sources
+from hesse.plan.program import (
+    CallApply,
+    CallMap,
+    Combine,
+    Contract,
+    Instruction,
+    Literal,
+    Load,
+    Program,
+    Ref,
+    sources,
+)
 
 
 def split(program: Program, bound: Collection[str]) -> tuple[Program, Program, tuple[str, ...]]:
@@ -23,10 +34,10 @@ def split(program: Program, bound: Collection[str]) -> tuple[Program, Program, t
 def _early(program: Program, bound: Collection[str]) -> set[Ref]:
     early: set[Ref] = set()
     for k, item in enumerate(program.instructions):
-        known = item.name in bound if isinstance(item, Load) else all(source in early for source in sources(item))
-        if known and not isinstance(item, Literal):
-            early.add(k)
-        elif isinstance(item, Literal):
+        known = (
+            item.name in bound if isinstance(item, Load) else all(source in early for source in sources(item))
+        )
+        if (known and not isinstance(item, Literal)) or isinstance(item, Literal):
             early.add(k)
     return early
 
@@ -42,7 +53,9 @@ def _extract(program: Program, chosen: list[Ref], loads: dict[Ref, str], results
     literals = [k for k, item in enumerate(program.instructions) if isinstance(item, Literal)]
     order = sorted({*chosen, *literals})
     number = {old: new for new, old in enumerate(order)}
-    instructions = [Load(loads[k]) if k in loads else _renumbered(program.instructions[k], number) for k in order]
+    instructions = [
+        Load(loads[k]) if k in loads else _renumbered(program.instructions[k], number) for k in order
+    ]
     return Program(
         tuple(instructions),
         tuple(program.shapes[k] for k in order),

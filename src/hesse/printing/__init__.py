@@ -1,15 +1,8 @@
-"""Placeholder until the printers are here."""
+"""Printers: formulas as text and LaTeX, programs as einsum listings, graphs as DOT and SVG."""
 
-from hesse.ir import Node
+from hesse.printing.einsum_text import einsum_text
+from hesse.printing.graph import Graph
+from hesse.printing.latex import latex
+from hesse.printing.text import text
 
-
-def text(node: Node) -> str:
-    return repr(node)
-
-
-einsum_text = latex = text
-
-
-class Graph:
-    def __init__(self, node: Node) -> None:
-        self.node = node
+__all__ = ["Graph", "einsum_text", "latex", "text"]

@@ -1,33 +1,17 @@
 """What a node looks like to a reader, before it is text or LaTeX.
 
-`describe` turns one node into a small tree, a *form*, whose leaves are the operands of the node. Forms say
-"matrix product" or "diagonal matrix" where the node says "einsum"; printers only write them down.
+`describe` (in the module of that name) turns one node into a small tree, a *form*, whose leaves are the
+operands of the node. Forms say "matrix product" or "diagonal matrix" where the node says "einsum"; printers
+only write them down.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, assert_never, cast
+from typing import Any, assert_never
 
-import numpy as np
-
-from hesse.ir import (
-    Add,
-    Apply,
-    Axis,
-    Constant,
-    Einsum,
-    Map,
-    Node,
-    Shape,
-    Size,
-    Variable,
-    is_zero,
-)
-
-LITERAL_LIMIT = 6
-"""Constants with at most this many entries are written out."""
+from hesse.ir import Axis, Node, Size
 
 
 @dataclass(frozen=True)
@@ -152,56 +136,3 @@ def leaves(form: Form) -> Iterator[Node]:
         yield form.node
     for part in parts(form):
         yield from leaves(part)
-
-
-def sizes_call(name: str, shape: Shape) -> Call:
-    """`ones(n, 3)` and the like."""
-    return Call(name, tuple(Symbol(str(size)) for size in shape))
-
-
-def is_large(node: Node) -> bool:
-    """Whether the node is a constant too large to be written out."""
-    return isinstance(node, Constant) and node.value.size > LITERAL_LIMIT
-
-
-def describe(node: Node) -> Form:
-    """The form of a node."""
-    node = cast("Variable | Constant | Einsum | Add | Map | Apply", node)
-    match node:
-        case Variable():
-            return Symbol(node.name)
-        case Constant():
-            return _constant(node)
-        case Einsum():
-            return describe_einsum(node)
-        case Add():
-            if not node.operands:
-                return sizes_call("zeros", node.shape) if node.shape else Number(0.0)
-            return Sum(tuple(map(_broadcasting, node.operands)))
-        case Map():
-            return Call(node.name, tuple(map(_broadcasting, node.operands)), "map", scalar=node.rank == 0)
-        case Apply():
-            arguments = tuple(map(Leaf, node.operands))
-            return Call(node.name, arguments, "apply", scalar=node.rank == 0, params=node.params)
-    assert_never(node)
-
-
-def _constant(node: Constant) -> Form:
-    if node.rank == 0:
-        return Number(float(node.value))
-    if is_large(node):
-        return sizes_call("constant", node.shape)
-    return Literal(_nested(node.value))
-
-
-def _nested(array: np.ndarray) -> Any:
-    return tuple(map(_nested, array)) if array.ndim else float(array)
-
-
-def _broadcasting(node: Node) -> Form:
-    """An operand beside others of its shape, where a scalar may stand for a tensor of equal entries."""
-    if is_zero(node):
-        return Number(0.0)
-    if isinstance(node, Einsum) and not any(operand.rank for operand in node.operands) and _is_whole(node):
-        return scalar_form(node)
-    return Leaf(node)

@@ -42,7 +42,7 @@ def letter(label: int) -> str:
 
 def axis_text(axis: Axis) -> str:
     """An axis in letters: `i`, `i+1`, `2i`, `3i+j`, `4-i`, `5`."""
-    positive = [(label, stride) for label, stride in axis.terms if stride > 0]
+    positive = sorted(((label, stride) for label, stride in axis.terms if stride > 0), key=lambda term: -term[1])
     negative = [(label, stride) for label, stride in axis.terms if stride < 0]
     parts = [f"+{_term(label, stride)}" for label, stride in positive]
     offset = [f"{axis.offset:+d}"] if axis.offset or not axis.terms else []
@@ -71,12 +71,17 @@ def unused_sizes(node: Einsum) -> tuple[str, ...]:
 
 
 def range_notes(node: Einsum) -> tuple[tuple[int, Size], ...]:
-    """The labels, with their ranges, that do not run as far as the axes they index would let them."""
-    tables = [(node.output, node.shape), *zip(node.axes, (operand.shape for operand in node.operands), strict=True)]
+    """The labels, with their ranges, that do not run as far as the axes they index would let them.
+
+    A plain axis of the output says nothing about a label of the operands: it is as long as its label.
+    """
+    tables = [*zip(node.axes, (operand.shape for operand in node.operands), strict=True), (node.output, node.shape)]
     reach: dict[int, Size] = {}
-    for axes, shape in tables:
+    for number, (axes, shape) in enumerate(tables):
         for axis, size in zip(axes, shape, strict=True):
             for label in axis.labels():
+                if number == len(node.operands) and axis.is_label and label in reach:
+                    continue
                 bound = size if axis.is_label else _reach(axis, label, size, node.ranges)
                 known = reach.get(label, bound)
                 reach[label] = min(known, bound) if isinstance(known, int) and isinstance(bound, int) else known

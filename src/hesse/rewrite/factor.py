@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from hesse.ir import Axis, Einsum, Node, Shape, add, einsum, is_sparse, label_axis
+from hesse.ir import Axis, Einsum, Node, Shape, Size, add, einsum, is_sparse, label_axis
 
 LARGEST_SUM = 24
 """Sums with more terms than this are not searched for common factors (the search is quadratic)."""
@@ -21,78 +21,69 @@ def factor(terms: Sequence[Node], shape: Shape) -> list[Node]:
         return remaining
     k = 0
     while k < len(remaining):
-        merged = next(
-            ((j, both) for j in range(k + 1, len(remaining)) if (both := _pair(remaining[k], remaining[j], shape))), None
-        )
-        if merged is None:
-            k += 1
+        for j in range(k + 1, len(remaining)):
+            both = _factored_pair(remaining[k], remaining[j], shape)
+            if both is not None:
+                remaining[k] = both
+                del remaining[j]
+                break
         else:
-            other, both = merged
-            remaining[k] = both
-            del remaining[other]
+            k += 1
     return remaining
 
 
-class _Match(NamedTuple):
-    common: list[int]
-    first_rest: list[int]
-    second_rest: list[int]
-    names: dict[int, int]
+class _Factors(NamedTuple):
+    """Some operands of a product with their axes."""
+
+    operands: list[Node]
+    axes: list[tuple[Axis, ...]]
+
+    def labels(self) -> set[int]:
+        return _labels(self.axes)
 
 
-def _pair(first: Node, second: Node, shape: Shape) -> Node | None:
+def _labels(axes: Iterable[Iterable[Axis]]) -> set[int]:
+    return {label for row in axes for axis in row for label in axis.labels()}
+
+
+def _factored_pair(first: Node, second: Node, shape: Shape) -> Node | None:
     if not (isinstance(first, Einsum) and isinstance(second, Einsum)) or first.output != second.output:
         return None
     if is_sparse(first) or not set(first.operands) & set(second.operands):
         return None
-    match = _match(first, second)
-    if not match.common or not match.first_rest or not match.second_rest:
+    common, one, two, ranges = _matched(first, second)
+    outside = common.labels() | _labels([first.output])
+    interface = sorted(one.labels() & outside)
+    if not common.operands or not one.operands or not two.operands:
         return None
-    placed = {label for axis in first.output for label in axis.labels()}
-    outside = placed | _labels(first.axes[k] for k in match.common)
-    fresh = len(first.ranges)
-    names = {label: match.names.get(label, fresh + label) for label in range(len(second.ranges))}
-    ranges = {**dict(enumerate(first.ranges)), **{names[k]: size for k, size in enumerate(second.ranges)}}
-    second_axes = [tuple(axis.rename(names.__getitem__) for axis in second.axes[k]) for k in match.second_rest]
-    first_axes = [first.axes[k] for k in match.first_rest]
-    interface = sorted(_labels(first_axes) & outside)
-    if interface != sorted(_labels(second_axes) & outside) or (_labels(second_axes) - outside) & set(first.ranges):
+    if interface != sorted(two.labels() & outside):
         return None
-    table = [ranges.get(label, 1) for label in range(fresh + len(second.ranges))]
-    inner_shape = tuple(table[label] for label in interface)
-    inner = [label_axis(label) for label in interface]
-
-    def rest(operands: list[Node], axes: Sequence[tuple[Axis, ...]], scale: float) -> Node:
-        kept = _compact([*axes, inner], table)
-        return einsum(operands, kept[0][:-1], kept[0][-1], inner_shape, kept[1], scale)
-
-    total = add(
-        [
-            rest([first.operands[k] for k in match.first_rest], first_axes, first.scale),
-            rest([second.operands[k] for k in match.second_rest], second_axes, second.scale),
-        ],
-        inner_shape,
+    inner = tuple(map(label_axis, interface))
+    inner_shape = tuple(ranges[label] for label in interface)
+    remainders = [_product(one, inner, inner_shape, ranges, first.scale)]
+    remainders.append(_product(two, inner, inner_shape, ranges, second.scale))
+    total = add(remainders, inner_shape)
+    return _product(
+        _Factors([*common.operands, total], [*common.axes, inner]), first.output, shape, ranges, 1.0
     )
-    operands = [*(first.operands[k] for k in match.common), total]
-    kept, kept_ranges = _compact([*(first.axes[k] for k in match.common), inner, first.output], table)
-    return einsum(operands, kept[:-1], kept[-1], shape, kept_ranges)
 
 
-def _compact(axes: Sequence[Sequence[Axis]], table: Sequence[int | str]) -> tuple[list[list[Axis]], list[int | str]]:
-    """The axes with only the labels they use, renumbered."""
-    used = sorted(_labels(axes))
+def _product(
+    factors: _Factors, output: tuple[Axis, ...], shape: Shape, ranges: dict[int, Size], scale: float
+) -> Node:
+    """The einsum of some factors, over the labels that they use."""
+    used = sorted(factors.labels() | _labels([output]))
     number = {label: k for k, label in enumerate(used)}
-    return [[axis.rename(number.__getitem__) for axis in row] for row in axes], [table[label] for label in used]
+    *axes, output = (
+        tuple(axis.rename(number.__getitem__) for axis in row) for row in [*factors.axes, output]
+    )
+    return einsum(factors.operands, axes, output, shape, [ranges[label] for label in used], scale)
 
 
-def _labels(axes: object) -> set[int]:
-    return {label for row in axes for axis in row for label in axis.labels()}  # type: ignore[attr-defined]
-
-
-def _match(first: Einsum, second: Einsum) -> _Match:
-    """Operands that occur in both with the same axes, and how the labels of the second are called in the first."""
+def _matched(first: Einsum, second: Einsum) -> tuple[_Factors, _Factors, _Factors, dict[int, Size]]:
+    """The common factors, the other factors of both, and the ranges, all in the labels of the first."""
     names = {label: label for axis in first.output for label in axis.labels()}
-    common, first_rest = [], []
+    common, rest = [], []
     free = list(range(len(second.operands)))
     for k, operand in enumerate(first.operands):
         for j in free:
@@ -103,11 +94,20 @@ def _match(first: Einsum, second: Einsum) -> _Match:
                 free.remove(j)
                 break
         else:
-            first_rest.append(k)
-    return _Match(common, first_rest, free, names)
+            rest.append(k)
+    names = {label: names.get(label, len(first.ranges) + label) for label in range(len(second.ranges))}
+    ranges = dict(enumerate(first.ranges)) | {names[label]: size for label, size in enumerate(second.ranges)}
+    other = [tuple(axis.rename(names.__getitem__) for axis in second.axes[j]) for j in free]
+    return (
+        _Factors([first.operands[k] for k in common], [first.axes[k] for k in common]),
+        _Factors([first.operands[k] for k in rest], [first.axes[k] for k in rest]),
+        _Factors([second.operands[j] for j in free], other),
+        ranges,
+    )
 
 
 def _same_axes(first: Einsum, k: int, second: Einsum, j: int, names: dict[int, int]) -> dict[int, int] | None:
+    """The names of labels, extended so that operand j of the second is operand k of the first, or None."""
     names = dict(names)
     for one, two in zip(first.axes[k], second.axes[j], strict=True):
         if one.offset != two.offset or len(one.terms) != len(two.terms):

@@ -23,7 +23,6 @@ from hesse.ir import (
     scale,
     uniform,
     uniform_value,
-    unscaled,
     view,
 )
 from hesse.ops.normalization import log_softmax, logsumexp, softmax
@@ -131,7 +130,7 @@ def _sum_axes_last(sum_node: Einsum, x: Node, summed: list[int]) -> Node:
     shape = sum_node.shape + tuple(sizes)
     output = (*sum_node.output, *map(label_axis, summed))
     moved = view(x, sum_node.axes[0], output, shape, sum_node.ranges)
-    return moved if len(sizes) == 1 else reshape(moved, (*sum_node.shape, math.prod(sizes)))  # type: ignore[arg-type]
+    return moved if len(sizes) == 1 else reshape(moved, (*sum_node.shape, math.prod(sizes)))
 
 
 def log_of_softmax(node: Node) -> Node | None:
@@ -207,13 +206,16 @@ def _softmax_like(node: Einsum, a: int, b: int, x: Node, total: Einsum) -> Node 
     if not whole or total.scale <= 0 or is_sparse(total) or not summed or len(summed) != len(set(summed)):
         return None
     kept = [axis.label for axis in total.output if axis.is_label]
-    if len(kept) != total.rank or any(node.axes[a][names[label]] != node.axes[b][k] for k, label in enumerate(kept)):
+    aligned = all(node.axes[a][names[label]] == node.axes[b][k] for k, label in enumerate(kept))
+    if len(kept) != total.rank or not aligned:
         return None
     order = [names[label] for label in kept + summed]
     moved = view(x, plain, [plain[k] for k in order], [x.shape[k] for k in order], x.shape)
     lead = moved.shape[: len(kept)]
-    merged = reshape(moved, (*lead, math.prod(moved.shape[len(kept) :]))) if len(summed) > 1 else moved  # type: ignore[arg-type]
-    soft = reshape(softmax(merged), moved.shape) if len(summed) > 1 else softmax(merged)
+    if len(summed) > 1:
+        soft = reshape(softmax(reshape(moved, (*lead, math.prod(moved.shape[len(kept) :])))), moved.shape)
+    else:
+        soft = softmax(moved)
     rest = [k for k in range(len(node.operands)) if k not in (a, b)]
     return einsum(
         [*(node.operands[k] for k in rest), soft],

@@ -1,0 +1,263 @@
+r"""Formulas in LaTeX, for math mode.
+
+The formula is the one that `text` prints, with the same names. Element-wise products are `\odot`, quotients
+`\oslash`. What has no matrix notation is written with indices: `2 \left[\sum_{l} V_{lj} V_{lk}\right]_{ijik}`
+is the tensor to whose entry `i,j,i,k` the bracket is added for all values of the labels, all other entries
+being zero.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import assert_never
+
+from hesse.ir import Axis, Node
+from hesse.ops.registry import ELEMENTWISE, OPERATIONS
+from hesse.printing.forms import (
+    Call,
+    Chain,
+    Elementwise,
+    Form,
+    Indexed,
+    Leaf,
+    Literal,
+    Number,
+    Scaled,
+    Sum,
+    Symbol,
+    Transposed,
+)
+from hesse.printing.notation import axis_text, letter, rational
+from hesse.printing.text import Level, Piece, arrange
+
+GREEK = frozenset(
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi chi "
+    "psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega".split()
+)
+
+PRIVATE = 0xE000
+"""The first character of Unicode's private area: operands are marked by these in a template."""
+PLACES = f"{chr(PRIVATE)}-{chr(PRIVATE + 0xFF)}"
+
+
+def latex(node: Node) -> str:
+    """The formula of a node in LaTeX, named subexpressions in a `where` clause."""
+    arrangement = arrange(node)
+    pieces: dict[Node, Piece] = {}
+    definitions: dict[str, str] = {}
+    for part, form in arrangement.forms.items():
+        pieces[part] = _render(form, pieces)
+        if part in arrangement.definitions:
+            name = latex_name(arrangement.definitions[part][0])
+            definitions[name] = pieces[part].text
+            pieces[part] = Piece(name)
+    clauses = r",\quad ".join(f"{name} = {body}" for name, body in definitions.items())
+    return pieces[node].text + (rf" \quad\text{{where}}\quad {clauses}" if clauses else "")
+
+
+def latex_name(name: str) -> str:
+    r"""A name of the program as a symbol: `x`, `W_{1}`, `\theta_{\mathrm{max}}`, `\mathit{loss}`."""
+    match = re.fullmatch(r"([A-Za-z]+)(?:_?(\d+)|_([A-Za-z0-9]+))?", name)
+    if name.isdigit():
+        return name
+    if match is None:
+        return rf"\mathrm{{{_escaped(name)}}}"
+    base, digits, word = match.groups()
+    if base in GREEK:
+        base = f"\\{base}"
+    elif len(base) > 1:
+        base = rf"\mathit{{{base}}}"
+    if word and len(word) > 1:
+        word = rf"\mathrm{{{word}}}"
+    return f"{base}_{{{digits or word}}}" if digits or word else base
+
+
+def _escaped(name: str) -> str:
+    return re.sub(r"[#$%&_{}]", lambda found: "\\" + found[0], re.sub(r"[\\^~]", "-", name))
+
+
+def _held(piece: Piece, least: Level) -> str:
+    return piece.body if piece.holds(least) else rf"\left({piece.text}\right)"
+
+
+def _render(form: Form, pieces: Mapping[Node, Piece]) -> Piece:
+    match form:
+        case Leaf():
+            return pieces[form.node]
+        case Number():
+            return _number(form.value)
+        case Symbol():
+            return Piece(latex_name(form.name))
+        case Literal():
+            return Piece(_literal(form.value))
+        case Call():
+            return _call(form, [_render(argument, pieces) for argument in form.arguments])
+        case Sum():
+            terms = [_render(term, pieces) for term in form.terms]
+            unsigned = [_held(term._replace(negative=False), Level.ELEMENTWISE) for term in terms]
+            signs = ["-" if terms[0].negative else "", *(" - " if term.negative else " + " for term in terms[1:])]
+            return Piece("".join(sign + term for sign, term in zip(signs, unsigned, strict=True)), Level.SUM)
+        case Transposed():
+            return Piece(_held(_render(form.body, pieces), Level.ATOM) + r"^{\top}", Level.POWER)
+        case Chain():
+            first, *others = (_render(factor, pieces) for factor in form.factors)
+            factors = [_held(first, Level.PRODUCT), *(_held(factor, Level.POWER) for factor in others)]
+            return Piece(" ".join(factors), Level.PRODUCT)
+        case Elementwise():
+            return _elementwise(form, pieces)
+        case Scaled():
+            return _scaled(form, pieces)
+        case Indexed():
+            return _indexed(form, pieces)
+    assert_never(form)
+
+
+def _number(value: float) -> Piece:
+    fraction = rational(abs(value))
+    if fraction is not None and fraction.denominator > 1:
+        return Piece(rf"\frac{{{fraction.numerator}}}{{{fraction.denominator}}}", Level.POWER, value < 0)
+    if fraction is not None:
+        return Piece(str(fraction), negative=value < 0)
+    if not math.isfinite(value):
+        return Piece(r"\mathrm{nan}" if math.isnan(value) else r"\infty", negative=value < 0)
+    mantissa, _, exponent = repr(abs(float(value))).partition("e")
+    body = rf"{mantissa} \cdot 10^{{{int(exponent)}}}" if exponent else mantissa
+    return Piece(body, Level.PRODUCT if exponent else Level.ATOM, value < 0)
+
+
+def _literal(value: float | tuple[object, ...]) -> str:
+    if isinstance(value, tuple):
+        return rf"\left[{', '.join(map(_literal, value))}\right]"  # type: ignore[arg-type]
+    return _number(value).text
+
+
+def _call(form: Call, arguments: Sequence[Piece]) -> Piece:
+    if form.table != "builtin":
+        record = (ELEMENTWISE if form.table == "map" else OPERATIONS).get(form.name)
+        return _filled(record.latex if record else _function(form.name, len(arguments)), arguments)
+    sizes = r" \times ".join(argument.text for argument in arguments)
+    match form.name:
+        case "ones":
+            return Piece(rf"\mathbf{{1}}_{{{sizes}}}")
+        case "zeros":
+            return Piece(rf"\mathbf{{0}}_{{{sizes}}}")
+        case "eye":
+            return Piece(f"I_{{{sizes}}}")
+    return _filled(_function(form.name, len(arguments)), arguments)
+
+
+def _function(name: str, arity: int) -> str:
+    """A template for a function without one of its own."""
+    escaped = _escaped(name).replace("{", "{{").replace("}", "}}")
+    return rf"\operatorname{{{{{escaped}}}}}\left({', '.join(['{}'] * arity)}\right)"
+
+
+def _filled(template: str, arguments: Sequence[Piece]) -> Piece:
+    """A template with the operands in its places, in parentheses where the template has none."""
+    marks = [chr(PRIVATE + k) for k in range(len(arguments))]
+    skeleton = template.format(*marks)
+    parts = re.split(f"([{PLACES}])", skeleton)
+    for k in range(1, len(parts), 2):
+        parts[k] = _placed(arguments[ord(parts[k]) - PRIVATE], parts[k - 1], parts[k + 1])
+    return Piece("".join(parts), _level(skeleton))
+
+
+def _placed(piece: Piece, before: str, after: str) -> str:
+    opened = re.search(r"([({\[|,]|\\lfloor|\\lceil)\s*$", before)
+    closed = re.match(r"\s*([)}\]|,]|\\right|\\rfloor|\\rceil)", after)
+    if opened and closed:
+        return piece.text
+    body = _held(piece, Level.ELEMENTWISE if closed and before.endswith("+ ") else Level.ATOM)
+    return f"{{{body}}}" if after[:1] in ("_", "^") and re.search("[_^]", body) else body
+
+
+def _level(skeleton: str) -> Level:
+    """How tightly a template (operands as marks) holds together, by what is outside all brackets."""
+    outside, depth, previous = "", 0, ""
+    for token in re.findall(r"\\[A-Za-z]+|\\.|.", skeleton, re.DOTALL):
+        depth -= token in (r"\right", "}")
+        if depth == 0 and previous != r"\right" and token not in (r"\right", r"\left", "{", "}"):
+            outside += token
+        depth += token in (r"\left", "{")
+        previous = token
+    if re.fullmatch(f"[{PLACES}][_^]", outside):
+        return Level.POWER
+    if re.search(f"[{PLACES}+<>=-]", outside):
+        return Level.ARROW
+    return Level.POWER if re.search(r"[\^_]$|\\frac|\\sqrt", outside) else Level.ATOM
+
+
+def _power(form: Form, power: int, scalar: bool, pieces: Mapping[Node, Piece]) -> Piece:
+    piece = _render(form, pieces)
+    if power == 1:
+        return piece
+    exponent = str(power) if scalar else rf"\odot {power}"
+    return Piece(f"{_held(piece, Level.ATOM)}^{{{exponent}}}", Level.POWER)
+
+
+def _elementwise(form: Elementwise, pieces: Mapping[Node, Piece]) -> Piece:
+    if form.scalar:
+        return _quotient([], form, pieces)
+    factors = [_power(part, power, False, pieces) for part, power in form.factors]
+    divisors = [_power(part, power, False, pieces) for part, power in form.divisors]
+    if len(factors) == 1 and not divisors:
+        return factors[0]
+    joined = [_held(factor, Level.POWER) for factor in factors] or ["1"]
+    if factors and factors[0].level == Level.ELEMENTWISE and not factors[0].negative:
+        joined[0] = factors[0].body
+    below = [_held(divisor, Level.POWER) for divisor in divisors]
+    return Piece(r" \oslash ".join([r" \odot ".join(joined), *below]), Level.ELEMENTWISE)
+
+
+def _quotient(factors: list[str], form: Elementwise, pieces: Mapping[Node, Piece]) -> Piece:
+    """Scalars, over those that divide."""
+    above = [_power(part, power, True, pieces) for part, power in form.factors]
+    below = [_power(part, power, True, pieces) for part, power in form.divisors]
+    if not factors and not below and len(above) == 1:
+        return above[0]
+    top = " ".join([*factors, *(_held(factor, Level.POWER) for factor in above)])
+    if not below:
+        return Piece(top, Level.PRODUCT)
+    bottom = " ".join(_held(divisor, Level.POWER) for divisor in below)
+    return Piece(rf"\frac{{{top or '1'}}}{{{bottom}}}", Level.POWER)
+
+
+def _scaled(form: Scaled, pieces: Mapping[Node, Piece]) -> Piece:
+    factors = [] if abs(form.value) == 1 else [_number(abs(form.value)).body]
+    factors += map(latex_name, form.sizes)
+    front = _quotient(factors, form.scalars, pieces).body if form.scalars else " ".join(factors)
+    if form.body is None:
+        return Piece(front, Level.PRODUCT, form.value < 0)
+    body = _render(form.body, pieces)
+    level = Level.ELEMENTWISE if body.level == Level.ELEMENTWISE else Level.PRODUCT
+    return Piece(f"{front} {_held(body, Level.ELEMENTWISE)}".lstrip(), level, form.value < 0)
+
+
+def _indexed(form: Indexed, pieces: Mapping[Node, Piece]) -> Piece:
+    factors = [_entry(_held(_render(part, pieces), Level.ATOM), axes) for part, axes in form.factors]
+    kept = {label for axis in form.output for label in axis.labels()}
+    inside = {label for _, axes in form.factors for axis in axes for label in axis.labels()}
+    notes = dict(form.notes)
+    summed = [
+        letter(label) + (f"<{notes[label]}" if label in notes else "") for label in sorted(inside) if label not in kept
+    ]
+    body = " ".join(factors) or "1"
+    if summed:
+        body = rf"\sum_{{{','.join(summed)}}} {body}"
+    if not form.output:
+        return Piece(body, Level.SUM if summed else Level.PRODUCT)
+    ends = [rf",\, {letter(label)}<{size}" for label, size in form.notes if label in kept]
+    return Piece(rf"\left[{body}\right]_{{{_subscript(form.output)}{''.join(ends)}}}", Level.POWER)
+
+
+def _entry(body: str, axes: Sequence[Axis]) -> str:
+    if not axes:
+        return body
+    return f"{{{body}}}_{{{_subscript(axes)}}}" if re.search("[_^]", body) else f"{body}_{{{_subscript(axes)}}}"
+
+
+def _subscript(axes: Sequence[Axis]) -> str:
+    texts = [re.sub(r"([a-z])(\d+)", r"\1_{\2}", axis_text(axis)) for axis in axes]
+    return ("" if all(len(text) == 1 for text in texts) else ",").join(texts)
