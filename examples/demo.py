@@ -219,7 +219,8 @@ def show(example: Example, shortest: float) -> list[Way]:
     field("Hessian", hessian.formula)
     ways = all_ways(example, shortest)
     field("shape", str(ways[0].value.shape))
-    field("structure", f"{hessian.nodes} nodes, {hessian.flops:,.0f} FLOPs, peak {hessian.peak_bytes:,} bytes")
+    sizes = f"{hessian.nodes} nodes, {hessian.flops:,.0f} FLOPs, peak {hessian.peak_bytes:,} bytes"
+    field("structure", sizes)
     shown = hessian.contractions[-3:]
     earlier = len(hessian.contractions) - len(shown)
     field("products", "\n".join([f"({earlier} before)"] * bool(earlier) + list(shown)) or "none")

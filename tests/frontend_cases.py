@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import naive
 import numpy as np
 import pytest
 
+import naive
 from hesse.backends.numpy_backend import compile_program
 from hesse.frontends import Expression
 from hesse.ir import Variable, bind_sizes, topological, variable
@@ -43,7 +43,7 @@ def traced(value: np.ndarray, name: str) -> Expression:
 
 
 def check(case: Case, tolerance: float = 1e-10) -> None:
-    """The function gives the same on arrays and on expressions, by the naive evaluator and by the back end."""
+    """The function gives the same on arrays and on expressions, evaluated naively and by the back end."""
     arrays = [array(argument, seed) for seed, argument in enumerate(case.arguments)]
     expressions = [traced(value, f"x{k}") for k, value in enumerate(arrays)]
     values = {f"x{k}": value for k, value in enumerate(arrays)}

@@ -113,6 +113,7 @@ ELEMENTWISE: dict[str, Callable[..., Any]] = {
     "sigmoid": scipy.special.expit,
     "softplus": lambda x: np.logaddexp(0.0, x),
     "relu": lambda x: np.maximum(x, 0.0),
+    "softsign": lambda x: x / (1.0 + np.abs(x)),
     "xlogy": scipy.special.xlogy,
     "logaddexp": np.logaddexp,
     "maximum": np.maximum,
@@ -143,7 +144,8 @@ def _matrices(function: Callable[..., Any]) -> Callable[..., Array]:
         batch = operands[0].shape[:-2]
         results = [np.asarray(function(*(o[place] for o in operands))) for place in np.ndindex(*batch)]
         if not results:
-            return np.zeros(batch)
+            single = np.asarray(function(*(np.eye(*o.shape[-2:]) for o in operands)))
+            return np.zeros(batch + single.shape)
         return np.stack(results).reshape(batch + results[0].shape)
 
     return batched

@@ -7,6 +7,7 @@ import doctest
 import importlib
 import importlib.util
 import io
+import itertools
 import pkgutil
 import re
 import sys
@@ -18,6 +19,8 @@ from typing import Any, NamedTuple
 import pytest
 
 import hesse
+from hesse.backends import elementwise_kernels
+from hesse.ops.registry import ELEMENTWISE
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
@@ -38,7 +41,7 @@ def blocks(page: Path) -> Iterator[Block]:
     """The fenced blocks of a page in order."""
     content = page.read_text(encoding="utf-8")
     found = list(FENCE.finditer(content))
-    for block, following in zip(found, [*found[1:], None], strict=True):
+    for block, following in itertools.zip_longest(found, found[1:]):
         output = None
         if following is not None and following["language"] == "text":
             adjacent = not content[block.end() : following.start()].strip()
@@ -68,7 +71,19 @@ def run_script(block: Block, namespace: dict[str, Any], name: str) -> None:
         assert checker.check_output(block.output, printed.getvalue(), FLAGS), printed.getvalue()
 
 
+@pytest.fixture
+def restored_tables() -> Iterator[None]:
+    """What a page enters into the tables of operations is gone after it."""
+    tables: list[dict[str, Any]] = [ELEMENTWISE, elementwise_kernels._KERNELS]
+    copies = [dict(table) for table in tables]
+    yield
+    for table, copy in zip(tables, copies, strict=True):
+        table.clear()
+        table.update(copy)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.usefixtures("restored_tables")
 def test_page_runs(page: Path) -> None:
     name = str(page.relative_to(ROOT))
     namespace: dict[str, Any] = {"__name__": "__page__"}
@@ -130,6 +145,11 @@ def test_operation_table_is_current() -> None:
     generate = load(ROOT / "docs" / "generate.py")
     committed = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
     assert generate.page() == committed, "run `python docs/generate.py`"
+
+
+def test_reference_lists_every_public_name() -> None:
+    listed = re.findall(r"^::: hesse\.(\w+)$", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE)
+    assert sorted(listed) == sorted(hesse.__all__)
 
 
 def test_demonstration(capsys: pytest.CaptureFixture[str]) -> None:

@@ -140,6 +140,7 @@ LABELS = np.array([2, 0, 1, 1])
     ("argsort", lambda x: np.take_along_axis(x, np.argsort(x, axis=-1), -1), (4, 3)),
     ("argsort first axis", lambda x: np.take_along_axis(x, np.argsort(x, axis=0), 0), (4, 3)),
     ("order another array", lambda x, y: y[np.argsort(x)], (4,), (4, 2)),
+    ("integer type kept", lambda x, i: x[i.astype(int)], (3, 2), LABELS),
     ("labels as numbers", lambda x, i: x * (i == 1), (4,), LABELS),
 )  # fmt: skip
 def test_traced_indices(case: Case) -> None:

@@ -128,7 +128,7 @@ def blocks(v: Any, s: Any, u: Any) -> Any:
     ("block one", np.block, (2, 3)),
     ("block numbers", lambda x: np.block([[x[0], 0.0], [1.0, x[1]]]), (2,)),
     ("atleast", lambda x: [np.atleast_1d(x), np.atleast_2d(x), np.atleast_3d(x)], ()),
-    ("atleast of two", lambda x, y: np.atleast_2d(x, y), (), (3,)),
+    ("atleast of two", np.atleast_2d, (), (3,)),
     ("atleast vector", lambda x: [np.atleast_1d(x), np.atleast_2d(x), np.atleast_3d(x)], (3,)),
     ("atleast matrix", lambda x: [np.atleast_1d(x), np.atleast_2d(x), np.atleast_3d(x)], (2, 3)),
     ("split", lambda x: np.split(x, 3), (6, 2)),

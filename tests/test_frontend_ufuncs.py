@@ -126,6 +126,8 @@ def in_place(x: object) -> object:
     ("copy", lambda x: np.copy(x) + x.copy(), (2, 3)),
     ("real and imaginary", lambda x: np.real(x) + np.imag(x) + x.real + x.imag + x.conj(), (3,)),
     ("astype", lambda x: x.astype(np.float64) + x.astype("float32").astype(float), np.array([1.0, 2.0])),
+    ("astype of conditions", lambda x: (x > 0).astype(int) * x + (x > 1).astype(float), (9,)),
+    ("astype to conditions", lambda x: [x.astype(bool), (x > 0).astype(bool)], np.array([0.0, 2.0])),
     ("dtype of a ufunc", lambda x: np.exp(x, dtype=float), (3,)),
     ("outer of a ufunc", np.subtract.outer, (2, 3), (4,)),
     ("outer with an array", lambda x: np.multiply.outer(np.arange(2.0), x), (3,)),

@@ -41,15 +41,21 @@ def _as_floats(function: Kernel) -> Kernel:
 
 def sigmoid(x: Any) -> Any:
     """1 / (1 + exp(-x)); the overflow at large -x is the right limit."""
+    result = np.negative(x, out=np.empty_like(x))
     with np.errstate(over="ignore"):
-        result = np.exp(-x)
+        np.exp(result, out=result)
     result += 1.0
-    return np.reciprocal(result)
+    return np.reciprocal(result, out=result)
 
 
 def softplus(x: Any) -> Any:
-    """log(1 + exp(x)) without overflow."""
-    return np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x)))
+    """log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)), without overflow."""
+    result = np.abs(x, out=np.empty_like(x))
+    np.negative(result, out=result)
+    np.exp(result, out=result)
+    np.log1p(result, out=result)
+    result += np.maximum(x, 0.0)
+    return result
 
 
 def relu(x: Any) -> Any:
@@ -59,7 +65,9 @@ def relu(x: Any) -> Any:
 
 def softsign(x: Any) -> Any:
     """x / (1 + |x|)."""
-    return x / (1.0 + np.abs(x))
+    result = np.abs(x, out=np.empty_like(x))
+    result += 1.0
+    return np.divide(x, result, out=result)
 
 
 def where(condition: Any, a: Any, b: Any) -> Any:

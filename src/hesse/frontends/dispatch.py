@@ -55,6 +55,8 @@ WAYS_OUT: dict[str, str] = {
     "unique": "The number of results depends on the data.",
     "extract": "The number of results depends on the data; use np.where(condition, x, y).",
     "compress": "The number of results depends on the data; use np.where(condition, x, y).",
+    "percentile": "Use np.median, or entries of np.sort(x).",
+    "quantile": "Use np.median, or entries of np.sort(x).",
     "apply_along_axis": "Write the function for whole arrays, or np.stack the results of a loop.",
 }
 
@@ -104,7 +106,7 @@ def function_name(function: Any) -> str:
     module = getattr(function, "__module__", None) or ("numpy" if getattr(np, name, None) is function else "")
     if module.split(".")[0] != "numpy":
         return f"{module}.{name}" if module else str(name)
-    return f"np.linalg.{name}" if module == "numpy.linalg" else f"np.{name}"
+    return f"np{module.removeprefix('numpy')}.{name}"
 
 
 def call(function: Any, arguments: tuple[Any, ...], options: Mapping[str, Any] | None = None) -> Any:
@@ -169,8 +171,10 @@ def _with_new_axes(value: Any, count: int) -> Any:
 def unknown(function: Any) -> Exception:
     """The error for a function without a handler."""
     name = getattr(function, "__name__", str(function))
-    known = {getattr(other, "__name__", ""): other for other in FUNCTIONS}
-    near = [function_name(known[match]) for match in difflib.get_close_matches(name, [k for k in known if k])]
+    known = {other.__name__: function_name(other) for other in FUNCTIONS}
+    near = [
+        known[match] for match in difflib.get_close_matches(name, known) if known[match].startswith("np.")
+    ]
     way_out = WAYS_OUT.get(name) or (
         (f"Near names that hesse knows: {', '.join(near)}. " if near else "")
         + "Rewrite the line with functions of the operation table, or add a handler with "

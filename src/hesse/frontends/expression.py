@@ -199,14 +199,18 @@ class Expression(SymbolicMethods):
         """The axes in a new order, given as numbers or as one tuple; reversed without arguments."""
         return call(np.transpose, (self, order[0] if len(order) == 1 else order or None))
 
-    def astype(self, dtype: Any, **options: Any) -> Expression:
-        """The expression itself for real floating types; any other type is an error."""
-        if not is_float_type(dtype):
-            raise untraceable(
-                f"astype({np.dtype(dtype)})",
-                "Only real floating types can be differentiated; drop it, or use np.floor.",
-            )
-        return Expression(self.node) if self.boolean else self
+    def astype(self, dtype: Any, **options: Any) -> Any:
+        """The same values in another type: real floating types change nothing, truth values become numbers."""
+        kind = np.dtype(dtype).kind
+        if kind == "b":
+            return self if self.boolean else call(np.not_equal, (self, 0.0))
+        if kind in "iu" and self.index is not None:
+            return self
+        if is_float_type(dtype) or (self.boolean and kind in "iu"):
+            return Expression(self.node) if self.boolean else self
+        raise untraceable(
+            f"astype({np.dtype(dtype)})", "Only real numbers are traced; np.trunc drops fractions."
+        )
 
     # What would need the value of the expression now, or would change it in place.
 

@@ -17,7 +17,7 @@ from hesse.frontends.dispatch import implements
 from hesse.frontends.expression import Expression
 from hesse.frontends.indices import Index
 from hesse.frontends.tracing import untraceable
-from hesse.ir import Node, Shape, Size, constant_axis, label_axis, plain_axes, view
+from hesse.ir import Node, Shape, Size, constant_axis, label_axis, plain_axes, uniform, view
 from hesse.ir import constant as constant_node
 
 NodeHandler = TypeVar("NodeHandler", bound=Callable[..., Node])
@@ -121,9 +121,16 @@ def expand(node: Node, shape: Sequence[Size], name: str = "broadcasting") -> Nod
 
 def broadcast_nodes(name: str, values: Iterable[Any]) -> list[Node]:
     """The nodes of several values, broadcast to their common shape."""
-    nodes = [as_node(value) for value in values]
-    shape = common_shape(name, [node.shape for node in nodes])
-    return [expand(node, shape, name) for node in nodes]
+    nodes = [value if is_number(value) else as_node(value) for value in values]
+    shapes = [node.shape for node in nodes if isinstance(node, Node)]
+    shape = shapes[0] if len(set(shapes)) == 1 else common_shape(name, shapes)
+    # A number becomes a tensor of the right shape at once: most operands of programs are such.
+    return [expand(n, shape, name) if isinstance(n, Node) else uniform(float(n), shape) for n in nodes]
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a plain real number, known now."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
 def axis_number(name: str, axis: Any, rank: int) -> int:

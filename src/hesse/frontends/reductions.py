@@ -119,11 +119,8 @@ def _extremum(name: str, function: Callable[[Node], Node]) -> Callable[..., Expr
             raise ShapeError(
                 f"{name}: the axes {axes} of the shape {node.shape} are empty and have no {name}"
             )
-        kept = tuple(size for k, size in enumerate(node.shape) if k not in axes)
-        if 0 in kept:
-            result = zero(kept)
-        else:
-            result = function(merged_axes(node, axes, last=True)) if axes else node
+        rest = tuple(size for k, size in enumerate(node.shape) if k not in axes)
+        result = zero(rest) if 0 in rest else function(merged_axes(node, axes, last=True)) if axes else node
         return Expression(_kept(result, axes, keepdims), boolean=expression.boolean)
 
     return handler

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 import numpy as np
 
-import hesse
 from hesse.errors import TracingError
 
-_LIBRARIES = tuple(str(Path(file).parent) for file in (hesse.__file__, np.__file__) if file)
+_LIBRARIES = tuple(f"{folder}{os.sep}" for folder in (Path(__file__).parents[1], Path(np.__file__).parent))
 
 
 def user_location() -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import hesse.ops.elementwise as table
 from hesse.frontends.dispatch import NAMED, implements
 from hesse.frontends.expression import Expression
-from hesse.frontends.operands import as_expression, as_node, broadcast_nodes, expand, is_boolean
+from hesse.frontends.operands import as_expression, as_node, broadcast_nodes, expand, is_boolean, is_number
 from hesse.frontends.tracing import untraceable
 from hesse.ir import Node, add, multiply, scale, uniform
 
@@ -188,12 +188,18 @@ def multiply_(x: Any, y: Any, /) -> Expression:
     """The product; of truth values, whether both hold."""
     if is_boolean(x) and is_boolean(y):
         return Expression(elementwise("logical_and", x, y).node, boolean=True)
+    if is_number(x):
+        x, y = y, x
+    if is_number(y):
+        return Expression(scale(as_node(x), float(y)))
     return Expression(multiply(*broadcast_nodes("multiply", (x, y))))
 
 
 @implements(np.divide)
 def divide(x: Any, y: Any, /) -> Expression:
     """The quotient."""
+    if is_number(y) and y:
+        return Expression(as_node(x) / float(y))
     first, second = broadcast_nodes("divide", (x, y))
     return Expression(first / second)
 

@@ -26,7 +26,7 @@ from hesse.ir.build import (
 from hesse.ir.einsum import einsum
 from hesse.ir.node import Add, Apply, Constant, Einsum, Map, Node, Shape, Variable
 from hesse.ir.product import core_and_pattern, is_zero, zero
-from hesse.ir.sum import add, has_delta, is_sparse, unscaled
+from hesse.ir.sum import add, has_delta, is_sparse, sum_pieces, unscaled
 from hesse.ir.walk import bind_sizes, dependents, rebuild, substitute, topological, use_counts
 
 __all__ = [
@@ -69,6 +69,7 @@ __all__ = [
     "scale",
     "select",
     "substitute",
+    "sum_pieces",
     "topological",
     "total",
     "transpose",

@@ -1,5 +1,7 @@
 """Share or flatten: a product that only one other product uses is multiplied out where that costs less.
 
+`(B∘C)·(B∘C)'` is `(B·B')∘(C·C')` when nobody else needs `B∘C`.
+
 Sharing is sacred: what is used twice stays a node, or the work would grow with the depth of the program.
 """
 
@@ -25,20 +27,20 @@ def flatten(roots: Sequence[Node]) -> list[Node]:
     for node in order:
         operands = tuple(new[operand] for operand in node.operands)
         rebuilt = node if operands == node.operands else rebuild(node, operands)
-        alone = {new[operand] for operand in node.operands if uses[operand] == 1}
+        alone = {new[o] for o in node.operands if uses[o] == node.operands.count(o)}
         new[node] = _flattened(rebuilt, alone) if isinstance(rebuilt, Einsum) else rebuilt
     return [new[root] for root in roots]
 
 
 def _flattened(node: Einsum, alone: set[Node]) -> Node:
-    for k, operand in enumerate(node.operands):
+    for operand in dict.fromkeys(node.operands):
+        places = [k for k, other in enumerate(node.operands) if other is operand]
         if operand not in alone or not isinstance(operand, Einsum):
             continue
-        if len(operand.operands) + len(node.operands) - 1 > MOST_OPERANDS:
+        if len(places) * (len(operand.operands) - 1) + len(node.operands) > MOST_OPERANDS:
             continue
-        merged = einsum(
-            node.operands, node.axes, node.output, node.shape, node.ranges, node.scale, expand=(k,)
-        )
+        fields = (node.operands, node.axes, node.output, node.shape, node.ranges, node.scale)
+        merged = einsum(*fields, expand=places)
         if isinstance(merged, Einsum) and einsum_flops(merged) <= einsum_flops(node) + einsum_flops(operand):
             return _flattened(merged, alone)
     return node

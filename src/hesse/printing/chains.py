@@ -182,9 +182,9 @@ class _Network:
 
     def components(self) -> list[set[int]]:
         """The labels that matrices connect."""
-        labels = [*self.weights, *(label for matrix in self.matrices for label in (matrix.row, matrix.column))]
+        ends = [label for matrix in self.matrices for label in (matrix.row, matrix.column)]
         found: list[set[int]] = []
-        for label in labels:
+        for label in [*self.weights, *ends]:
             if not any(label in component for component in found):
                 found.append(self._reached(label))
         return found
@@ -299,7 +299,9 @@ class _Network:
 
 def chained(factors: Sequence[Form]) -> Form:
     """The matrix product of forms."""
-    flat = [part for factor in factors for part in (factor.factors if isinstance(factor, Chain) else (factor,))]
+    flat: list[Form] = []
+    for factor in factors:
+        flat += factor.factors if isinstance(factor, Chain) else [factor]
     return flat[0] if len(flat) == 1 else Chain(tuple(flat))
 
 

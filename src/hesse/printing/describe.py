@@ -82,7 +82,9 @@ def _bands(node: Node, shared: Container[Node]) -> list[Node]:
         return []
     if not any(map(is_indexed, inner.operands)):
         return []
-    placed = [einsum([term], [axes], node.output, node.shape, node.ranges, node.scale) for term in inner.operands]
+    placed = [
+        einsum([term], [axes], node.output, node.shape, node.ranges, node.scale) for term in inner.operands
+    ]
     return placed if all(isinstance(band, Einsum) for band in placed) else []
 
 

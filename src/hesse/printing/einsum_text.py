@@ -52,7 +52,9 @@ def _right_side(node: Node, pieces: Mapping[Node, Piece]) -> str:
 def _by_names(node: Node) -> Form:
     """The form of a sum or a function in which every operand that has a line of its own is a leaf."""
     form = describe(node)
-    operands = tuple(Leaf(operand) if operand.operands else broadcasting(operand) for operand in node.operands)
+    operands = tuple(
+        Leaf(operand) if operand.operands else broadcasting(operand) for operand in node.operands
+    )
     if isinstance(form, Sum):
         return Sum(operands)
     return replace(form, arguments=operands) if isinstance(form, Call) and operands else form
@@ -60,7 +62,7 @@ def _by_names(node: Node) -> Form:
 
 def _product(node: Einsum, pieces: Mapping[Node, Piece]) -> str:
     names = [pieces[operand].text for operand in node.operands]
-    if len(names) == 1 and node.axes[0] == node.output and node.operands[0].shape == node.shape == node.ranges:
+    if node.axes == (node.output,) and node.operands[0].shape == node.shape == node.ranges:
         return names[0]
     spec = einsum_spec(node)
     arguments = [f'"{affine_spec(node, names)}"'] if spec is None else [f'"{spec}"', *names]
@@ -69,7 +71,10 @@ def _product(node: Einsum, pieces: Mapping[Node, Piece]) -> str:
 
 def einsum_spec(node: Einsum) -> str | None:
     """The subscripts of a product with plain labels, `ij,j->i`, or None if an axis is not a plain label."""
-    tables = [labels_of(axes, operand.shape, node.ranges) for axes, operand in zip(node.axes, node.operands, strict=True)]
+    tables = [
+        labels_of(axes, operand.shape, node.ranges)
+        for axes, operand in zip(node.axes, node.operands, strict=True)
+    ]
     tables.append(labels_of(node.output, node.shape, node.ranges))
     if len(node.ranges) > len(LETTERS):
         return None

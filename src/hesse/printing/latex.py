@@ -30,11 +30,11 @@ from hesse.printing.forms import (
     Transposed,
 )
 from hesse.printing.notation import axis_text, letter, rational
-from hesse.printing.text import Level, Piece, arrange
+from hesse.printing.text import Level, Piece, arrange, signed_sum
 
 GREEK = frozenset(
-    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi chi "
-    "psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega".split()
+    """alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi chi psi
+    omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega""".split()
 )
 
 PRIVATE = 0xE000
@@ -97,8 +97,7 @@ def _render(form: Form, pieces: Mapping[Node, Piece]) -> Piece:
         case Sum():
             terms = [_render(term, pieces) for term in form.terms]
             unsigned = [_held(term._replace(negative=False), Level.ELEMENTWISE) for term in terms]
-            signs = ["-" if terms[0].negative else "", *(" - " if term.negative else " + " for term in terms[1:])]
-            return Piece("".join(sign + term for sign, term in zip(signs, unsigned, strict=True)), Level.SUM)
+            return Piece(signed_sum(unsigned, [term.negative for term in terms]), Level.SUM)
         case Transposed():
             return Piece(_held(_render(form.body, pieces), Level.ATOM) + r"^{\top}", Level.POWER)
         case Chain():
@@ -239,10 +238,8 @@ def _indexed(form: Indexed, pieces: Mapping[Node, Piece]) -> Piece:
     factors = [_entry(_held(_render(part, pieces), Level.ATOM), axes) for part, axes in form.factors]
     kept = {label for axis in form.output for label in axis.labels()}
     inside = {label for _, axes in form.factors for axis in axes for label in axis.labels()}
-    notes = dict(form.notes)
-    summed = [
-        letter(label) + (f"<{notes[label]}" if label in notes else "") for label in sorted(inside) if label not in kept
-    ]
+    bounds = {label: f"<{size}" for label, size in form.notes}
+    summed = [letter(label) + bounds.get(label, "") for label in sorted(inside - kept)]
     body = " ".join(factors) or "1"
     if summed:
         body = rf"\sum_{{{','.join(summed)}}} {body}"
@@ -255,7 +252,8 @@ def _indexed(form: Indexed, pieces: Mapping[Node, Piece]) -> Piece:
 def _entry(body: str, axes: Sequence[Axis]) -> str:
     if not axes:
         return body
-    return f"{{{body}}}_{{{_subscript(axes)}}}" if re.search("[_^]", body) else f"{body}_{{{_subscript(axes)}}}"
+    base = f"{{{body}}}" if re.search("[_^]", body) else body
+    return f"{base}_{{{_subscript(axes)}}}"
 
 
 def _subscript(axes: Sequence[Axis]) -> str:

@@ -42,8 +42,9 @@ def letter(label: int) -> str:
 
 def axis_text(axis: Axis) -> str:
     """An axis in letters: `i`, `i+1`, `2i`, `3i+j`, `4-i`, `5`."""
-    positive = sorted(((label, stride) for label, stride in axis.terms if stride > 0), key=lambda term: -term[1])
-    negative = [(label, stride) for label, stride in axis.terms if stride < 0]
+    terms = sorted(axis.terms, key=lambda term: -term[1])
+    positive = [(label, stride) for label, stride in terms if stride > 0]
+    negative = [(label, stride) for label, stride in terms if stride < 0]
     parts = [f"+{_term(label, stride)}" for label, stride in positive]
     offset = [f"{axis.offset:+d}"] if axis.offset or not axis.terms else []
     minus = [f"-{_term(label, -stride)}" for label, stride in negative]
@@ -75,21 +76,25 @@ def range_notes(node: Einsum) -> tuple[tuple[int, Size], ...]:
 
     A plain axis of the output says nothing about a label of the operands: it is as long as its label.
     """
-    tables = [*zip(node.axes, (operand.shape for operand in node.operands), strict=True), (node.output, node.shape)]
+    indexed = [
+        (axis, size)
+        for axes, operand in zip(node.axes, node.operands, strict=True)
+        for axis, size in zip(axes, operand.shape, strict=True)
+    ]
+    inside = {label for axis, _ in indexed for label in axis.labels()}
+    placed = zip(node.output, node.shape, strict=True)
+    indexed += [(axis, size) for axis, size in placed if not (axis.is_label and axis.label in inside)]
     reach: dict[int, Size] = {}
-    for number, (axes, shape) in enumerate(tables):
-        for axis, size in zip(axes, shape, strict=True):
-            for label in axis.labels():
-                if number == len(node.operands) and axis.is_label and label in reach:
-                    continue
-                bound = size if axis.is_label else _reach(axis, label, size, node.ranges)
-                known = reach.get(label, bound)
-                reach[label] = min(known, bound) if isinstance(known, int) and isinstance(bound, int) else known
+    for axis, size in indexed:
+        for label in axis.labels():
+            bound = size if axis.is_label else _reach(axis, label, size, node.ranges)
+            known = reach.get(label, bound)
+            reach[label] = min(known, bound) if isinstance(known, int) and isinstance(bound, int) else known
     return tuple((label, node.ranges[label]) for label in sorted(reach) if reach[label] != node.ranges[label])
 
 
 def _reach(axis: Axis, label: int, size: Size, ranges: tuple[Size, ...]) -> int:
-    """How many values of a label an axis of the given size has room for, the other labels being as they are."""
+    """How many values of a label an axis of the given size has room for, other labels being as they are."""
     assert isinstance(size, int)
     low = high = axis.offset
     own = 0

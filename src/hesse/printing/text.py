@@ -9,7 +9,7 @@ tensor of zeros. Labels run as far as the axes they index let them, unless it sa
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import NamedTuple, assert_never
@@ -38,6 +38,8 @@ SHARED_LENGTH = 10
 """A subexpression that is used more than once gets a name if its text is longer than this."""
 TEXT_LIMIT = 2000
 """Subexpressions get names before a piece of text grows longer than this."""
+CHAIN_LIMIT = 12
+"""Chains of matrices are joined up to this many factors."""
 DEPTH_LIMIT = 40
 """Subexpressions get names before this many nodes are nested in each other (TeX gives up at 255 groups)."""
 
@@ -129,6 +131,8 @@ def arrange(root: Node) -> Arrangement:
     forms, uses = _uses(root, shared)
     result = Arrangement()
     for node, form in forms.items():
+        for operand in _unreadable(form, result.pieces):
+            result.name(operand, temporaries)
         spliced = _spliced(form, result, uses)
         if not result.enter(node, spliced):
             _name_longest(form, len(result.pieces[node].body), result, temporaries)
@@ -140,8 +144,19 @@ def arrange(root: Node) -> Arrangement:
     return result
 
 
+def _unreadable(form: Form, pieces: Mapping[Node, Piece]) -> list[Node]:
+    """The operands of a product with indices that would be long expressions in parentheses."""
+    body = form.body if isinstance(form, Scaled) else form
+    if not isinstance(body, Indexed):
+        return []
+    found = {node: pieces[node] for node in leaves(body)}
+    return [
+        node for node, piece in found.items() if piece.level < Level.ATOM and len(piece.body) > SHARED_LENGTH
+    ]
+
+
 def _spliced(form: Form, result: Arrangement, uses: Mapping[Node, int]) -> Form:
-    """Chains with the chains that are used in them only: `A*(B*x)` is `A*B*x`, the grouping is left to plans."""
+    """Chains with the chains used only in them: `A*(B*x)` is written `A*B*x`, its grouping left to the plan."""
 
     def inner(factor: Form) -> Form:
         leaf = factor.body if isinstance(factor, Transposed) else factor
@@ -154,7 +169,8 @@ def _spliced(form: Form, result: Arrangement, uses: Mapping[Node, int]) -> Form:
 
     match form:
         case Chain():
-            return chained([inner(factor) for factor in form.factors])
+            whole = chained([inner(factor) for factor in form.factors])
+            return whole if isinstance(whole, Chain) and len(whole.factors) <= CHAIN_LIMIT else form
         case Scaled() if form.body is not None:
             return replace(form, body=_spliced(form.body, result, uses))
     return form
@@ -217,8 +233,8 @@ def render(form: Form, pieces: Mapping[Node, Piece]) -> Piece:
             return _call(form, pieces)
         case Sum():
             terms = [render(term, pieces) for term in form.terms]
-            signed = [(" - " if term.negative else " + ") + _unsigned(term).at(Level.ELEMENTWISE) for term in terms]
-            return Piece(("-" if terms[0].negative else "") + "".join(signed)[3:], Level.SUM)
+            unsigned = [term._replace(negative=False).at(Level.ELEMENTWISE) for term in terms]
+            return Piece(signed_sum(unsigned, [term.negative for term in terms]), Level.SUM)
         case Transposed():
             return Piece(render(form.body, pieces).at(Level.ATOM) + "'", Level.POWER)
         case Chain():
@@ -234,8 +250,10 @@ def render(form: Form, pieces: Mapping[Node, Piece]) -> Piece:
     assert_never(form)
 
 
-def _unsigned(piece: Piece) -> Piece:
-    return piece._replace(negative=False)
+def signed_sum(terms: Sequence[str], negative: Sequence[bool]) -> str:
+    """Terms joined by their signs: `a - b`, `-a + b`."""
+    joined = "".join((" - " if minus else " + ") + term for term, minus in zip(terms, negative, strict=True))
+    return ("-" if negative[0] else "") + joined[3:]
 
 
 def _number(value: float) -> Piece:

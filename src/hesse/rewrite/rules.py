@@ -15,18 +15,23 @@ from hesse.ir import (
     Einsum,
     Map,
     Node,
+    Size,
+    add,
     einsum,
+    has_delta,
     is_sparse,
     label_axis,
+    number,
     plain_axes,
     reshape,
     scale,
+    sum_pieces,
     uniform,
     uniform_value,
     view,
 )
 from hesse.ops.normalization import log_softmax, logsumexp, softmax
-from hesse.ops.registry import elementwise
+from hesse.ops.registry import ELEMENTWISE, elementwise
 
 Rule = Callable[[Node], Node | None]
 
@@ -146,6 +151,36 @@ def log_of_softmax(node: Node) -> Node | None:
     return view(log_softmax(source.operands[0]), inside.axes[0], inside.output, inside.shape, inside.ranges)
 
 
+def function_of_blocks(node: Node) -> Node | None:
+    """f(blocks) = blocks of f, for disjoint blocks that fill the tensor or a function with f(0) = 0."""
+    if not isinstance(node, Map) or len(node.operands) != 1 or not isinstance(node.operands[0], Add):
+        return None
+    blocks = sum_pieces(node.operands[0])
+    value = ELEMENTWISE[node.name].value
+    if len(blocks) == 1 or any(map(has_delta, blocks)) or not all(map(is_sparse, blocks)):
+        return None
+    entries = sum(math.prod(map(number, _placed_ranges(block))) for block in blocks)
+    if entries != math.prod(map(number, node.shape)) and (value is None or value(0.0) != 0):
+        return None
+    return add([_on_block(node.name, block) for block in blocks], node.shape)
+
+
+def _placed_ranges(node: Node) -> list[Size]:
+    assert isinstance(node, Einsum)
+    return [node.ranges[label] for axis in node.output for label in axis.labels()]
+
+
+def _on_block(name: str, block: Node) -> Node:
+    """f(inside) at the place of a block."""
+    assert isinstance(block, Einsum)
+    shape = tuple(_placed_ranges(block))
+    labels = [label for axis in block.output for label in axis.labels()]
+    place = tuple(map(label_axis, labels))
+    inside = einsum(block.operands, block.axes, place, shape, block.ranges, block.scale)
+    ranges = block.ranges[: len(labels)]  # labels are numbered output first
+    return einsum([elementwise(name, inside)], [place], block.output, block.shape, ranges)
+
+
 def _replace_two(node: Einsum, pair: tuple[int, int], operand: Node | None) -> Node:
     """The product with two operands of the same axes replaced by one (or by nothing)."""
     kept = [k for k in range(len(node.operands)) if k not in pair]
@@ -239,5 +274,6 @@ RULES: tuple[Rule, ...] = (
     log_of_softmax,
     exp_times_sigmoid,
     sqrt_times_sqrt,
+    function_of_blocks,
     exp_over_sum_of_exp,
 )

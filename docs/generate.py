@@ -1,0 +1,212 @@
+"""Write `operations.md` from the tables of operations: `python docs/generate.py`.
+
+A test compares the page with what this script would write.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from hesse import ir
+from hesse.calculus import differentiate
+from hesse.errors import ShapeError
+from hesse.frontends import dispatch, special
+from hesse.ops import ELEMENTWISE, OPERATIONS, General, Linear
+from hesse.ops.elementwise import BUILDERS, function
+from hesse.ops.registry import operation
+from hesse.printing import text
+from hesse.rewrite import simplify
+from hesse.rewrite.rules import RULES
+
+PAGE = Path(__file__).parent / "operations.md"
+CONSTANT = "locally constant"
+PARAMETERS: dict[str, tuple[Any, ...]] = {"expm_chain": (1,), "scatter": (9,), "flat_index": (9, 1)}
+"""Parameters with which the records that have some are shown."""
+SHAPES: list[tuple[ir.Shape, ...]] = [(("n",),), (("n", "n"),), (("n", "n"), ("n",)), ((9,),), ((9, 9),)]
+"""Shapes of operands to show a record with: the first that the record accepts is taken."""
+INTRODUCTION = """\
+# Operations
+
+<!-- Written by docs/generate.py from the tables of operations. Do not edit. -->
+
+Everything on this page is read from the tables that hesse itself works with.
+Derivatives of higher order follow from the ones shown, because these are
+formulas of operations again.
+
+The notation is that of the printer: `.*` and `./` work element by element, `A'` is
+the transpose, and `v[i] -> [i,i]` is an einsum in index notation: it adds `v[i]` to
+entry `i,i` of a tensor of zeros. *Locally constant* means that no derivative
+passes through.
+"""
+EINSUMS = """\
+## Einsums
+
+These need no row, no record and no derivative rule, because they are einsums with
+affine axes, or sums of such:
+
+- products: `einsum`, `matmul`, `dot`, `inner`, `outer`, `tensordot`, `kron`, `trace`,
+  squares and small integer powers;
+- sums and means over any axes, and everything made of them: variances, norms;
+- transposes, broadcasts, new and dropped axes, `diag`, `diagonal`, `repeat`, `tile`;
+- slices with any steps, single entries, `flip`, `roll`, `pad`, `split`;
+- `concatenate`, `stack`, `block`;
+- `reshape`, `ravel`, sliding windows.
+"""
+
+
+def page() -> str:
+    """The text of the page."""
+    parts = [INTRODUCTION, _rows(), _formulas(), _general(), _linear(), EINSUMS, _names(), _laws()]
+    return "\n".join(parts)
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _code(content: str) -> str:
+    """Inline code that a table may hold."""
+    return "`" + content.replace("|", "\\|") + "`"
+
+
+def _summary(documented: Any) -> str:
+    return (inspect.getdoc(documented) or "").splitlines()[0].replace("|", "\\|").replace("*", "\\*")
+
+
+def _lines(entries: Sequence[str]) -> str:
+    """One line for each entry; a single one if all are equal."""
+    return "<br>".join(entries if len(set(entries)) > 1 else entries[:1])
+
+
+def _derivative(value: ir.Node, operand: ir.Node) -> str:
+    (value,) = simplify([value])
+    return _code(text(*differentiate(value, [operand], "reverse")))
+
+
+def _rows() -> str:
+    rows = []
+    for name, row in sorted(ELEMENTWISE.items()):
+        letters = "xyz"[: row.arity]
+        operands = [ir.variable(letter, ()) for letter in letters]
+        value = function(name)(*operands)
+        partials = [
+            CONSTANT if formula is None else _derivative(value, operand)
+            for formula, operand in zip(row.partials, operands, strict=True)
+        ]
+        rows.append([_code(name), str(row.arity), _code(row.latex.format(*letters)), _lines(partials)])
+    return (
+        "## Element-wise functions\n\n"
+        "The rows of the element-wise table. Derivatives are shown for scalars, by one operand after the\n"
+        "other.\n\n" + _table(["Name", "Operands", "LaTeX", "Derivative"], rows)
+    )
+
+
+def _formulas() -> str:
+    rows = []
+    x = ir.variable("x", ())
+    for name in sorted(set(BUILDERS) - set(ELEMENTWISE)):
+        value = BUILDERS[name](x)
+        rows.append([_code(name), _summary(BUILDERS[name]), _code(text(value)), _derivative(value, x)])
+    return (
+        "## Element-wise formulas\n\n"
+        "Functions without a row, because they are formulas of rows. Further parameters have their default\n"
+        "values here.\n\n" + _table(["Name", "Meaning", "Formula", "Derivative"], rows)
+    )
+
+
+def _general() -> str:
+    rows = []
+    for name, record in sorted(OPERATIONS.items()):
+        if isinstance(record, General):
+            operands, value = _example(record)
+            letters = [operand.name for operand in operands]
+            laws = [CONSTANT if rule is None else _summary(rule) for rule in record.partials]
+            partials = [
+                CONSTANT if rule is None else _derivative(value, operand)
+                for rule, operand in zip(record.partials, operands, strict=True)
+            ]
+            printed = [_code(name), str(len(operands)), _code(record.latex.format(*letters))]
+            rows.append([*printed, _lines(laws), _lines(partials)])
+    return (
+        "## Operations on whole tensors\n\n"
+        "Records with partials. Linear algebra, normalisations and positions act on the last axes, and any\n"
+        "axes before these are a batch; products act along the first axis. The derivative has the axes of\n"
+        "the result first and those of the operand after them.\n\n"
+        + _table(["Name", "Operands", "LaTeX", "Law", "Derivative"], rows)
+    )
+
+
+def _example(record: General) -> tuple[list[ir.Variable], ir.Node]:
+    """Operands that the record takes, and its node; with symbolic sizes where its derivative has them."""
+    for shapes in SHAPES:
+        if len(shapes) != len(record.partials):
+            continue
+        operands = [ir.variable("A" if len(shape) == 2 else "x", shape) for shape in shapes]
+        try:
+            value = operation(record.name, *operands, params=PARAMETERS.get(record.name, ()))
+            if all(record.partials):
+                differentiate(value, operands, "reverse")
+        except ShapeError:
+            continue
+        return operands, value
+    raise AssertionError(f"no example fits the record {record.name}")
+
+
+def _linear() -> str:
+    rows = []
+    for name, record in sorted(OPERATIONS.items()):
+        if isinstance(record, Linear):
+            params = PARAMETERS.get(name, ())
+            count = record.latex.count("{}")
+            size = 5 if params else 9
+            index = [ir.variable("k", (5,), kind="integer")] * (count - 1)
+            value = operation(name, ir.variable("x", (size,)), *index, params=params)
+            cotangent = ir.variable("u", value.shape)
+            transposed = text(record.transpose(value, cotangent))  # type: ignore[arg-type]
+            letters = ["x", "k"][:count]
+            rows.append([_code(name), str(count), _code(record.latex.format(*letters)), _code(transposed)])
+    return (
+        "## Linear operations that are no einsums\n\n"
+        "Records with a transpose. They act on the first axes and carry all others along. `u` is a\n"
+        "cotangent of the result, `k` an index array.\n\n"
+        + _table(["Name", "Operands", "LaTeX", "Transpose, applied to `u`"], rows)
+    )
+
+
+def _names() -> str:
+    known = {dispatch.function_name(key) for key in dispatch.FUNCTIONS}
+    numpy_names = sorted(name for name in known if name.startswith("np."))
+    scipy_names = sorted(f"scipy.special.{name}" for name in dispatch.NAMED)
+    own = sorted(
+        f"hesse.{name}"
+        for name, value in vars(special).items()
+        if inspect.isfunction(value) and not name.startswith("_") and hasattr(value, "__wrapped__")
+    )
+    return (
+        "## Names to call them by\n\n"
+        "In traced code and on expressions, besides the operators, methods and indexing of arrays.\n\n"
+        f"NumPy: {_listed(numpy_names)}.\n\n"
+        f"SciPy, where it is installed: {_listed(scipy_names)}.\n\n"
+        f"hesse, for expressions and for arrays: {_listed(own)}.\n"
+    )
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(map(_code, names))
+
+
+def _laws() -> str:
+    rows = [[_code(rule.__name__), _summary(rule)] for rule in RULES]
+    return (
+        "## Laws\n\n"
+        "What the simplification rewrites, from left to right, before and after every differentiation.\n\n"
+        + _table(["Rule", "Law"], rows)
+    )
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

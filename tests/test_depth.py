@@ -1,0 +1,238 @@
+"""Everything grows linearly with the depth of a program: nodes, instructions, operations and building.
+
+Building is gated by the number of Python function calls it takes, which does not depend on the load of the
+machine as seconds do.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import hesse
+from hesse.calculus import MODES
+from hesse.ir import topological
+from oracles import assert_close
+
+WIDTH = 3
+DEPTHS = (10, 50, 200)
+STEEPER = 1.15
+"""How much faster than the depth a count may grow, seen over a factor of four and more."""
+
+
+class Counts(NamedTuple):
+    """What a derivative of one depth amounts to."""
+
+    nodes: int
+    edges: int
+    instructions: int
+    flops: float
+    peak: int
+    calls: int
+
+
+def function_calls(action: Callable[[], Any]) -> tuple[Any, int]:
+    """The result of an action and the number of Python functions it called."""
+    count = 0
+
+    def count_call(frame: Any, event: str, argument: Any) -> None:
+        nonlocal count
+        count += event == "call"
+
+    previous = sys.getprofile()
+    sys.setprofile(count_call)
+    try:
+        result = action()
+    finally:
+        sys.setprofile(previous)
+    return result, count
+
+
+def counts(derivative: Any, *arguments: Any) -> Counts:
+    report, calls = function_calls(lambda: derivative.explain(*arguments))
+    order = topological(report.roots)
+    return Counts(
+        len(order),
+        sum(len(node.operands) for node in order),
+        len(report.program.instructions),
+        report.flops,
+        report.program.peak_elements(),
+        calls,
+    )
+
+
+def assert_linear(depths: Sequence[int], table: Sequence[Counts]) -> None:
+    """No count grows faster than the depth does from one row to the next (beyond what is measured there)."""
+    for (shallow, small), (deep, large) in zip(
+        list(zip(depths, table, strict=True))[:-1], list(zip(depths, table, strict=True))[1:], strict=True
+    ):
+        for name, before, after in zip(Counts._fields, small, large, strict=True):
+            allowed = before * deep / shallow * STEEPER
+            assert after <= allowed, f"{name}: {before} at depth {shallow}, {after} at depth {deep}\n{table}"
+
+
+def relu(x: Any) -> Any:
+    return np.maximum(x, 0.0)
+
+
+def weights(depth: int, width: int = WIDTH) -> list[np.ndarray]:
+    generator = np.random.default_rng(depth)
+    return [generator.normal(size=(width, width)) / np.sqrt(width) for _ in range(depth)]
+
+
+def chain(activation: Callable[[Any], Any]) -> Callable[..., Any]:
+    def loss(first: Any, x: Any, *rest: Any) -> Any:
+        state = first @ x
+        for matrix in rest:
+            state = matrix @ activation(state)
+        return (state**2).sum()
+
+    return loss
+
+
+def residual(first: Any, x: Any, *rest: Any) -> Any:
+    tanh = np.tanh if isinstance(x, np.ndarray | hesse.Expression) else jnp.tanh
+    state = first @ x
+    for matrix in rest:
+        state = state + tanh(matrix @ state)
+    return (state**2).sum()
+
+
+NETS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "relu": (chain(relu), chain(jax.nn.relu)),
+    "tanh": (chain(np.tanh), chain(jnp.tanh)),
+    "residual": (residual, residual),
+}
+
+
+def arguments(depth: int, width: int = WIDTH) -> tuple[np.ndarray, ...]:
+    first, *rest = weights(depth, width)
+    return (first, np.linspace(-1.0, 1.0, width), *rest)
+
+
+@pytest.mark.parametrize("order", [1, 2], ids=["gradient", "hessian"])
+@pytest.mark.parametrize("name", NETS)
+def test_derivatives_by_the_first_layer_grow_linearly(name: str, order: int) -> None:
+    table = [counts(hesse.derivative(NETS[name][0], order=order), *arguments(depth)) for depth in DEPTHS]
+    assert_linear(DEPTHS, table)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", NETS)
+def test_hessian_grows_linearly_in_every_mode(name: str, mode: str) -> None:
+    depths = (8, 16, 32, 64)
+    table = [counts(hesse.hessian(NETS[name][0], mode=mode), *arguments(depth)) for depth in depths]
+    assert_linear(depths, table)
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_gradient_by_all_layers_grows_linearly(name: str) -> None:
+    def gradient(depth: int) -> Counts:
+        layers = tuple(k for k in range(depth + 1) if k != 1)
+        return counts(hesse.grad(NETS[name][0], argnums=layers), *arguments(depth))
+
+    assert_linear(DEPTHS, [gradient(depth) for depth in DEPTHS])
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_derivatives_of_deep_nets_are_right(name: str) -> None:
+    function, reference = NETS[name]
+    given = arguments(12)
+    for derivative, oracle in ((hesse.grad, jax.grad), (hesse.hessian, jax.hessian)):
+        assert_close(derivative(function)(*given), oracle(reference)(*given), f"{derivative.__name__} of {name}")
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_gradient_of_a_very_deep_net_is_right(name: str) -> None:
+    function, reference = NETS[name]
+    given = arguments(200)
+    scale = max(1.0, abs(float(function(*given))))
+
+    def scaled(f: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *values: f(*values) / scale
+
+    assert_close(hesse.grad(scaled(function))(*given), jax.grad(scaled(reference))(*given), name)
+
+
+# Diamonds: without sharing, k of them make 2^k paths.
+
+
+def diamonds(count: int, library: Any = np) -> Callable[[Any], Any]:
+    def function(x: Any) -> Any:
+        for _ in range(count):
+            x = library.sin(x) * library.exp(x)
+        return library.sum(x)
+
+    return function
+
+
+POINT = np.array([0.1, -0.2, 0.3])
+
+
+@pytest.mark.parametrize("order", [1, 2], ids=["gradient", "hessian"])
+def test_stacked_diamonds_grow_linearly(order: int) -> None:
+    depths = (5, 10, 20, 40)
+    table = [counts(hesse.derivative(diamonds(depth), order=order), POINT) for depth in depths]
+    assert_linear(depths, table)
+    assert table[2].nodes <= 20 * 30, "twenty diamonds take tens of nodes each, not a million in all"
+
+
+@pytest.mark.parametrize("mode", ["auto", *MODES])
+def test_stacked_diamonds_are_right(mode: str) -> None:
+    ours, reference = diamonds(20), diamonds(20, jnp)
+    assert_close(hesse.grad(ours, mode=mode)(POINT), jax.grad(reference)(POINT), "gradient")
+    assert_close(hesse.hessian(ours, mode=mode)(POINT), jax.hessian(reference)(POINT), "Hessian")
+
+
+# Five thousand operations: nothing recurses.
+
+LENGTH = 5000
+
+
+def long_chain(x: Any) -> Any:
+    """5,000 operations, whose value and derivatives stay of order one."""
+    for _ in range(LENGTH // 2):
+        x = np.sin(x) + x
+    return np.sum(x)
+
+
+def long_chain_derivatives(point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """First and second derivatives of each entry, by the chain rule along one variable."""
+    value, first, second = point, np.ones_like(point), np.zeros_like(point)
+    for _ in range(LENGTH // 2):
+        slope = np.cos(value) + 1
+        second = slope * second - np.sin(value) * first**2
+        first = slope * first
+        value = np.sin(value) + value
+    return first, second
+
+
+def test_no_recursion_limit_in_the_gradient_of_a_long_chain() -> None:
+    point = np.array([np.pi - 0.3, np.pi + 0.2])
+    derivative = hesse.grad(long_chain)
+    assert LENGTH > sys.getrecursionlimit()
+    assert_close(derivative(point), long_chain_derivatives(point)[0])
+    report = derivative.explain(point)
+    assert LENGTH <= report.nodes <= 4 * LENGTH
+    assert str(report).startswith("formula")
+
+
+def test_no_recursion_limit_in_the_hessian_of_a_long_chain() -> None:
+    point = np.array([np.pi - 0.3, np.pi + 0.2])
+    derivative = hesse.hessian(long_chain)
+    assert_close(derivative(point), np.diag(long_chain_derivatives(point)[1]))
+    assert derivative.explain(point).nodes <= 10 * LENGTH
+
+
+def test_no_recursion_limit_when_a_long_chain_is_printed() -> None:
+    value = long_chain(hesse.variable("x", (2,)))
+    for notation in ("text", "einsum", "latex"):
+        assert len(value.to(notation)) > LENGTH
+    assert value.graph().dot.count("->") >= LENGTH
+    assert value.evaluate(x=np.full(2, np.pi)) == pytest.approx(2 * np.pi)

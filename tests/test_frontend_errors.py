@@ -1,0 +1,196 @@
+"""What cannot be traced raises an error that names the construct, the line and the way out."""
+
+# ruff: noqa: PLW0108 -- lambdas keep the line in this file, where the error must point
+
+from __future__ import annotations
+
+import copy
+import inspect
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hesse.frontends
+from frontend_cases import traced
+from hesse.errors import TracingError
+from hesse.frontends import Expression, as_expression, constant
+from hesse.frontends.dispatch import FUNCTIONS, WAYS_OUT, implements
+
+ZEROS = np.zeros(3)
+
+
+def assign(x: Any) -> None:
+    x[0] = 1.0
+
+
+def delete(x: Any) -> None:
+    del x[0]
+
+
+def assign_into_array(x: Any) -> None:
+    np.zeros((3, 3))[0] = x
+
+
+def branch(x: Any) -> Any:
+    return 1.0 if x[0] > 0 else 2.0
+
+
+def loop(x: Any) -> None:
+    while x[0] > 0:
+        x = x - 1
+
+
+def add_in_place(x: Any) -> None:
+    array = np.zeros(3)
+    array += x
+
+
+CONSTRUCTS: list[tuple[Callable[[Any], Any], str, str]] = [
+    (assign, "item assignment", r"np\.where, np\.concatenate or np\.stack"),
+    (delete, "item assignment", r"np\.where"),
+    (assign_into_array, "converted to an array", r"np\.stack"),
+    (lambda x: float(x[0]), r"float\(\)", r"np\.sin\(x\)"),
+    (lambda x: int(x[0]), r"int\(\)", r"np\.sin\(x\)"),
+    (lambda x: complex(x[0]), r"complex\(\)", r"np\.sin\(x\)"),
+    (lambda x: math.sin(x[0]), r"math\.sin\(x\)", r"Use np\.sin\(x\)"),
+    (lambda x: math.floor(x[0]), r"float\(\)", r"instead of math"),
+    (branch, "the truth value of a traced value", r"np\.where\(condition, x, y\)"),
+    (loop, "the truth value of a traced value", r"np\.where"),
+    (lambda x: x[0] and x[1], "truth value", "&, |, ~"),
+    (lambda x: not x, "truth value", r"np\.where"),
+    (lambda x: max(x), "truth value", r"np\.where"),
+    (lambda x: 0 < x[0] < 1, "truth value", r"np\.where"),
+    (lambda x: x[0] in [1.0, 2.0], "truth value", r"np\.where"),
+    (lambda x: 1.0 in x, "`in` on a traced value", r"np\.any"),
+    (lambda x: np.array([x[0], x[1]]), r"np\.array\(\[x\[0\], x\[1\]\]\)", r"Use np\.stack"),
+    (lambda x: np.array([1.0, x[1]]), "converted to an array", r"np\.stack"),
+    (lambda x: np.array(x), "converted to an array", r"np\.stack"),
+    (lambda x: np.asarray(x[0]), "converted to an array", r"np\.stack"),
+    (lambda x: np.sum([x[0], x[1]]), "converted to an array", r"np\.stack"),
+    (lambda x: np.full(3, x[0]), "converted to an array|copyto", r"np\.(stack|where)"),
+    (lambda x: np.ones(3)[x], "converted to an array", r"hesse\.constant\(a\)\[x\]"),
+    (lambda x: range(x[0]), "as a Python integer", "Loop over a shape"),
+    (lambda x: [1, 2, 3][x[0]], "as a Python integer", "Loop over a shape"),
+    (lambda x: len(x[0]), r"len\(\) of a 0-d value", r"np\.atleast_1d"),
+    (lambda x: list(x[0]), "iteration over a 0-d value", r"np\.atleast_1d"),
+    (lambda x: x.item(), r"item\(\)", "Evaluate the expression first"),
+    (lambda x: x.tolist(), r"tolist\(\)", "Evaluate the expression first"),
+    (lambda x: x.sort(), "changes a traced value in place", r"np\.where"),
+    (lambda x: x.fill(0.0), "changes a traced value in place", r"np\.where"),
+    (lambda x: x.nonzero(), r"nonzero\(\) of a traced value", r"np\.where"),
+    (lambda x: x.astype(int), r"astype\(int64\)", r"np\.trunc"),
+    (lambda x: x.astype(complex), r"astype\(complex128\)", "real numbers"),
+    (lambda x: np.add(x, 1, out=ZEROS), r"the argument out= of np\.add", "assign the result"),
+    (add_in_place, r"in-place update of an array like a \+= x", r"a = a \+ x"),
+    (lambda x: np.add(x, 1, where=[True, False, True]), r"np\.add with these arguments .*'where'", "Leave"),
+    (lambda x: np.exp(x, dtype=complex), r"np\.exp with these arguments .*'dtype'", "Leave"),
+    (lambda x: np.add.at(x, [0], 1.0), r"np\.add\.at", r"np\.sum"),
+    (lambda x: np.add.reduceat(x, [0, 1]), r"np\.add\.reduceat", r"np\.cumsum"),
+    (lambda x: np.subtract.reduce(x), r"np\.subtract\.reduce", r"np\.sum"),
+    (lambda x: np.add.reduce(x, initial=1.0), r"np\.sum with these arguments .*'initial'", "Leave"),
+    (lambda x: x + 1j, "a complex constant", "real and imaginary"),
+    (lambda x: np.array([1j, 2.0, 3.0]) * x, "a complex constant", "real and imaginary"),
+    (lambda x: x + "a", "a constant of type str", "real numbers"),
+    (lambda x: x == None, "a constant of type NoneType", "real numbers"),  # noqa: E711
+    (lambda x: x * np.array([None, 1, 2]), "a constant of type ndarray", "real numbers"),
+    (lambda x: x + {"a": 1}, "a constant of type dict", "real numbers"),
+    (lambda x: x // 2, r"np\.floor_divide, for which hesse has no rule", r"np\.floor\(x / y\)"),
+    (lambda x: 2 % x, r"np\.remainder, for which hesse has no rule", r"np\.floor"),
+    (lambda x: divmod(x, 2), r"np\.divmod, for which hesse has no rule", "remainder"),
+    (lambda x: x & 1, "&, | or ^ of numbers", "parentheses"),
+    (lambda x: ~x, "~ of numbers", r"~\(x > 0\)"),
+    (lambda x: -(x > 0), r"np\.negative of truth values", "~"),
+    (lambda x: (x > 0) - (x > 1), "the difference of truth values", r"np\.logical_xor"),
+    (lambda x: np.where(x > 0), r"np\.where\(condition\)", r"np\.where\(condition, x, y\)"),
+    (lambda x: np.nonzero(x), r"np\.nonzero, for which hesse has no rule", r"np\.where"),
+    (lambda x: np.isnan(x), r"np\.isnan, for which hesse has no rule", "before tracing"),
+    (lambda x: np.nan_to_num(x), r"np\.nan_to_num", r"np\.where"),
+    (lambda x: np.empty_like(x), r"np\.empty_like", r"np\.zeros_like"),
+    (lambda x: np.copyto(ZEROS, x), r"np\.copyto", r"np\.where"),
+    (lambda x: np.full_like(np.ones((2, 3)), x), r"np\.copyto", r"np\.where"),
+    (lambda x: np.linalg.svd(x), r"np\.linalg\.svd, for which hesse has no rule", r"np\.linalg\.eigh"),
+    (lambda x: np.nanmean(x), r"np\.nanmean", r"Near names that hesse knows: np\."),
+    (lambda x: np.sinc(x), r"np\.sinc", r"hesse\.frontends\.dispatch\.implements"),
+    (lambda x: np.unique(x), r"np\.unique", "depends on the data"),
+    (lambda x: np.allclose(x, 1.0), r"np\.allclose", "after evaluation"),
+    (lambda x: np.fft.fft(x), r"np\.fft\.fft, for which", "implements"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("function", "construct", "way_out"), CONSTRUCTS, ids=[str(k) for k in range(len(CONSTRUCTS))]
+)
+def test_untraceable(function: Callable[[Any], Any], construct: str, way_out: str) -> None:
+    with pytest.raises(TracingError, match=f"(?s)({construct}).*cannot be traced.*({way_out})") as caught:
+        function(traced(ZEROS, "x"))
+    lines, start = inspect.getsourcelines(function)
+    file, line = re.search(r"\(at (.*):(\d+)\)", str(caught.value)).groups()  # type: ignore[union-attr]
+    assert file == __file__
+    assert start <= int(line) < start + len(lines)
+
+
+def test_assigning_one_entry_of_an_array() -> None:
+    """NumPy turns the error into its own; ours is its cause."""
+    array = np.zeros(3)
+    with pytest.raises((TracingError, ValueError)) as caught:
+        array[0] = traced(ZEROS, "x")[0]
+    errors = [caught.value, caught.value.__cause__]
+    assert any(isinstance(error, TracingError) and "np.stack" in str(error) for error in errors)
+
+
+def test_ways_out_are_about_functions_without_a_handler() -> None:
+    known = {getattr(function, "__name__", "") for function in FUNCTIONS}
+    assert not known & set(WAYS_OUT)
+
+
+def test_missing_attributes_say_what_to_do() -> None:
+    x = traced(ZEROS, "x")
+    with pytest.raises(AttributeError, match=r"the attribute \.dtype .*np\.zeros_like\(x\)"):
+        x.dtype  # noqa: B018
+    with pytest.raises(AttributeError, match=r"the attribute \.flat "):
+        x.flat  # noqa: B018
+    assert not hasattr(x, "dtype")
+
+
+def test_a_function_has_one_handler() -> None:
+    with pytest.raises(ValueError, match="has two handlers"):
+        implements(np.exp)(lambda x: x)
+
+
+def test_users_can_add_a_handler() -> None:
+    @implements(np.sinc)
+    def sinc(x: Any) -> Any:
+        return np.sin(np.pi * x) / (np.pi * x)
+
+    try:
+        assert np.sinc(traced(ZEROS, "x")).shape == (3,)
+    finally:
+        del FUNCTIONS[np.sinc]
+
+
+def test_expressions_are_values() -> None:
+    x = traced(ZEROS, "x")
+    assert copy.copy(x) is x
+    assert copy.deepcopy(x) is x
+    assert {x: 1}[x] == 1
+    assert hash(x) == hash(Expression(x.node))
+    assert as_expression(x) is x
+
+
+def test_constants() -> None:
+    table = constant([[1, 2], [3, 4]])
+    assert table.shape == (2, 2)
+    assert table.index is not None
+    assert constant([True]).boolean
+    assert constant(2.0).index is None
+    with pytest.raises(TracingError, match="a complex constant"):
+        constant(1j)
+
+
+def test_public_names_exist() -> None:
+    for name in hesse.frontends.__all__:
+        assert hasattr(hesse.frontends, name)
