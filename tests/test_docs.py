@@ -147,6 +147,12 @@ def test_operation_table_is_current() -> None:
     assert generate.page() == committed, "run `python docs/generate.py`"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_to_files_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", FENCE.sub("", page.read_text(encoding="utf-8")))
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
 def test_reference_lists_every_public_name() -> None:
     listed = re.findall(r"^::: hesse\.(\w+)$", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE)
     assert sorted(listed) == sorted(hesse.__all__)

@@ -200,7 +200,7 @@ class Expression(SymbolicMethods):
         return call(np.transpose, (self, order[0] if len(order) == 1 else order or None))
 
     def astype(self, dtype: Any, **options: Any) -> Any:
-        """The same values in another type: real floating types change nothing, truth values become numbers."""
+        """The same values in another type: floating types change nothing, truth values become numbers."""
         kind = np.dtype(dtype).kind
         if kind == "b":
             return self if self.boolean else call(np.not_equal, (self, 0.0))

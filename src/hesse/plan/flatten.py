@@ -41,6 +41,8 @@ def _flattened(node: Einsum, alone: set[Node]) -> Node:
             continue
         fields = (node.operands, node.axes, node.output, node.shape, node.ranges, node.scale)
         merged = einsum(*fields, expand=places)
-        if isinstance(merged, Einsum) and einsum_flops(merged) <= einsum_flops(node) + einsum_flops(operand):
+        if merged is node or not isinstance(merged, Einsum):
+            continue  # no box solves the equations between the two
+        if einsum_flops(merged) <= einsum_flops(node) + einsum_flops(operand):
             return _flattened(merged, alone)
     return node

@@ -57,7 +57,7 @@ class _Lowering:
         self.instructions: list[Instruction] = []
         self.shapes: list[tuple[int, ...]] = []
         self.flops: list[float] = []
-        self.known: dict[Instruction, Ref] = {}
+        self.known: dict[tuple[Instruction, tuple[int, ...]], Ref] = {}
         self.refs: dict[Node, Ref] = {}
 
     def run(self) -> Program:
@@ -76,14 +76,15 @@ class _Lowering:
 
     def _emit(self, instruction: Instruction, shape: Sequence[int], flops: float = 0.0) -> Ref:
         # arrays do not hash; constants are interned already
-        known = None if isinstance(instruction, Literal) else self.known.get(instruction)
+        key = (instruction, tuple(shape))
+        known = None if isinstance(instruction, Literal) else self.known.get(key)
         if known is None:
             known = len(self.instructions)
             self.instructions.append(instruction)
             self.shapes.append(tuple(shape))
             self.flops.append(flops)
             if not isinstance(instruction, Literal):
-                self.known[instruction] = known
+                self.known[key] = known
         return known
 
     def _node(self, node: Node) -> Ref:

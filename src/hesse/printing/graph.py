@@ -115,7 +115,7 @@ def _printable(text: str) -> str:
 
 
 def _curves(layout: Layout) -> list[str]:
-    """One curve for each edge, from below its operand to above its user, straight on where it passes boxes."""
+    """One curve for each edge, from below its operand to above its user, straight where it passes boxes."""
     half = BOX_HEIGHT / 2
     curves = []
     for path in dict.fromkeys(tuple(path) for path in layout.paths):

@@ -32,9 +32,9 @@ from hesse.printing.forms import (
 from hesse.printing.notation import axis_text, letter, rational
 from hesse.printing.text import Level, Piece, arrange, signed_sum
 
-GREEK = frozenset(
-    """alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi chi psi
-    omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega""".split()
+GREEK = (
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi"
+    " chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega"
 )
 
 PRIVATE = 0xE000
@@ -65,7 +65,7 @@ def latex_name(name: str) -> str:
     if match is None:
         return rf"\mathrm{{{_escaped(name)}}}"
     base, digits, word = match.groups()
-    if base in GREEK:
+    if base in GREEK.split():
         base = f"\\{base}"
     elif len(base) > 1:
         base = rf"\mathit{{{base}}}"

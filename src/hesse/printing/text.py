@@ -156,7 +156,7 @@ def _unreadable(form: Form, pieces: Mapping[Node, Piece]) -> list[Node]:
 
 
 def _spliced(form: Form, result: Arrangement, uses: Mapping[Node, int]) -> Form:
-    """Chains with the chains used only in them: `A*(B*x)` is written `A*B*x`, its grouping left to the plan."""
+    """Chains with the chains used only in them: `A*(B*x)` is `A*B*x`, the plan will group it."""
 
     def inner(factor: Form) -> Form:
         leaf = factor.body if isinstance(factor, Transposed) else factor

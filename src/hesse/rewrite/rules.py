@@ -20,6 +20,7 @@ from hesse.ir import (
     einsum,
     has_delta,
     is_sparse,
+    is_zero,
     label_axis,
     number,
     plain_axes,
@@ -29,9 +30,10 @@ from hesse.ir import (
     uniform,
     uniform_value,
     view,
+    zero,
 )
 from hesse.ops.normalization import log_softmax, logsumexp, softmax
-from hesse.ops.registry import ELEMENTWISE, elementwise
+from hesse.ops.registry import elementwise
 
 Rule = Callable[[Node], Node | None]
 
@@ -156,11 +158,11 @@ def function_of_blocks(node: Node) -> Node | None:
     if not isinstance(node, Map) or len(node.operands) != 1 or not isinstance(node.operands[0], Add):
         return None
     blocks = sum_pieces(node.operands[0])
-    value = ELEMENTWISE[node.name].value
     if len(blocks) == 1 or any(map(has_delta, blocks)) or not all(map(is_sparse, blocks)):
         return None
     entries = sum(math.prod(map(number, _placed_ranges(block))) for block in blocks)
-    if entries != math.prod(map(number, node.shape)) and (value is None or value(0.0) != 0):
+    fills = entries == math.prod(map(number, node.shape))
+    if not fills and not is_zero(elementwise(node.name, zero(()))):
         return None
     return add([_on_block(node.name, block) for block in blocks], node.shape)
 

@@ -1,0 +1,72 @@
+"""What is computed from a structured tensor, as expressions: patterns are contracted before any array is.
+
+Axes are `[lead…, rows…, columns…]`: columns the last group of rank `rank`, rows the one before it.
+"""
+
+from __future__ import annotations
+
+from hesse.ir import Node, Shape, constant_axis, einsum, plain_axes, variable
+
+VECTOR = "vector"
+"""The name of the array a tensor is multiplied with."""
+
+
+def whole(node: Node) -> Node:
+    """The tensor itself."""
+    return node
+
+
+def times_vector(node: Node, rank: int, shape: Shape) -> Node:
+    """`H[lead…, c…] v[c…, k…] -> [lead…, k…]`."""
+    extra = shape[rank:]
+    axes = plain_axes(node.rank + len(extra))
+    lead = node.rank - rank
+    return einsum(
+        [node, variable(VECTOR, shape)],
+        [axes[: node.rank], axes[lead:]],
+        axes[:lead] + axes[node.rank :],
+        node.shape[:lead] + extra,
+        node.shape + extra,
+        expand=(0,),
+    )
+
+
+def quadratic(node: Node, rank: int) -> Node:
+    """`v[r…] H[lead…, r…, c…] v[c…] -> [lead…]`."""
+    axes, lead = plain_axes(node.rank), node.rank - 2 * rank
+    vector = variable(VECTOR, node.shape[lead : lead + rank])
+    return einsum(
+        [node, vector, vector],
+        [axes, axes[lead : lead + rank], axes[lead + rank :]],
+        axes[:lead],
+        node.shape[:lead],
+        node.shape,
+        expand=(0,),
+    )
+
+
+def diagonal(node: Node, rank: int) -> Node:
+    """`H[lead…, s…, s…] -> [lead…, s…]`."""
+    return _along_diagonal(node, rank, node.rank - rank)
+
+
+def trace(node: Node, rank: int) -> Node:
+    """`H[lead…, s…, s…] -> [lead…]`."""
+    return _along_diagonal(node, rank, node.rank - 2 * rank)
+
+
+def _along_diagonal(node: Node, rank: int, kept: int) -> Node:
+    lead = node.rank - 2 * rank
+    axes = plain_axes(lead + rank)
+    shape = node.shape[: lead + rank]
+    return einsum([node], [axes + axes[lead:]], axes[:kept], shape[:kept], shape, expand=(0,))
+
+
+def block(node: Node, rank: int, index: tuple[int, ...]) -> Node:
+    """Both trailing groups with their first axes at `index`."""
+    lead, rest = node.rank - 2 * rank, rank - len(index)
+    fixed = tuple(map(constant_axis, index))
+    free = plain_axes(lead + 2 * rest)
+    axes = free[:lead] + fixed + free[lead : lead + rest] + fixed + free[lead + rest :]
+    shape = node.shape[:lead] + node.shape[node.rank - rest :] * 2
+    return einsum([node], [axes], free, shape, shape)

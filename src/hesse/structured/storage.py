@@ -1,0 +1,81 @@
+"""How a structured tensor is stored: for each term a core, or its factors where they are smaller.
+
+`stored` rewrites a derivative into an expression over *parts*: variables whose values are the arrays to
+keep. The expression has the patterns, the parts have the numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from hesse.ir import (
+    Add,
+    Einsum,
+    Node,
+    Shape,
+    Variable,
+    add,
+    core_and_pattern,
+    einsum,
+    number,
+    plain_axes,
+    variable,
+)
+
+
+class Storage(NamedTuple):
+    """An expression over parts, and the nodes that compute the parts (in the order of their names)."""
+
+    node: Node
+    parts: tuple[Variable, ...]
+    sources: tuple[Node, ...]
+
+
+def entries(shape: Shape) -> int:
+    """Number of entries of a tensor."""
+    return math.prod(map(number, shape))
+
+
+def stored(node: Node) -> Storage:
+    """The node as patterns over parts that take the least memory."""
+    parts: dict[Node, Variable] = {}
+    terms = node.operands if isinstance(node, Add) else (node,)
+    rebuilt = [_stored_term(_least(term), parts) for term in terms]
+    return Storage(add(rebuilt, node.shape), tuple(parts.values()), tuple(parts))
+
+
+def _least(term: Node) -> Node:
+    """A product with inner products multiplied out where their factors are smaller than they are."""
+    if not isinstance(term, Einsum):
+        return term
+    for k, operand in enumerate(term.operands):
+        if isinstance(operand, Einsum) and _factor_entries(operand) < entries(operand.shape):
+            fields = (term.operands, term.axes, term.output, term.shape, term.ranges, term.scale)
+            return _least(einsum(*fields, expand=(k,)))
+    return term
+
+
+def _factor_entries(product: Einsum) -> int:
+    return sum(entries(operand.shape) for operand in set(product.operands))
+
+
+def _stored_term(term: Node, parts: dict[Node, Variable]) -> Node:
+    if isinstance(term, Add):  # multiplying out made a sum of it
+        return add([_stored_term(inner, parts) for inner in term.operands], term.shape)
+    if not isinstance(term, Einsum):
+        axes = plain_axes(term.rank)
+        return einsum([_part(term, parts)], [axes], axes, term.shape, term.shape)
+    core, pattern = core_and_pattern(term)
+    if isinstance(core, Einsum) and core.operands and _factor_entries(core) >= entries(core.shape):
+        operands: Sequence[Node] = [_part(core, parts)]
+        return einsum(operands, pattern.axes, pattern.output, term.shape, pattern.ranges, pattern.scale)
+    operands = [_part(operand, parts) for operand in term.operands]
+    return einsum(operands, term.axes, term.output, term.shape, term.ranges, term.scale)
+
+
+def _part(node: Node, parts: dict[Node, Variable]) -> Variable:
+    if node not in parts:
+        parts[node] = variable(f"part{len(parts)}", node.shape)
+    return parts[node]

@@ -1,0 +1,241 @@
+"""The structured tensor: patterns over small arrays, with the operations of a matrix on that form."""
+
+from __future__ import annotations
+
+import functools
+import math
+import numbers
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hesse.backends.numpy_backend import Compiled, compile_program
+from hesse.errors import ArgumentError, ShapeError
+from hesse.ir import (
+    Add,
+    Einsum,
+    Node,
+    Shape,
+    Variable,
+    add,
+    number,
+    plain_axes,
+    scale,
+    substitute,
+    topological,
+    transpose,
+    variable,
+)
+from hesse.plan import make_plan
+from hesse.rewrite import simplify
+from hesse.structured import formulas
+from hesse.structured.formulas import VECTOR
+from hesse.structured.terms import Term
+
+
+@functools.lru_cache(maxsize=4096)
+def _program(
+    formula: Callable[..., Node],
+    node: Node,
+    settings: tuple[Any, ...],
+    names: tuple[str, ...],
+    dtype: np.dtype[Any],
+) -> Compiled:
+    return compile_program(make_plan(simplify([formula(node, *settings)])), names, dtype)
+
+
+class Structured:
+    """A derivative as a sum of patterns over small arrays.
+
+    `groups` are the ranks of the groups of axes: those of the function's result, then one for each
+    variable. Operations on the trailing groups contract the factors in the best order for each use and
+    never form anything larger than they must.
+    """
+
+    __array_priority__ = 1000.0
+    __array_ufunc__ = None  # NumPy arrays leave their operators to this class
+
+    def __init__(self, node: Node, values: Mapping[str, np.ndarray], groups: Sequence[int]) -> None:
+        names = {part.name for part in topological([node]) if isinstance(part, Variable)}
+        self._node = node
+        self._values = {name: value for name, value in values.items() if name in names}
+        self._groups = tuple(groups)
+        self._dtype = np.result_type(*values.values()) if values else np.dtype(float)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the dense tensor."""
+        return tuple(map(number, self._node.shape))
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes of the dense tensor."""
+        return self._node.rank
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the entries."""
+        return self._dtype
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays that are kept."""
+        return sum(value.nbytes for value in self._values.values())
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """The terms: factors and patterns."""
+        nodes = self._node.operands if isinstance(self._node, Add) else (self._node,)
+        return tuple(self._term(node) for node in nodes)
+
+    def _term(self, node: Node) -> Term:
+        if not isinstance(node, Einsum):
+            axes = plain_axes(node.rank)
+            return Term((self._like(node).dense(),), (axes,), axes, self.shape, 1.0)
+        factors = tuple(self._like(operand).dense() for operand in node.operands)
+        return Term(factors, node.axes, node.output, tuple(map(number, node.ranges)), node.scale)
+
+    def __repr__(self) -> str:
+        terms = self.terms
+        patterns = ", ".join(dict.fromkeys(f"pattern {t.pattern}, core {t.core_shape}" for t in terms[:3]))
+        more = ", …" if len(terms) > 3 else ""
+        count = f"{len(terms)} term{'' if len(terms) == 1 else 's'}" + (
+            f", {patterns}{more}" if terms else ""
+        )
+        dense = math.prod(self.shape) * self.dtype.itemsize
+        return f"<Structured {self.shape}: {count}; {_bytes(self.nbytes)} instead of {_bytes(dense)}>"
+
+    def _run(
+        self, formula: Callable[..., Node], *settings: Any, vector: np.ndarray | None = None
+    ) -> np.ndarray:
+        """The value of a formula of this tensor; formulas are compiled once for each pattern."""
+        arrays, names, dtype = list(self._values.values()), tuple(self._values), self._dtype
+        if vector is not None:
+            arrays, names, dtype = [*arrays, vector], (*names, VECTOR), np.result_type(dtype, vector)
+        function = _program(formula, self._node, settings, names, dtype).function
+        return np.asarray(function(*(np.asarray(array, dtype) for array in arrays))[0])
+
+    def dense(self) -> np.ndarray:
+        """The whole tensor as an array."""
+        return self._run(formulas.whole)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(self.dense(), dtype)
+
+    # Axes: [lead…, rows…, columns…]; columns are the last group, rows the one before it.
+
+    def _columns(self) -> Shape:
+        return self._node.shape[self.ndim - self._groups[-1] :]
+
+    def _square(self, what: str) -> int:
+        """The rank of the two last groups, which must have the same shape."""
+        rank = self._groups[-1]
+        if (
+            len(self._groups) < 2
+            or self._node.shape[self.ndim - 2 * rank : self.ndim - rank] != self._columns()
+        ):
+            raise ShapeError(f"{what} needs two equal trailing groups of axes; the shape is {self.shape}")
+        return rank
+
+    def matvec(self, vector: Any) -> np.ndarray:
+        """The product with an array over the trailing variable axes (further axes of it are kept)."""
+        array = np.asarray(vector)
+        columns, rank = self._columns(), self._groups[-1]
+        if array.shape[:rank] != columns:
+            raise ShapeError(f"the array has shape {array.shape}, but the trailing axes are {columns}")
+        return self._run(formulas.times_vector, rank, array.shape, vector=array)
+
+    def __matmul__(self, vector: Any) -> np.ndarray:
+        return self.matvec(vector)
+
+    def quadratic(self, vector: Any) -> np.ndarray:
+        """`v' H v` over the two trailing groups."""
+        array, rank = np.asarray(vector), self._square("quadratic")
+        if array.shape != self._columns():
+            raise ShapeError(
+                f"the array has shape {array.shape}, but the trailing axes are {self._columns()}"
+            )
+        return self._run(formulas.quadratic, rank, vector=array)
+
+    def diagonal(self) -> np.ndarray:
+        """The entries where both trailing groups have the same index."""
+        return self._run(formulas.diagonal, self._square("diagonal"))
+
+    def trace(self) -> np.ndarray:
+        """The sum of the diagonal (the Laplacian, for a Hessian)."""
+        return self._run(formulas.trace, self._square("trace"))
+
+    def block(self, *index: int) -> Structured:
+        """The part with the first axes of both trailing groups fixed at `index`."""
+        rank = self._square("block")
+        sizes = tuple(map(number, self._columns()))
+        if not 0 < len(index) <= rank:
+            raise ArgumentError(f"block takes 1 to {rank} positions, not {len(index)}")
+        for at, size in zip(index, sizes, strict=False):
+            if not -size <= at < size:
+                raise ArgumentError(f"block {index} is outside of the axes {sizes}")
+        node = formulas.block(
+            self._node, rank, tuple(at % size for at, size in zip(index, sizes, strict=False))
+        )
+        rest = rank - len(index)
+        return self._like(node, (*self._groups[:-2], rest, rest))
+
+    def _like(self, node: Node, groups: Sequence[int] | None = None) -> Structured:
+        return Structured(node, self._values, self._groups if groups is None else groups)
+
+    @property
+    def T(self) -> Structured:
+        """The two trailing groups of axes exchanged."""
+        if len(self._groups) < 2:
+            raise ShapeError("there is only one group of axes")
+        *lead, rows, columns = self._groups
+        start = sum(lead)
+        order = [*range(start), *range(start + rows, self.ndim), *range(start, start + rows)]
+        return self._like(transpose(self._node, order), (*lead, columns, rows))
+
+    def __mul__(self, factor: Any) -> Structured:
+        if not isinstance(factor, numbers.Real):
+            return NotImplemented
+        return self._like(scale(self._node, float(factor)))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, factor: Any) -> Structured:
+        return self * (1.0 / factor) if isinstance(factor, numbers.Real) else NotImplemented
+
+    def __neg__(self) -> Structured:
+        return self * -1.0
+
+    def __add__(self, other: Any) -> Structured:
+        if not isinstance(other, Structured):
+            return NotImplemented
+        if other.shape != self.shape:
+            raise ShapeError(f"cannot add tensors of shapes {self.shape} and {other.shape}")
+        node, values = _renamed(other, self._values)
+        return Structured(add([self._node, node], self._node.shape), {**self._values, **values}, self._groups)
+
+    def __sub__(self, other: Any) -> Structured:
+        return self + -other if isinstance(other, Structured) else NotImplemented
+
+
+def _renamed(tensor: Structured, taken: Mapping[str, np.ndarray]) -> tuple[Node, dict[str, np.ndarray]]:
+    """The node and parts of a tensor under names that are free (or mean the same array)."""
+    table: dict[Node, Node] = {}
+    values: dict[str, np.ndarray] = {}
+    for node in topological([tensor._node]):
+        if isinstance(node, Variable):
+            name = node.name
+            while name in taken and taken[name] is not tensor._values[node.name]:
+                name += "_"
+            table[node] = variable(name, node.shape)
+            values[name] = tensor._values[node.name]
+    return substitute([tensor._node], table)[0], values
+
+
+def _bytes(count: int) -> str:
+    for unit in ("bytes", "kB", "MB", "GB", "TB"):
+        if count < 1000 or unit == "TB":
+            return f"{count:.3g} {unit}" if unit != "bytes" else f"{count} bytes"
+        count /= 1000  # type: ignore[assignment]
+    raise AssertionError("unreachable")

@@ -1,0 +1,59 @@
+"""The terms of a structured tensor, for people who want to work with them."""
+
+from __future__ import annotations
+
+import math
+import string
+from dataclasses import dataclass
+
+import numpy as np
+
+from hesse.ir import Axis
+
+LETTERS = "ijklmnopqrstuvwxyzabcdefgh" + string.ascii_uppercase
+
+
+@dataclass(frozen=True)
+class Term:
+    """`scale * product of factors`, added into the tensor where `output` says.
+
+    `axes[k]` and `output` are affine functions of integer labels, `ranges` the sizes of the labels. A
+    single factor is the core of the term; several are kept because they are smaller than it.
+    """
+
+    factors: tuple[np.ndarray, ...]
+    axes: tuple[tuple[Axis, ...], ...]
+    output: tuple[Axis, ...]
+    ranges: tuple[int, ...]
+    scale: float
+
+    @property
+    def pattern(self) -> str:
+        """Which axes of the tensor repeat, shift or broadcast: `ijik`, `[i+1,i]`."""
+        names = {label: LETTERS[label % len(LETTERS)] for label in range(len(self.ranges))}
+        texts = [axis_text(axis, names) for axis in self.output]
+        return "".join(texts) if all(len(text) == 1 for text in texts) else f"[{','.join(texts)}]"
+
+    @property
+    def core_shape(self) -> tuple[int, ...]:
+        """Sizes of the labels that the factors and the output share."""
+        inside = {label for axes in self.axes for axis in axes for label in axis.labels()}
+        placed = dict.fromkeys(label for axis in self.output for label in axis.labels())
+        return tuple(self.ranges[label] for label in placed if label in inside)
+
+    @property
+    def entries(self) -> int:
+        """Number of entries that the term touches."""
+        placed = {label for axis in self.output for label in axis.labels()}
+        return math.prod(self.ranges[label] for label in placed)
+
+
+def axis_text(axis: Axis, names: dict[int, str]) -> str:
+    """An axis in letters: `i`, `i+1`, `3i+j`, `n-1-i` with numbers."""
+    parts: list[str] = []
+    for label, stride in sorted(axis.terms, key=lambda term: -abs(term[1])):
+        size = "" if abs(stride) == 1 else str(abs(stride))
+        parts.append(("-" if stride < 0 else "+" if parts else "") + size + names[label])
+    if axis.offset or not parts:
+        parts.append(f"{axis.offset:+d}" if parts else str(axis.offset))
+    return "".join(parts)
