@@ -3,12 +3,14 @@
 from hesse.api import (
     check,
     derivative,
+    diagonal,
     einsum,
     grad,
     hessian,
     hvp,
     jacobian,
     jvp,
+    laplacian,
     value_and_grad,
     variable,
     vjp,
@@ -22,6 +24,7 @@ from hesse.errors import (
     TracingError,
 )
 from hesse.frontends.expression import Expression
+from hesse.frontends.operands import constant
 from hesse.frontends.special import (
     celu,
     digamma,
@@ -49,6 +52,7 @@ from hesse.frontends.special import (
     unfold,
     xlogy,
 )
+from hesse.structured import Structured
 
 __version__ = "0.1.0"
 
@@ -59,10 +63,13 @@ __all__ = [
     "HesseError",
     "NotationError",
     "ShapeError",
+    "Structured",
     "TracingError",
     "celu",
     "check",
+    "constant",
     "derivative",
+    "diagonal",
     "digamma",
     "einsum",
     "elu",
@@ -76,6 +83,7 @@ __all__ = [
     "hvp",
     "jacobian",
     "jvp",
+    "laplacian",
     "layer_norm",
     "leaky_relu",
     "lgamma",

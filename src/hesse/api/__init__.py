@@ -1,18 +1,31 @@
 """The public functions."""
 
 from hesse.api.check import check
-from hesse.api.derivatives import derivative, grad, hessian, hvp, jacobian, jvp, value_and_grad, vjp
+from hesse.api.derivatives import (
+    derivative,
+    diagonal,
+    grad,
+    hessian,
+    hvp,
+    jacobian,
+    jvp,
+    laplacian,
+    value_and_grad,
+    vjp,
+)
 from hesse.api.symbolic import einsum, variable
 
 __all__ = [
     "check",
     "derivative",
+    "diagonal",
     "einsum",
     "grad",
     "hessian",
     "hvp",
     "jacobian",
     "jvp",
+    "laplacian",
     "value_and_grad",
     "variable",
     "vjp",

@@ -18,6 +18,9 @@ from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_node
 from hesse.ir import Node, Variable, number, substitute, topological, variable
 from hesse.plan import Program, make_plan, split
+from hesse.structured import Storage, Structured, stored
+
+FORMS = ("dense", "structured")
 
 Layout = int | tuple["Layout", ...]
 """How results are arranged: a position in the list of results, or a tuple of layouts."""
@@ -29,8 +32,11 @@ class Options:
 
     argnums: int | tuple[int, ...] = 0
     mode: str = "auto"
+    form: str = "dense"
 
     def __post_init__(self) -> None:
+        if self.form not in FORMS:
+            raise ArgumentError(f"form must be one of {', '.join(map(repr, FORMS))}, not {self.form!r}")
         if self.mode != "auto" and self.mode not in MODES:
             names = ", ".join(map(repr, MODES))
             raise ArgumentError(f"mode must be 'auto' or one of {names}, not {self.mode!r}")
@@ -47,10 +53,11 @@ class Request(NamedTuple):
 
 
 class Built(NamedTuple):
-    """Nodes to compute and how to arrange their values."""
+    """Nodes to compute and how to arrange their values; `groups` are the ranks of their groups of axes."""
 
     roots: list[Node]
     layout: Layout
+    groups: tuple[tuple[int, ...], ...] = ()
 
 
 Builder = Callable[[Request], Built]
@@ -72,11 +79,25 @@ class _Entry(NamedTuple):
     compiled: Compiled
     dtype: np.dtype[Any]
     casts: tuple[tuple[int, np.dtype[Any] | None], ...] | None
+    storages: tuple[Storage, ...] | None
 
     def run(self, values: Sequence[Any]) -> Any:
         if self.casts is not None:
             values = [values[k] if dtype is None else np.asarray(values[k], dtype) for k, dtype in self.casts]
-        return _arranged(self.built.layout, self.compiled.function(*values))
+        results: Sequence[Any] = self.compiled.function(*values)
+        if self.storages is not None:
+            results = _structured(self.storages, self.built.groups, results)
+        return _arranged(self.built.layout, results)
+
+
+def _structured(
+    storages: Sequence[Storage], groups: Sequence[tuple[int, ...]], results: Sequence[np.ndarray]
+) -> list[Structured]:
+    arrays = iter(results)
+    return [
+        Structured(storage.node, {part.name: np.asarray(next(arrays)) for part in storage.parts}, ranks)
+        for storage, ranks in zip(storages, groups, strict=True)
+    ]
 
 
 class Derivative:
@@ -123,7 +144,8 @@ class Derivative:
             found = {node.name for node in topological(built.roots) if isinstance(node, Variable)}
             if not found <= known:
                 return None
-            self._entries[key] = _compiled(built, labels, arrays)
+            storages = tuple(map(stored, built.roots)) if self._options.form == "structured" else None
+            self._entries[key] = _compiled(built, labels, arrays, storages)
         return self._entries[key]
 
     def _built(
@@ -169,19 +191,22 @@ class Derivative:
         return Bound(self, bound)
 
 
-def _compiled(built: Built, labels: Sequence[str], arrays: Arrays) -> _Entry:
+def _compiled(
+    built: Built, labels: Sequence[str], arrays: Arrays, storages: tuple[Storage, ...] | None
+) -> _Entry:
     dtype = arrays.dtype
     casts = [(k, None if array.dtype == dtype else dtype) for k, array in enumerate(arrays.values)]
     inputs = list(labels)
-    read = {node.name for node in topological(built.roots) if isinstance(node, Variable)}
+    roots = built.roots if storages is None else [source for s in storages for source in s.sources]
+    read = {node.name for node in topological(roots) if isinstance(node, Variable)}
     for k, label in enumerate(labels):
         if label + INDEX_SUFFIX in read:
             inputs.append(label + INDEX_SUFFIX)
             casts.append((k, None))
     as_they_are = len(inputs) == len(labels) and all(cast is None for _, cast in casts)
-    program = make_plan(built.roots)
+    program = make_plan(roots)
     compiled = compile_program(program, inputs, dtype)
-    return _Entry(built, program, compiled, dtype, None if as_they_are else tuple(casts))
+    return _Entry(built, program, compiled, dtype, None if as_they_are else tuple(casts), storages)
 
 
 class Bound:
@@ -234,4 +259,4 @@ class Bound:
         )
         order = tuple(free)
         places = tuple((order.index(names[k]), dtype) for _, (k, dtype) in late)
-        return _Entry(whole.built, second, compiled, whole.dtype, places)
+        return _Entry(whole.built, second, compiled, whole.dtype, places, whole.storages)

@@ -14,14 +14,20 @@ from hesse.calculus import derivative_blocks, differentiate, pull_back, push_for
 from hesse.errors import ArgumentError
 from hesse.ir import Node
 from hesse.rewrite import simplify
+from hesse.structured import formulas
 
 
 def _blocks(order: int) -> Builder:
     def build(request: Request) -> Built:
         count = len(request.variables)
         blocks = derivative_blocks(request.output, request.variables, order, request.mode)
-        roots = [blocks[index] for index in itertools.product(range(count), repeat=order)]
-        return Built(roots, _nested(count, order, iter(range(len(roots)))) if request.as_tuple else 0)
+        indices = list(itertools.product(range(count), repeat=order))
+        ranks = [variable.rank for variable in request.variables]
+        return Built(
+            [blocks[index] for index in indices],
+            _nested(count, order, iter(range(len(indices)))) if request.as_tuple else 0,
+            tuple((request.output.rank, *(ranks[k] for k in index)) for index in indices),
+        )
 
     return build
 
@@ -31,20 +37,27 @@ def _nested(count: int, order: int, numbers: Iterator[int]) -> Layout:
 
 
 def derivative(
-    f: Callable[..., Any], order: int = 1, argnums: int | tuple[int, ...] = 0, mode: str = "auto"
+    f: Callable[..., Any],
+    order: int = 1,
+    argnums: int | tuple[int, ...] = 0,
+    mode: str = "auto",
+    form: str = "dense",
 ) -> Derivative:
     """The derivative of an order: output axes first, then one group of axes for each differentiation.
 
-    With a tuple of `argnums` the result is a nested tuple of blocks, one level for each order.
+    With a tuple of `argnums` the result is a nested tuple of blocks, one level for each order. With
+    `form="structured"` the blocks are `Structured` tensors instead of arrays.
 
     >>> import numpy as np, hesse
     >>> hesse.derivative(lambda x: np.sum(x**3), order=3)(np.ones(2)).shape
     (2, 2, 2)
     """
-    return Derivative(f, _blocks(check_order(order)), Options(argnums, mode))
+    return Derivative(f, _blocks(check_order(order)), Options(argnums, mode, form))
 
 
-def jacobian(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, mode: str = "auto") -> Derivative:
+def jacobian(
+    f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, mode: str = "auto", form: str = "dense"
+) -> Derivative:
     """The first derivative of a function of any output shape.
 
     >>> import numpy as np, hesse
@@ -52,10 +65,12 @@ def jacobian(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, mode: st
     array([[2., 1., 0.],
            [0., 3., 2.]])
     """
-    return Derivative(f, _blocks(1), Options(argnums, mode))
+    return Derivative(f, _blocks(1), Options(argnums, mode, form))
 
 
-def hessian(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, mode: str = "auto") -> Derivative:
+def hessian(
+    f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, mode: str = "auto", form: str = "dense"
+) -> Derivative:
     """The second derivative.
 
     >>> import numpy as np, hesse
@@ -63,7 +78,7 @@ def hessian(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, mode: str
     array([[4., 2.],
            [2., 0.]])
     """
-    return Derivative(f, _blocks(2), Options(argnums, mode))
+    return Derivative(f, _blocks(2), Options(argnums, mode, form))
 
 
 def _scalar_output(request: Request, what: str) -> None:
@@ -157,6 +172,37 @@ def hvp(f: Callable[..., Any], argnums: int = 0) -> Derivative:
         return Built(simplify([push_forward(gradient, {point: direction})]), 0)
 
     return Derivative(f, build, Options(_one(argnums)), extra=("v",))
+
+
+def diagonal(f: Callable[..., Any], argnums: int = 0, mode: str = "auto") -> Derivative:
+    """The diagonal of the Hessian, contracted before anything larger is made.
+
+    For a scalar function it has the shape of the variable; axes of a result come first.
+
+    >>> import numpy as np, hesse
+    >>> hesse.diagonal(lambda x: np.sum(x**3) + x[0] * x[1])(np.array([1.0, 2.0]))
+    array([ 6., 12.])
+    """
+    return Derivative(f, _hessian_part(formulas.diagonal), Options(_one(argnums), mode))
+
+
+def laplacian(f: Callable[..., Any], argnums: int = 0, mode: str = "auto") -> Derivative:
+    """The trace of the Hessian, contracted before anything larger is made.
+
+    >>> import numpy as np, hesse
+    >>> print(hesse.laplacian(lambda x: np.sum(x**3) + x[0] * x[1])(np.array([1.0, 2.0])))
+    18.0
+    """
+    return Derivative(f, _hessian_part(formulas.trace), Options(_one(argnums), mode))
+
+
+def _hessian_part(formula: Callable[[Node, int], Node]) -> Builder:
+    def build(request: Request) -> Built:
+        (point,) = request.variables
+        second = derivative_blocks(request.output, [point], 2, request.mode)[0, 0]
+        return Built(simplify([formula(second, point.rank)]), 0)
+
+    return build
 
 
 def _one(argnums: Any) -> int:

@@ -59,7 +59,8 @@ def _index(axis: Axis, ranges: tuple[int, ...], size: int) -> str:
 
 def _affine(axes: tuple[Axis, ...], labels: Labels, ranges: tuple[int, ...]) -> str:
     strides = tuple_text(tuple_text(dict(axis.terms).get(label, 0) for axis in axes) for label in labels)
-    return f"{tuple_text(axis.offset for axis in axes)}, {strides}, {tuple_text(ranges[label] for label in labels)}"
+    offsets, shape = tuple_text(axis.offset for axis in axes), tuple_text(ranges[label] for label in labels)
+    return f"{offsets}, {strides}, {shape}"
 
 
 def contract_source(item: Contract, left: str, right: str, sizes: dict[int, int]) -> str:

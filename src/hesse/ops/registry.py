@@ -97,7 +97,8 @@ def define(
 ) -> Callable[..., Node]:
     """Enter a row into the element-wise table and return the function on nodes that applies it."""
     if latex is None:
-        latex = rf"\operatorname{{{{{name}}}}}\left({', '.join(['{}'] * len(partials))}\right)"
+        printed = name.replace("_", r"\_")
+        latex = rf"\operatorname{{{{{printed}}}}}\left({', '.join(['{}'] * len(partials))}\right)"
     register(Elementwise(name, partials, latex, sample or ((-2.0, 2.0),) * len(partials), value, flops))
     return partial(elementwise, name)
 

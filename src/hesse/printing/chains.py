@@ -13,6 +13,8 @@ from hesse.ir import Axis, Einsum, Map, Node, Shape, Size, Variable
 from hesse.printing.forms import Call, Chain, Elementwise, Form, Leaf, Transposed
 
 Labels = tuple[int, ...]
+Unit = tuple[int, int]
+"""An axis of size one: the number of its tensor and its place there."""
 
 
 class Factor(NamedTuple):
@@ -78,24 +80,33 @@ def _tables(tensors: Sequence[tuple[Sequence[Axis], Shape]], ranges: Sequence[Si
     those of the operands are joined to those of the output first and then to each other.
     """
     tables: list[list[int]] = []
-    units: list[tuple[int, int]] = []
+    units: list[Unit] = []
     for number, (axes, shape) in enumerate(tensors):
         labels = labels_of(axes, shape, ranges)
         if labels is None:
             return None
         units += [(number, place) for place, label in enumerate(labels) if label is None]
         tables.append([-1 if label is None else label for label in labels])
-    last = len(tensors) - 1
-    inside = [unit for unit in units if unit[0] != last]
-    outside = [unit for unit in units if unit[0] == last]
-    rest = inside[len(outside) :]
-    pairs = [*zip(inside, outside, strict=False), *zip(rest[::2], rest[1::2], strict=False)]
-    if 2 * len(pairs) != len(units) or any(one[0] == two[0] for one, two in pairs):
+    pairs = _paired(units, len(tensors) - 1)
+    if pairs is None:
         return None
     for label, pair in enumerate(pairs, len(ranges)):
         for number, place in pair:
             tables[number][place] = label
     return [tuple(table) for table in tables]
+
+
+def _paired(units: Sequence[Unit], output: int) -> list[tuple[Unit, Unit]] | None:
+    """Axes of size one in pairs of two tensors; those of the output with like places, if there are any."""
+    rest = [unit for unit in units if unit[0] != output]
+    pairs: list[tuple[Unit, Unit]] = []
+    for number, place in units:
+        if number == output and rest:
+            partner = next((unit for unit in rest if unit[1] == place), rest[0])
+            rest.remove(partner)
+            pairs.append((partner, (number, place)))
+    pairs += zip(rest[::2], rest[1::2], strict=False)
+    return pairs if 2 * len(pairs) == len(units) and all(one[0] != two[0] for one, two in pairs) else None
 
 
 def _is_symmetric(node: Node) -> bool:

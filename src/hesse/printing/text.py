@@ -37,7 +37,9 @@ from hesse.printing.notation import axes_text, fresh_names, letter, number_text
 SHARED_LENGTH = 10
 """A subexpression that is used more than once gets a name if its text is longer than this."""
 TEXT_LIMIT = 2000
-"""Subexpressions get names before a piece of text grows longer than this."""
+"""Subexpressions get names before a piece of text grows longer than this …"""
+LONG_LENGTH = 40
+"""… if they are longer than this."""
 CHAIN_LIMIT = 12
 """Chains of matrices are joined up to this many factors."""
 DEPTH_LIMIT = 40
@@ -200,9 +202,10 @@ def _name_longest(form: Form, length: int, result: Arrangement, names: Iterator[
     """Name operands until the text is short and no operand is deeply nested."""
     for node in sorted(dict.fromkeys(leaves(form)), key=lambda node: -len(result.pieces[node].body)):
         size = len(result.pieces[node].body)
-        if size > SHARED_LENGTH and (length > TEXT_LIMIT or result.depths[node] >= DEPTH_LIMIT):
-            length -= size
+        too_deep = result.depths[node] >= DEPTH_LIMIT
+        if too_deep or (length > TEXT_LIMIT and size > LONG_LENGTH):
             result.name(node, names)
+            length -= size - len(result.pieces[node].body)
 
 
 def in_order(form: Form, pieces: Mapping[Node, Piece]) -> Form:

@@ -57,9 +57,8 @@ class Structured:
     __array_ufunc__ = None  # NumPy arrays leave their operators to this class
 
     def __init__(self, node: Node, values: Mapping[str, np.ndarray], groups: Sequence[int]) -> None:
-        names = {part.name for part in topological([node]) if isinstance(part, Variable)}
         self._node = node
-        self._values = {name: value for name, value in values.items() if name in names}
+        self._values = values
         self._groups = tuple(groups)
         self._dtype = np.result_type(*values.values()) if values else np.dtype(float)
 
@@ -182,7 +181,9 @@ class Structured:
         return self._like(node, (*self._groups[:-2], rest, rest))
 
     def _like(self, node: Node, groups: Sequence[int] | None = None) -> Structured:
-        return Structured(node, self._values, self._groups if groups is None else groups)
+        names = {part.name for part in topological([node]) if isinstance(part, Variable)}
+        values = {name: value for name, value in self._values.items() if name in names}
+        return Structured(node, values, self._groups if groups is None else groups)
 
     @property
     def T(self) -> Structured:
