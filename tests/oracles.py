@@ -26,7 +26,9 @@ FAST_COMPILATION = {"xla_backend_optimization_level": 0}
 """Compiling takes most of the time of a reference that is evaluated once."""
 
 
-def nested_jax(function: Callable[..., Any], order: int, argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
+def nested_jax(
+    function: Callable[..., Any], order: int, argnums: int | tuple[int, ...] = 0
+) -> Callable[..., Any]:
     """The derivative of an order of a JAX function, by `jax.jacfwd` of itself: output axes first."""
     for _ in range(order):
         function = jax.jacfwd(function, argnums)
@@ -65,7 +67,9 @@ def assert_close(found: Any, reference: Any, what: str = "", tolerance: float = 
         for k, (part, expected) in enumerate(zip(found, reference, strict=True)):
             assert_close(part, expected, f"{what}[{k}]", tolerance)
         return
-    assert np.shape(found) == np.shape(reference), f"{what}: shape {np.shape(found)}, not {np.shape(reference)}"
+    assert np.shape(found) == np.shape(reference), (
+        f"{what}: shape {np.shape(found)}, not {np.shape(reference)}"
+    )
     error = relative_error(found, reference)
     assert error <= tolerance, f"{what}: relative error {error:.1e}\nfound\n{found}\nreference\n{reference}"
 
@@ -85,7 +89,8 @@ def assert_matches_differences(
     weights = generator.uniform(-1.0, 1.0, derivative.shape[: derivative.ndim - point.ndim])
     exact = np.vdot(weights, np.tensordot(derivative, direction, axes=point.ndim))
     estimate = sum(
-        weight * np.vdot(weights, function(point + steps * STEP * direction)) / STEP for steps, weight in STENCIL
+        weight * np.vdot(weights, function(point + steps * STEP * direction)) / STEP
+        for steps, weight in STENCIL
     )
     error = abs(exact - estimate) / np.abs(derivative).max(initial=1.0)
     assert error <= DIFFERENCE_TOLERANCE, f"{what}: {exact} differs from the difference quotient {estimate}"

@@ -161,7 +161,10 @@ def power_rows() -> Iterator[Row]:
 ZERO_AND_BELOW = row("power 2 at zero and below", lambda xp, x: x, (2,)).arrays()[0] * np.array([1.0, 0.5])
 
 ELEMENTWISE = [
-    *(row(name, lambda xp, x, f=name: getattr(xp, f)(x), Input((2,), *at)) for name, at in ONE_OPERAND.items()),
+    *(
+        row(name, lambda xp, x, f=name: getattr(xp, f)(x), Input((2,), *at))
+        for name, at in ONE_OPERAND.items()
+    ),
     *(row(name, lambda xp, x, f=name: getattr(xp, f)(3 * x) * xp.sin(x), (3,)) for name in LOCALLY_CONSTANT),
     *power_rows(),
     row("elu with alpha", lambda xp, x: xp.elu(x, 0.7), (2,)),
@@ -179,9 +182,13 @@ ELEMENTWISE = [
     row("where by a constant mask", lambda xp, x: xp.where(np.array([True, False]), xp.exp(x), x**3), (2,)),
     row("xlogy", lambda xp, x, y: xp.xlogy(x, y), (2,), Input((2,), *POSITIVE)),
     row("logaddexp", lambda xp, x, y: xp.logaddexp(x, y), (2,), (1,)),
-    row("comparisons", lambda xp, x, y: (x > y) * x * x + (x <= y) * xp.sin(x * y) + (x != y) * y, (3,), (3,)),
+    row(
+        "comparisons", lambda xp, x, y: (x > y) * x * x + (x <= y) * xp.sin(x * y) + (x != y) * y, (3,), (3,)
+    ),
     row("logic", lambda xp, x, y: xp.where((x > 0) & ~(y < x) | (x == y), x * y, y**3), (3,), (3,)),
-    row("arithmetic", lambda xp, x, y: (2 - x) / y - y / 3 + 1 / (x - 4) + x * y, (2,), Input((2,), *POSITIVE)),
+    row(
+        "arithmetic", lambda xp, x, y: (2 - x) / y - y / 3 + 1 / (x - 4) + x * y, (2,), Input((2,), *POSITIVE)
+    ),
 ]
 
 SAME_INPUT_TWICE = [
@@ -242,7 +249,11 @@ SIZES = [
     row("size one softmax", lambda xp, x: xp.softmax(x, axis=-1) * x, (2, 1)),
     row("size one products", lambda xp, x, y: xp.sin(x @ y) * x, (2, 1), (1, 2)),
     row("size one cumulative", lambda xp, x: xp.cumsum(x * x, axis=1) * xp.cumprod(x, axis=1), (2, 1)),
-    row("size one linear algebra", lambda xp, x: xp.linalg.inv(x) * xp.linalg.det(x) ** 3, Input((1, 1), 1.0, 2.0)),
+    row(
+        "size one linear algebra",
+        lambda xp, x: xp.linalg.inv(x) * xp.linalg.det(x) ** 3,
+        Input((1, 1), 1.0, 2.0),
+    ),
 ]
 
 LEFT, RIGHT = np.linspace(-1.0, 1.0, 6).reshape(2, 3), np.linspace(0.5, 2.0, 6).reshape(3, 2)
@@ -251,8 +262,12 @@ PRODUCTS = [
     row("einsum", lambda xp, x, y: xp.einsum("ij,jk->ki", xp.sin(x), y), (2, 2), (2, 1)),
     row("einsum, implicit output", lambda xp, x, y: xp.einsum("ji,jk", xp.sin(x), y), (2, 2), (2, 1)),
     row("einsum diagonal", lambda xp, x: xp.einsum("ii->i", xp.exp(x)) ** 2, (2, 2)),
-    row("einsum trace of a product", lambda xp, x, y: xp.einsum("ij,jk,ki->", x, xp.sin(y), x), (2, 2), (2, 2)),
-    row("einsum of three", lambda xp, x, y: xp.einsum("i,j,ij->ij", x, y, xp.sin(xp.outer(x, y))), (2,), (2,)),
+    row(
+        "einsum trace of a product", lambda xp, x, y: xp.einsum("ij,jk,ki->", x, xp.sin(y), x), (2, 2), (2, 2)
+    ),
+    row(
+        "einsum of three", lambda xp, x, y: xp.einsum("i,j,ij->ij", x, y, xp.sin(xp.outer(x, y))), (2,), (2,)
+    ),
     row("einsum with dots", lambda xp, x, y: xp.einsum("...i,i->...", xp.sin(x), y), (2, 2), (2,)),
     row("einsum sums a lone label", lambda xp, x, y: xp.einsum("ij,k->i", xp.sin(x), y * y), (2, 2), (2,)),
     *(
@@ -392,14 +407,23 @@ LINEAR_ALGEBRA = [
     row("sign of slogdet", lambda xp, x: xp.linalg.slogdet(-matrix(xp, x))[0] * xp.sin(x), (3,)),
     row("logdet", lambda xp, x: xp.logdet(x + REGULAR), Input((2, 2), -0.3, 0.3)),
     row("solve", lambda xp, x, y: xp.linalg.solve(matrix(xp, x), xp.sin(y)), (3,), (3,)),
-    row("solve for a matrix", lambda xp, x, y: xp.linalg.solve(x + REGULAR, y), Input((2, 2), -0.3, 0.3), (2, 1)),
+    row(
+        "solve for a matrix",
+        lambda xp, x, y: xp.linalg.solve(x + REGULAR, y),
+        Input((2, 2), -0.3, 0.3),
+        (2, 1),
+    ),
     row("solve for a batch", lambda xp, x, y: xp.linalg.solve(matrices(xp, x), xp.sin(y)), (3,), (3, 1)),
     row("solve with itself", lambda xp, x: xp.linalg.solve(matrix(xp, x), matrix(xp, x) ** 2), (3,)),
     row("cholesky", lambda xp, x: xp.linalg.cholesky(symmetric(xp, x)), (3,)),
     row("cholesky by entries", lambda xp, x: xp.linalg.cholesky(x @ x.T + np.eye(2)), (2, 2)),
     row("cholesky of a batch", lambda xp, x: xp.linalg.cholesky(symmetric_batch(xp, x)), (3,)),
     *(
-        row(f"matrix_power {n}", lambda xp, x, n=n: xp.linalg.matrix_power(x + REGULAR, n), Input((2, 2), -0.3, 0.3))
+        row(
+            f"matrix_power {n}",
+            lambda xp, x, n=n: xp.linalg.matrix_power(x + REGULAR, n),
+            Input((2, 2), -0.3, 0.3),
+        )
         for n in (0, 1, 3, 5, -2)
     ),
     row("matrix_power of a batch", lambda xp, x: xp.linalg.matrix_power(matrices(xp, x), 3), (3,)),
@@ -411,12 +435,24 @@ LINEAR_ALGEBRA = [
     row("expm of a batch", lambda xp, x: xp.expm(matrices(xp, x) / 3), (3,)),
     row("eigvalsh", lambda xp, x: xp.linalg.eigvalsh(symmetric(xp, x)), (3,)),
     row("eigvalsh of a batch", lambda xp, x: xp.linalg.eigvalsh(symmetric_batch(xp, x)), (3,)),
-    row("eigvalsh by entries", lambda xp, x: xp.linalg.eigvalsh(x + x.T + np.diag([1.0, 4.0])), Input((2, 2), -1, 1)),
+    row(
+        "eigvalsh by entries",
+        lambda xp, x: xp.linalg.eigvalsh(x + x.T + np.diag([1.0, 4.0])),
+        Input((2, 2), -1, 1),
+    ),
     # Eigenvectors are unique up to sign.
     row("eigh vectors", lambda xp, x: xp.linalg.eigh(symmetric(xp, x))[1] ** 2, (3,)),
     row("eigh vectors of a batch", lambda xp, x: xp.linalg.eigh(symmetric_batch(xp, x))[1] ** 2, (3,)),
-    row("eigh rebuilt", lambda xp, x: (lambda w, v: (v * xp.log(w)) @ v.T)(*xp.linalg.eigh(symmetric(xp, x))), (3,)),
-    row("Gaussian log likelihood", lambda xp, x: x @ xp.linalg.solve(symmetric(xp, x), x) + xp.logdet(symmetric(xp, x)), (3,)),
+    row(
+        "eigh rebuilt",
+        lambda xp, x: (lambda w, v: (v * xp.log(w)) @ v.T)(*xp.linalg.eigh(symmetric(xp, x))),
+        (3,),
+    ),
+    row(
+        "Gaussian log likelihood",
+        lambda xp, x: x @ xp.linalg.solve(symmetric(xp, x), x) + xp.logdet(symmetric(xp, x)),
+        (3,),
+    ),
 ]
 
 INDEX = np.array([2, 0, 2, -1])
@@ -447,7 +483,11 @@ STRUCTURAL = [
     bent("stack along the last axis", lambda xp, x, y: xp.stack([x, y], axis=-1), (2,), (2,)),
     bent("vstack, hstack", lambda xp, x, y: xp.vstack([x, y]) @ xp.hstack([x, y]).reshape(2, 2), (2,), (2,)),
     row("block", lambda xp, x, y: xp.block([[x, np.zeros((1, 1))], [y, xp.sin(x)]]) ** 2, (1, 1), (1, 1)),
-    row("a product of blocks", lambda xp, x: (lambda b: b @ b)(xp.block([[x, np.zeros((2, 1))], [LEFT[:1]]])), (2, 2)),
+    row(
+        "a product of blocks",
+        lambda xp, x: (lambda b: b @ b)(xp.block([[x, np.zeros((2, 1))], [LEFT[:1]]])),
+        (2, 2),
+    ),
     bent("split", lambda xp, x: (lambda a, b: a * b)(*xp.split(x, 2)), (4,)),
     bent("split at positions", lambda xp, x: xp.sum(xp.split(x, [1, 3])[1]) * x, (4,)),
     bent("split along axis 1", lambda xp, x: (lambda a, b: a * b)(*xp.split(x, [1], axis=1)), (2, 2)),
@@ -504,7 +544,12 @@ STRUCTURAL = [
     bent("unfold", lambda xp, x: xp.unfold(x, 2), (4,)),
     bent("unfold with step", lambda xp, x: xp.unfold(x, 3, axis=0, step=2), (5, 1)),
     bent("sliding_window_view", lambda xp, x: xp.sliding_window_view(x, 2, 0), (3, 2)),
-    row("convolution over windows", lambda xp, x, y: xp.einsum("ik,k->i", xp.unfold(xp.sin(x), 2), y * y), (4,), (2,)),
+    row(
+        "convolution over windows",
+        lambda xp, x, y: xp.einsum("ik,k->i", xp.unfold(xp.sin(x), 2), y * y),
+        (4,),
+        (2,),
+    ),
     row(
         "convolution in two dimensions",
         lambda xp, x, y: xp.einsum("ijkl,kl->ij", xp.unfold(xp.unfold(xp.sin(x), 2, axis=0), 2, axis=1), y),

@@ -151,6 +151,8 @@ FORMULAS: list[tuple[Node, str]] = [
     (map_("exp", multiply(x, x) + y), "exp(x.^2 + y)"),
     (uniform(3.0), "3"),
     (uniform(3.0, ("n", "m")), "3*ones(n, m)"),
+    (broadcast(s, ("n",), []), "s*ones(n)"),
+    (einsum([s, z], [(), (Axis(((0, 1),), 0),)], (Axis(((0, 1),), 1),), (7,), (6,)), "s*(z[i] -> [i+1])"),
     (zero(("n",)), "zeros(n)"),
     (delta(("n",)), "eye(n)"),
     (A + delta(("n",)), "A + eye(n)"),
@@ -467,8 +469,8 @@ def test_bands_mean_what_they_say() -> None:
 # Large expressions.
 
 
-def chain(length: int, step: Callable[[Node], Node]) -> Node:
-    node: Node = variable("x", (3,))
+def chain(length: int, step: Callable[[Node], Node], name: str = "x") -> Node:
+    node: Node = variable(name, (3,))
     for _ in range(length):
         node = step(node)
     return node
@@ -495,7 +497,7 @@ def test_long_pieces_are_named() -> None:
     pieces = [formula, *definitions.split("; ")]
     assert len(pieces) > 2
     assert all(piece.count("(") <= 41 for piece in pieces)
-    terms = [map_("cos", chain(length, STEPS["functions"])) for length in range(10, 38)]
+    terms = [chain(20, STEPS["functions"], name=f"a{k}") for k in range(40)]
     longest = max(map(len, re.split(" where |; ", text(add(terms, (3,))))))
     assert 1500 < longest <= 2000
 

@@ -12,7 +12,7 @@ from hesse.api.arguments import Arrays, Parameters, as_arrays, check_argnums, ch
 from hesse.api.explain import Explanation
 from hesse.api.trace import INDEX_SUFFIX, nested_names, trace
 from hesse.backends.numpy_backend import Compiled, compile_program
-from hesse.calculus import MODES
+from hesse.calculus import Choice, check_mode
 from hesse.errors import ArgumentError
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_node
@@ -37,9 +37,7 @@ class Options:
     def __post_init__(self) -> None:
         if self.form not in FORMS:
             raise ArgumentError(f"form must be one of {', '.join(map(repr, FORMS))}, not {self.form!r}")
-        if self.mode != "auto" and self.mode not in MODES:
-            names = ", ".join(map(repr, MODES))
-            raise ArgumentError(f"mode must be 'auto' or one of {names}, not {self.mode!r}")
+        check_mode(self.mode)
 
 
 class Request(NamedTuple):
@@ -58,6 +56,7 @@ class Built(NamedTuple):
     roots: list[Node]
     layout: Layout
     groups: tuple[tuple[int, ...], ...] = ()
+    choices: tuple[Choice, ...] = ()
 
 
 Builder = Callable[[Request], Built]
@@ -178,7 +177,10 @@ class Derivative:
         entry = self._entry(names, arrays, by_name=bool(options))
         if entry is None:
             raise ArgumentError(f"{self.__name__} depends on a trace around it and cannot be explained there")
-        return Explanation(tuple(entry.built.roots), entry.program, entry.compiled.source, entry.dtype)
+        built = entry.built
+        return Explanation(
+            tuple(built.roots), entry.program, entry.compiled.source, entry.dtype, built.choices
+        )
 
     def bind(self, **bound: Any) -> Bound:
         """The derivative with some arguments fixed: what depends on them alone is computed once.

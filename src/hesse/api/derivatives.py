@@ -10,7 +10,7 @@ import numpy as np
 
 from hesse.api.arguments import check_order
 from hesse.api.compiled import Builder, Built, Derivative, Layout, Options, Request
-from hesse.calculus import derivative_blocks, differentiate, pull_back, push_forward
+from hesse.calculus import choose, derivative_blocks, differentiate, pull_back, push_forward
 from hesse.errors import ArgumentError
 from hesse.ir import Node
 from hesse.rewrite import simplify
@@ -20,13 +20,14 @@ from hesse.structured import formulas
 def _blocks(order: int) -> Builder:
     def build(request: Request) -> Built:
         count = len(request.variables)
-        blocks = derivative_blocks(request.output, request.variables, order, request.mode)
+        blocks, choices = derivative_blocks(request.output, request.variables, order, request.mode)
         indices = list(itertools.product(range(count), repeat=order))
         ranks = [variable.rank for variable in request.variables]
         return Built(
             [blocks[index] for index in indices],
             _nested(count, order, iter(range(len(indices)))) if request.as_tuple else 0,
             tuple((request.output.rank, *(ranks[k] for k in index)) for index in indices),
+            choices,
         )
 
     return build
@@ -117,9 +118,9 @@ def value_and_grad(
 
     def build(request: Request) -> Built:
         _scalar_output(request, "value_and_grad")
-        found = differentiate(request.output, request.variables, request.mode)
-        gradients = tuple(range(1, len(found) + 1)) if request.as_tuple else 1
-        return Built([request.output, *found], (0, gradients))
+        choice = choose(request.output, request.variables, request.mode)
+        gradients = tuple(range(1, len(choice.derivatives) + 1)) if request.as_tuple else 1
+        return Built([request.output, *choice.derivatives], (0, gradients), choices=(choice,))
 
     return Derivative(f, build, Options(argnums, mode))
 
@@ -199,8 +200,8 @@ def laplacian(f: Callable[..., Any], argnums: int = 0, mode: str = "auto") -> De
 def _hessian_part(formula: Callable[[Node, int], Node]) -> Builder:
     def build(request: Request) -> Built:
         (point,) = request.variables
-        second = derivative_blocks(request.output, [point], 2, request.mode)[0, 0]
-        return Built(simplify([formula(second, point.rank)]), 0)
+        blocks, choices = derivative_blocks(request.output, [point], 2, request.mode)
+        return Built(simplify([formula(blocks[0, 0], point.rank)]), 0, choices=choices)
 
     return build
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from hesse.calculus import Choice
 from hesse.ir import Node, topological
 from hesse.plan import Program
 from hesse.plan.program import Contract, View, sources
@@ -23,6 +25,16 @@ class Explanation:
     program: Program
     source: str
     dtype: np.dtype[Any]
+    choices: tuple[Choice, ...] = ()
+
+    @property
+    def modes(self) -> tuple[str, ...]:
+        """The mode of each differentiation, with the estimates of those that were tried."""
+        return tuple(
+            f"{choice.mode}"
+            + (f"   (estimates: {_listed(choice.estimates)})" if len(choice.estimates) > 1 else "")
+            for choice in self.choices
+        )
 
     @property
     def formula(self) -> str:
@@ -75,6 +87,7 @@ class Explanation:
     def __str__(self) -> str:
         lines = [
             f"formula        {self.formula}",
+            "modes          " + ("\n               ".join(self.modes) or "as asked"),
             f"nodes          {self.nodes}",
             f"FLOPs          {self.flops:,.0f}",
             f"bytes moved    {self.bytes:,}",
@@ -86,3 +99,9 @@ class Explanation:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+
+def _listed(estimates: Mapping[str, float]) -> str:
+    return ", ".join(
+        f"{name} {cost:.3g}" for name, cost in sorted(estimates.items(), key=lambda item: item[1])
+    )

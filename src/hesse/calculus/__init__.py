@@ -1,17 +1,20 @@
 """Partials, and the orders in which they are multiplied."""
 
-from hesse.calculus.cost import contraction_path, einsum_flops, estimate, first_labels
-from hesse.calculus.derivative import derivative_blocks, differentiate
+from hesse.calculus.cost import contraction_path, einsum_cost, estimate, first_labels
+from hesse.calculus.derivative import Choice, check_mode, choose, derivative_blocks, differentiate
 from hesse.calculus.modes import MODES, cross_country, forward, pull_back, push_forward, reverse
 from hesse.calculus.partial import partial, pull, push
 
 __all__ = [
     "MODES",
+    "Choice",
+    "check_mode",
+    "choose",
     "contraction_path",
     "cross_country",
     "derivative_blocks",
     "differentiate",
-    "einsum_flops",
+    "einsum_cost",
     "estimate",
     "first_labels",
     "forward",

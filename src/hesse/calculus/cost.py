@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import opt_einsum
 
@@ -13,6 +14,10 @@ from hesse.ir import Add, Axis, Einsum, Node, Size, topological
 Labels = tuple[int, ...]
 SYMBOLIC_SIZE = 100
 """What a symbolic size counts as when costs are compared."""
+
+
+ENTRY_COST = 16
+"""Operations of a matrix product that take as long as moving one array entry."""
 
 
 def concrete(size: Size) -> int:
@@ -37,52 +42,73 @@ def contraction_path(
     return tuple(tuple(pair) for pair in path)
 
 
+class Cost(NamedTuple):
+    """Operations, and array entries read or written."""
+
+    flops: float
+    entries: float
+
+    @property
+    def time(self) -> float:
+        """Operations, with each entry moved counted as several: memory is slower than arithmetic."""
+        return self.flops + ENTRY_COST * self.entries
+
+
 @functools.lru_cache(maxsize=8192)
-def product_flops(inputs: tuple[Labels, ...], output: Labels, ranges: tuple[int, ...]) -> float:
-    """Operations of a product in its best order."""
+def product_cost(inputs: tuple[Labels, ...], output: Labels, ranges: tuple[int, ...]) -> Cost:
+    """The cost of a product in its best order."""
     remaining = [set(labels) for labels in inputs]
-    flops = 0.0
+    flops = entries = 0.0
     for positions in contraction_path(inputs, output, ranges):
         chosen = [remaining[k] for k in positions]
         remaining = [labels for k, labels in enumerate(remaining) if k not in positions]
         present = set().union(*chosen)
         kept = present & set(output).union(*remaining)
-        work = math.prod(ranges[label] for label in present)
-        if len(chosen) > 1:
-            flops += work * (2 if len(kept) < len(present) else 1)
-        elif kept != present:
-            flops += work
+        if len(chosen) > 1 or kept != present:
+            work = math.prod(ranges[label] for label in present)
+            flops += work * (2 if len(chosen) > 1 and len(kept) < len(present) else 1)
+            entries += sum(math.prod(ranges[label] for label in labels) for labels in (*chosen, kept))
         remaining.append(kept)
-    return flops
+    return Cost(flops, entries)
 
 
-def einsum_flops(node: Einsum) -> float:
-    """Operations of the core of an einsum."""
+def einsum_cost(node: Einsum) -> Cost:
+    """The cost of the core of an einsum."""
     inside = set(first_labels([axis for axes in node.axes for axis in axes]))
     output = tuple(label for label in first_labels(node.output) if label in inside)
     inputs = tuple(first_labels(axes) for axes in node.axes)
-    return product_flops(inputs, output, tuple(map(concrete, node.ranges))) if inputs else 0.0
+    return product_cost(inputs, output, tuple(map(concrete, node.ranges))) if inputs else Cost(0.0, 0.0)
+
+
+def _core_sizes(term: Node) -> list[int]:
+    if not isinstance(term, Einsum):
+        return [concrete(size) for size in term.shape]
+    inside = set(first_labels([axis for axes in term.axes for axis in axes]))
+    return [concrete(term.ranges[label]) for label in first_labels(term.output) if label in inside]
+
+
+def _terms(node: Node) -> Sequence[Node]:
+    return node.operands if isinstance(node, Add) else (node,)
 
 
 def core_entries(node: Node) -> float:
     """Entries of the cores of a tensor: its structured size."""
-    if isinstance(node, Add):
-        return sum(core_entries(term) for term in node.operands)
-    if not isinstance(node, Einsum):
-        return math.prod(map(concrete, node.shape))
-    inside = set(first_labels([axis for axes in node.axes for axis in axes]))
-    return math.prod(concrete(node.ranges[label]) for label in first_labels(node.output) if label in inside)
+    return sum(math.prod(_core_sizes(term)) for term in _terms(node))
 
 
-def node_flops(node: Node) -> float:
-    """Operations of one node alone."""
+def core_order(node: Node) -> int:
+    """The largest number of axes of the cores of a tensor."""
+    return max((len(_core_sizes(term)) for term in _terms(node)), default=0)
+
+
+def node_cost(node: Node) -> Cost:
+    """The cost of one node alone."""
     if isinstance(node, Einsum):
-        return einsum_flops(node)
-    if isinstance(node, Add):
-        return core_entries(node)
-    return math.prod(map(concrete, node.shape))
+        return einsum_cost(node)
+    count = core_entries(node)
+    return Cost(count, 2 * count)
 
 
 def estimate(roots: Sequence[Node]) -> float:
-    """Operations to compute the roots, each node once."""
-    return sum(node_flops(node) for node in topological(roots) if node.operands)
+    """The cost of computing the roots, each node once (comparable, not in seconds)."""
+    return sum(node_cost(node).time for node in topological(roots) if node.operands)

@@ -3,64 +3,86 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from hesse.calculus.cost import estimate
-from hesse.calculus.modes import MODES, cross_country, forward, reverse
+from hesse.calculus.modes import MODES
 from hesse.errors import ArgumentError
 from hesse.ir import Node, topological, transpose
 from hesse.rewrite import simplify
 
-Mode = Callable[[Node, Sequence[Node]], list[Node]]
-_MODES: Mapping[str, Mode] = dict(zip(MODES, (forward, reverse, cross_country), strict=True))
 LARGE_GRAPH = 1500
 """Above this many nodes `auto` does not build candidates but takes reverse mode."""
 
 
+class Choice(NamedTuple):
+    """A derivative, the mode that made it, and the estimated costs of all modes that were tried."""
+
+    derivatives: list[Node]
+    mode: str
+    estimates: Mapping[str, float]
+
+
+def check_mode(mode: str) -> None:
+    """Refuse a mode that does not exist."""
+    if mode != "auto" and mode not in MODES:
+        raise ArgumentError(f"mode must be 'auto' or one of {', '.join(map(repr, MODES))}, not {mode!r}")
+
+
+def choose(output: Node, variables: Sequence[Node], mode: str = "auto") -> Choice:
+    """The derivative by each variable, axes of the output first, in a mode or in the cheapest one."""
+    check_mode(mode)
+    if mode == "auto" and (output.rank == 0 or len(topological([output])) > LARGE_GRAPH):
+        mode = "reverse"  # never far from the best for a scalar, and linear in the size of the graph
+    names = list(MODES) if mode == "auto" else [mode]
+    candidates = {name: simplify(MODES[name](output, variables)) for name in names}
+    estimates = {name: estimate(roots) for name, roots in candidates.items()}
+    best = min(names, key=lambda name: estimates[name])
+    return Choice(candidates[best], best, estimates)
+
+
 def differentiate(output: Node, variables: Sequence[Node], mode: str = "auto") -> list[Node]:
     """The derivative by each variable, axes of the output first."""
-    if mode in _MODES:
-        return simplify(_MODES[mode](output, variables))
-    if mode != "auto":
-        raise ArgumentError(f"mode must be 'auto' or one of {', '.join(map(repr, MODES))}, not {mode!r}")
-    if output.rank == 0 or len(topological([output])) > LARGE_GRAPH:
-        return simplify(reverse(output, variables))
-    candidates = [simplify(_MODES[name](output, variables)) for name in MODES]
-    return min(candidates, key=estimate)
+    return choose(output, variables, mode).derivatives
 
 
-def derivative_blocks(
-    output: Node, variables: Sequence[Node], order: int, mode: str = "auto"
-) -> dict[tuple[int, ...], Node]:
+class Blocks(NamedTuple):
+    """Blocks of a derivative by their indices, and how each differentiation was done."""
+
+    nodes: dict[tuple[int, ...], Node]
+    choices: tuple[Choice, ...]
+
+
+def derivative_blocks(output: Node, variables: Sequence[Node], order: int, mode: str = "auto") -> Blocks:
     """All blocks of the derivative of an order: `(i, j)` is by variable i, then by variable j.
 
     By Schwarz's theorem a block and its mirrors are one: only sorted indices are computed.
     """
     levels: dict[tuple[int, ...], Node] = {(): output}
+    choices = []
     for _ in range(order):
         following: dict[tuple[int, ...], Node] = {}
         for index, node in levels.items():
             first = index[-1] if index else 0
-            found = differentiate(node, variables[first:], mode)
+            choices.append(choose(node, variables[first:], mode))
+            found = choices[-1].derivatives
             following.update({(*index, first + k): block for k, block in enumerate(found)})
         levels = following
-    return {
+    blocks = {
         index: _mirrored(levels[tuple(sorted(index))], output, variables, index)
         for index in itertools.product(range(len(variables)), repeat=order)
     }
+    return Blocks(blocks, tuple(choices))
 
 
 def _mirrored(block: Node, output: Node, variables: Sequence[Node], index: tuple[int, ...]) -> Node:
     """The block of sorted indices with its groups of axes in the order of `index`."""
-    chosen = sorted(
-        range(len(index)), key=lambda k: index[k]
-    )  # sorted group k is asked for at place chosen[k]
-    start, groups = output.rank, []
-    for k in chosen:
-        rank = variables[index[k]].rank
-        groups.append(range(start, start + rank))
+    places = sorted(range(len(index)), key=lambda k: index[k])  # where each sorted group is asked for
+    start, groups = output.rank, {}
+    for place in places:
+        rank = variables[index[place]].rank
+        groups[place] = range(start, start + rank)
         start += rank
-    order = [*range(output.rank)]
-    for place in range(len(index)):
-        order += groups[chosen.index(place)]
+    order = [*range(output.rank), *itertools.chain.from_iterable(groups[k] for k in range(len(index)))]
     return transpose(block, order)

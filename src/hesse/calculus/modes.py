@@ -7,9 +7,9 @@ variable after them. Values are nodes, so a second derivative is the same call o
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from hesse.calculus.cost import core_entries, einsum_flops
+from hesse.calculus.cost import core_entries, core_order, einsum_cost
 from hesse.calculus.partial import is_active, partial, pull, push
 from hesse.ir import (
     Add,
@@ -26,7 +26,7 @@ from hesse.ir import (
     zero,
 )
 
-MODES = ("forward", "reverse", "cross-country")
+Mode = Callable[[Node, Sequence[Node]], list[Node]]
 
 
 def forward(output: Node, variables: Sequence[Node]) -> list[Node]:
@@ -82,14 +82,20 @@ def cross_country(output: Node, variables: Sequence[Node]) -> list[Node]:
     Costs are those of structured products (what a product of patterns really costs), so two diagonal
     partials are multiplied as vectors before either meets a matrix.
     """
-    return _Elimination(output, variables).run()
+    return _Elimination(output, variables, lowest_order_first=False).run()
+
+
+def lowest_order_first(output: Node, variables: Sequence[Node]) -> list[Node]:
+    """Eliminate inner nodes one by one, those whose products have the lowest order first (paper 3)."""
+    return _Elimination(output, variables, lowest_order_first=True).run()
 
 
 class _Elimination:
     """The linearised DAG: `down[node][operand]` is the partial between them, `up` its mirror."""
 
-    def __init__(self, output: Node, variables: Sequence[Node]) -> None:
+    def __init__(self, output: Node, variables: Sequence[Node], lowest_order_first: bool) -> None:
         self.output, self.variables = output, variables
+        self.lowest_order_first = lowest_order_first
         order = topological([output])
         live = dependents(order, variables)
         self.position = {node: k for k, node in enumerate(order)}
@@ -138,9 +144,11 @@ class _Elimination:
         return self.products[left, right]
 
     def _cost(self, node: Node) -> tuple[float, float]:
-        """Multiplications to eliminate a node, and entries of the products it leaves."""
+        """What to eliminate first: the cost of a node's products, and the entries they leave."""
         products = [self._product(upper, node, lower) for upper in self.up[node] for lower in self.down[node]]
-        return sum(map(_flops, products)), sum(map(core_entries, products))
+        if self.lowest_order_first:
+            return max(map(core_order, products), default=0), sum(map(core_entries, products))
+        return sum(map(_time, products)), sum(map(core_entries, products))
 
     def _eliminate(self, node: Node) -> list[Node]:
         uppers, lowers = list(self.up[node]), list(self.down[node])
@@ -164,7 +172,16 @@ def _compose(left: Node, right: Node, inner: int) -> Node:
     return einsum([left, right], [axes[: left.rank], axes[outer:]], output, shape, ranges)
 
 
-def _flops(node: Node) -> float:
-    """Operations of a product of two partials (a sum of products where they have several patterns)."""
+def _time(node: Node) -> float:
+    """The cost of a product of two partials (a sum of products where they have several patterns)."""
     terms = node.operands if isinstance(node, Add) else (node,)
-    return sum(einsum_flops(term) for term in terms if isinstance(term, Einsum))
+    return sum(einsum_cost(term).time for term in terms if isinstance(term, Einsum))
+
+
+MODES: Mapping[str, Mode] = {
+    "forward": forward,
+    "reverse": reverse,
+    "cross-country": cross_country,
+    "lowest-order-first": lowest_order_first,
+}
+"""The orders of multiplication by name."""

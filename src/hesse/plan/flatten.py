@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hesse.calculus.cost import einsum_flops
+from hesse.calculus.cost import einsum_cost
 from hesse.ir import Einsum, Node, core_and_pattern, einsum, rebuild, topological, use_counts
 
 MOST_OPERANDS = 6
@@ -43,6 +43,6 @@ def _flattened(node: Einsum, alone: set[Node]) -> Node:
         merged = einsum(*fields, expand=places)
         if merged is node or not isinstance(merged, Einsum):
             continue  # no box solves the equations between the two
-        if einsum_flops(merged) <= einsum_flops(node) + einsum_flops(operand):
+        if einsum_cost(merged).time <= einsum_cost(node).time + einsum_cost(operand).time:
             return _flattened(merged, alone)
     return node

@@ -104,18 +104,26 @@ def _fills(node: Einsum) -> bool:
 
 
 def _einsum(node: Einsum) -> Form:
-    if not node.operands:
-        unit = labels_of(node.output, node.shape, node.ranges)
-        if _fills(node):
-            return _scaled(node, None, _filled("ones", node.shape) if node.shape else None)
-        if unit is not None and len(unit) == 2 and unit[0] == unit[1] is not None:
-            return _scaled(node, None, _filled("eye", node.shape[:1]))
-    else:
-        found = matrix_form(node)
-        if found is not None:
-            return _scaled(node, *found)
-    factors = tuple((Leaf(operand), axes) for operand, axes in zip(node.operands, node.axes, strict=True))
-    return _scaled(node, None, Indexed(factors, node.output, range_notes(node), len(node.ranges)))
+    found = matrix_form(node)
+    if found is not None:
+        return _scaled(node, *found)
+    scalars = [operand for operand in node.operands if not operand.rank]
+    factors = tuple(
+        (Leaf(part), axes) for part, axes in zip(node.operands, node.axes, strict=True) if part.rank
+    )
+    body = None if factors else _pattern(node)
+    if body is None and (factors or node.shape):
+        body = Indexed(factors, node.output, range_notes(node))
+    return _scaled(node, powers(scalars, scalar=True) if scalars else None, body)
+
+
+def _pattern(node: Einsum) -> Form | None:
+    """The name of an output pattern: ones or a unit matrix."""
+    if _fills(node):
+        return _filled("ones", node.shape) if node.shape else None
+    labels = labels_of(node.output, node.shape, node.ranges)
+    unit = labels is not None and len(labels) == 2 and labels[0] == labels[1] is not None
+    return _filled("eye", node.shape[:1]) if unit else None
 
 
 def _scaled(node: Einsum, scalars: Form | None, body: Form | None) -> Form:

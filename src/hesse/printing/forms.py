@@ -101,8 +101,6 @@ class Indexed:
     factors: tuple[tuple[Form, tuple[Axis, ...]], ...]
     output: tuple[Axis, ...]
     notes: tuple[tuple[int, Size], ...]
-    count: int
-    """The number of labels."""
 
 
 Form = Leaf | Number | Symbol | Literal | Call | Sum | Transposed | Chain | Elementwise | Scaled | Indexed
