@@ -19,6 +19,7 @@ from hesse.errors import (
     ArgumentError,
     DifferentiationError,
     HesseError,
+    MemoryLimitError,
     NotationError,
     ShapeError,
     TracingError,
@@ -52,6 +53,7 @@ from hesse.frontends.special import (
     unfold,
     xlogy,
 )
+from hesse.plan import set_memory_limit
 from hesse.structured import Structured
 
 __version__ = "0.1.0"
@@ -61,6 +63,7 @@ __all__ = [
     "DifferentiationError",
     "Expression",
     "HesseError",
+    "MemoryLimitError",
     "NotationError",
     "ShapeError",
     "Structured",
@@ -93,6 +96,7 @@ __all__ = [
     "polygamma",
     "relu",
     "selu",
+    "set_memory_limit",
     "sigmoid",
     "silu",
     "softmax",

@@ -5,7 +5,8 @@ HesseError
 ├── NotationError     text that does not parse: einsum strings, formulas (also a ValueError)
 ├── ArgumentError     a wrong argument to a public function (also a ValueError)
 ├── TracingError      user code that cannot be traced, or a function hesse does not know (also a TypeError)
-└── DifferentiationError   an operation or a dtype without a derivative (also a TypeError)
+├── DifferentiationError   an operation or a dtype without a derivative (also a TypeError)
+└── MemoryLimitError  a result that would not fit into memory (also a MemoryError)
 
 Each message says what was asked, what was found and what to do.
 """
@@ -35,3 +36,7 @@ class TracingError(HesseError, TypeError):
 
 class DifferentiationError(HesseError, TypeError):
     """An operation or a dtype that has no derivative."""
+
+
+class MemoryLimitError(HesseError, MemoryError):
+    """A result that would not fit into memory."""

@@ -17,7 +17,7 @@ from hesse.errors import ArgumentError
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_node
 from hesse.ir import Node, Variable, number, substitute, topological, variable
-from hesse.plan import Program, make_plan, split
+from hesse.plan import Program, bytes_text, check_memory, make_plan, split
 from hesse.structured import Storage, Structured, stored
 
 FORMS = ("dense", "structured")
@@ -207,8 +207,14 @@ def _compiled(
             casts.append((k, None))
     as_they_are = len(inputs) == len(labels) and all(cast is None for _, cast in casts)
     program = make_plan(roots)
+    check_memory(program, dtype.itemsize, "" if storages else _structured_advice(built.roots, dtype))
     compiled = compile_program(program, inputs, dtype)
     return _Entry(built, program, compiled, dtype, None if as_they_are else tuple(casts), storages)
+
+
+def _structured_advice(roots: Sequence[Node], dtype: np.dtype[Any]) -> str:
+    kept = sum(stored(root).entries for root in roots) * dtype.itemsize
+    return f"The structured form (form='structured') keeps it in {bytes_text(kept)}."
 
 
 class Bound:

@@ -5,10 +5,20 @@ from collections.abc import Sequence
 from hesse.ir import Node
 from hesse.plan.flatten import flatten
 from hesse.plan.lower import lower
+from hesse.plan.memory import bytes_text, check_memory, set_memory_limit
 from hesse.plan.program import Program
 from hesse.plan.split import split
 
-__all__ = ["Program", "flatten", "lower", "make_plan", "split"]
+__all__ = [
+    "Program",
+    "bytes_text",
+    "check_memory",
+    "flatten",
+    "lower",
+    "make_plan",
+    "set_memory_limit",
+    "split",
+]
 
 
 def make_plan(roots: Sequence[Node]) -> Program:

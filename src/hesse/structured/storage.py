@@ -32,6 +32,11 @@ class Storage(NamedTuple):
     parts: tuple[Variable, ...]
     sources: tuple[Node, ...]
 
+    @property
+    def entries(self) -> int:
+        """Number of entries that are kept."""
+        return sum(entries(part.shape) for part in self.parts)
+
 
 def entries(shape: Shape) -> int:
     """Number of entries of a tensor."""

@@ -27,7 +27,7 @@ from hesse.ir import (
     transpose,
     variable,
 )
-from hesse.plan import make_plan
+from hesse.plan import bytes_text, make_plan
 from hesse.rewrite import simplify
 from hesse.structured import formulas
 from hesse.structured.formulas import VECTOR
@@ -103,7 +103,7 @@ class Structured:
             f", {patterns}{more}" if terms else ""
         )
         dense = math.prod(self.shape) * self.dtype.itemsize
-        return f"<Structured {self.shape}: {count}; {_bytes(self.nbytes)} instead of {_bytes(dense)}>"
+        return f"<Structured {self.shape}: {count}; {bytes_text(self.nbytes)} instead of {bytes_text(dense)}>"
 
     def _run(
         self, formula: Callable[..., Node], *settings: Any, vector: np.ndarray | None = None
@@ -232,11 +232,3 @@ def _renamed(tensor: Structured, taken: Mapping[str, np.ndarray]) -> tuple[Node,
             table[node] = variable(name, node.shape)
             values[name] = tensor._values[node.name]
     return substitute([tensor._node], table)[0], values
-
-
-def _bytes(count: int) -> str:
-    for unit in ("bytes", "kB", "MB", "GB", "TB"):
-        if count < 1000 or unit == "TB":
-            return f"{count:.3g} {unit}" if unit != "bytes" else f"{count} bytes"
-        count /= 1000  # type: ignore[assignment]
-    raise AssertionError("unreachable")

@@ -1,0 +1,67 @@
+"""How much memory a program may take: a share of what is free, unless a limit is set."""
+
+from __future__ import annotations
+
+import os
+from contextvars import ContextVar
+from pathlib import Path
+
+from hesse.errors import ArgumentError, MemoryLimitError
+from hesse.plan.program import Program
+
+SHARE = 0.5
+"""The share of the free memory that a program may take by default."""
+ALWAYS_ALLOWED = 2**26
+"""Programs that need fewer bytes than this are not checked."""
+
+_limit: ContextVar[float | None] = ContextVar("memory limit", default=None)
+
+
+def set_memory_limit(limit: float | None) -> None:
+    """Refuse programs that need more than `limit` bytes; None: half of the memory that is free then.
+
+    >>> import hesse
+    >>> hesse.set_memory_limit(2e9)
+    >>> hesse.set_memory_limit(None)
+    """
+    if limit is not None and not limit > 0:
+        raise ArgumentError(f"a memory limit must be a positive number of bytes or None, not {limit!r}")
+    _limit.set(limit)
+
+
+def allowed_bytes() -> float:
+    """The bytes a program may take now."""
+    limit = _limit.get()
+    return SHARE * _free_bytes() if limit is None else limit
+
+
+def _free_bytes() -> int:
+    table = Path("/proc/meminfo")
+    if table.exists():
+        for line in table.read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def check_memory(program: Program, itemsize: int, alternative: str) -> None:
+    """Refuse a program that would not fit, before any of its work is done."""
+    needed = program.peak_elements() * itemsize
+    explicit = _limit.get() is not None
+    if needed < ALWAYS_ALLOWED and not explicit:
+        return
+    allowed = allowed_bytes()
+    if needed > allowed:
+        raise MemoryLimitError(
+            f"this would take {bytes_text(needed)}, more than the {bytes_text(allowed)} allowed. "
+            f"{alternative} hesse.set_memory_limit changes the limit."
+        )
+
+
+def bytes_text(count: float) -> str:
+    """A number of bytes for people: `12.8 GB`."""
+    for unit in ("bytes", "kB", "MB", "GB", "TB"):
+        if count < 1000 or unit == "TB":
+            break
+        count /= 1000
+    return f"{count:.3g} {unit}"
