@@ -61,7 +61,7 @@ def relative_error(found: Any, reference: Any) -> float:
 
 def assert_close(found: Any, reference: Any, what: str = "", tolerance: float = TOLERANCE) -> None:
     """Equal shapes, and a relative error within the tolerance; nested tuples are compared leaf by leaf."""
-    if isinstance(reference, tuple | list):
+    if isinstance(reference, tuple):
         assert isinstance(found, tuple), f"{what}: a tuple is expected, not {type(found).__name__}"
         assert len(found) == len(reference), f"{what}: {len(found)} blocks instead of {len(reference)}"
         for k, (part, expected) in enumerate(zip(found, reference, strict=True)):

@@ -140,6 +140,11 @@ FORMULAS: list[tuple[Node, str]] = [
     (multiply(residual, residual), "(A*x - y).^2"),
     (pairwise("ij,j->i", A + B, x), "(A + B)*x"),
     (pairwise("ij,j->i", A, pairwise("ij,j->i", B, x)), "A*B*x"),
+    (pairwise("ki,kj->ij", pairwise("ij,jk->ik", A, B), pairwise("ij,jk->ik", A, B)), "(A*B)'*(A*B)"),
+    (multiply(x, pairwise("ij,j->i", A, multiply(x, y))), "x.*(A*(x.*y))"),
+    (multiply(x, map_("exp", x), multiply(x, y)), "x.^2.*exp(x).*y"),
+    (multiply(A + B, map_("exp", A - B)), "exp(A - B).*(A + B)"),
+    (map_("power", residual, uniform(3.0, ("n",))), "(A*x - y).^3"),
     (transpose(map_("exp", A), [1, 0]), "exp(A)'"),
     (multiply(x, reciprocal(y)), "x./y"),
     (reciprocal(x), "1./x"),
@@ -184,6 +189,7 @@ FORMULAS: list[tuple[Node, str]] = [
         " - 4*(z[i] -> [i,i+1])",
     ),
     (reverse(simplify([logistic()])[0], [w])[0], "-X'*(c.*sigmoid(-c.*(X*w)))"),
+    (multiply(broadcast(s, ("n",), []), pairwise("i,i->i", x, y)), "s*x.*y"),
     (multiply(soft(), soft()), "softmax(A*x).^2"),
     (reverse(soft(), [x])[0], "diag(t1)*A - t1*t1'*A where t1 = softmax(A*x)"),
     (
@@ -416,7 +422,7 @@ def expressions(draw: st.DrawFn) -> Node:
     return nodes[-1]
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=250, deadline=None, derandomize=True)
 @given(expressions())
 def test_formulas_mean_what_they_say(node: Node) -> None:
     values = values_of(0)

@@ -489,9 +489,10 @@ def summed(term: Term, weights: np.ndarray) -> Term:
     return Term(node, np.tensordot(weights, term.value, term.value.ndim))
 
 
-def evaluate(node: Node, values: dict[str, np.ndarray]) -> np.ndarray:
-    """The value by the compiled program."""
-    return compile_program(make_plan([node]), list(values), np.dtype(float)).function(*values.values())[0]
+def compiled(node: Node, names: Sequence[str]) -> Callable[..., np.ndarray]:
+    """The node as a function of arrays."""
+    program = compile_program(make_plan([node]), names, np.dtype(float))
+    return lambda *arrays: program.function(*arrays)[0]
 
 
 def test_every_record_can_be_drawn() -> None:
@@ -509,18 +510,15 @@ def test_every_record_can_be_drawn() -> None:
 @given(seed=st.integers(0, 2**32 - 1), steps=st.integers(2, MOST_STEPS - 2))
 def test_values_and_derivatives_of_random_graphs(name: str, seed: int, steps: int) -> None:
     graph = make_graph(name, seed, steps)
-    values = {term.node.name: term.value for term in graph.inputs}
     variables = [term.node for term in graph.inputs]
-    (simplified,) = simplify([graph.output.node])
-    assert_close(naive.evaluate(graph.output.node, values), graph.output.value, "as constructed")
-    assert_close(naive.evaluate(simplified, values), graph.output.value, "simplified")
-    assert_close(evaluate(graph.output.node, values), graph.output.value, "compiled as constructed")
-    assert_close(evaluate(simplified, values), graph.output.value, "compiled")
-    first = check_derivatives(graph.output.node, variables, values, "order 1")
-    for position, derivative in enumerate(first):
-        check_derivatives(
-            derivative, variables[position:], values, f"order 2, first by {variables[position].name}"
-        )
+    values = {variable.name: term.value for variable, term in zip(variables, graph.inputs, strict=True)}
+    constructed, expected = graph.output
+    (simplified,) = simplify([constructed])
+    for node, what in ((constructed, "as constructed"), (simplified, "simplified")):
+        assert_close(naive.evaluate(node, values), expected, f"{what}, naive")
+        assert_close(compiled(node, [*values])(*values.values()), expected, f"{what}, compiled")
+    for k, derivative in enumerate(check_derivatives(constructed, variables, values, "order 1")):
+        check_derivatives(derivative, variables[k:], values, f"order 2 after {variables[k].name}")
 
 
 def check_derivatives(
@@ -528,16 +526,18 @@ def check_derivatives(
 ) -> list[Node]:
     """The derivatives in every mode, compiled and naive, against each other and against differences."""
     generator = np.random.default_rng(0)
-    found = {mode: differentiate(node, variables, mode) for mode in (*MODES, "auto")}
+    function = compiled(node, [*values])
+    found = {mode: differentiate(node, variables, mode) for mode in MODES}
     for position, by in enumerate(variables):
-        reference = naive.evaluate(found["auto"][position], values)
+        reference = naive.evaluate(found["reverse"][position], values)
         for mode, derivatives in found.items():
             text = f"{what} by {by.name}, {mode}"
-            assert_close(evaluate(derivatives[position], values), reference, f"{text}, compiled")
             assert_close(naive.evaluate(derivatives[position], values), reference, f"{text}, naive")
+            program = compiled(derivatives[position], [*values])
+            assert_close(program(*values.values()), reference, f"{text}, compiled")
 
         def displaced(point: np.ndarray, name: str = by.name) -> np.ndarray:
-            return evaluate(node, {**values, name: point})
+            return function(*{**values, name: point}.values())
 
         assert_matches_differences(displaced, reference, values[by.name], generator, f"{what} by {by.name}")
-    return found["auto"]
+    return found["reverse"]

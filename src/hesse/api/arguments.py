@@ -59,7 +59,7 @@ class Parameters:
         for name, value in bound.arguments.items():
             kind = self.signature.parameters[name].kind
             if kind is inspect.Parameter.VAR_POSITIONAL:
-                names += [f"{name}{k}" for k in range(len(value))]
+                names += [f"{name}[{k}]" for k in range(len(value))]  # no other argument has such a name
                 values += value
             elif kind is inspect.Parameter.VAR_KEYWORD:
                 names += value
@@ -73,18 +73,19 @@ class Parameters:
         """Call the function with values by name."""
         if self.signature is None:
             return function(*values.values())
-        positional, keywords = [], {}
+        positional, keywords, skipped = [], {}, False
         rest = dict(values)
         for name, parameter in self.signature.parameters.items():
             if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-                numbered = [key for key in rest if key.startswith(name) and key[len(name) :].isdigit()]
-                positional += [rest.pop(key) for key in numbered]
+                positional += [rest.pop(key) for key in list(rest) if key.startswith(f"{name}[")]
             elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
                 keywords.update(rest)
-            elif name in rest and parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+            elif name in rest and (skipped or parameter.kind is inspect.Parameter.KEYWORD_ONLY):
                 keywords[name] = rest.pop(name)
             elif name in rest:
                 positional.append(rest.pop(name))
+            else:
+                skipped = True  # its default is taken, so what follows goes by name
         return function(*positional, **keywords)
 
 

@@ -80,7 +80,7 @@ def check(
     arrays = [
         np.asarray(a, np.float64) if a.dtype.kind == "f" else a for a in as_arrays(names, values).values
     ]
-    ((position,), as_tuple) = check_argnums(argnums, len(arrays), names)
+    (position, *_), as_tuple = check_argnums(argnums, len(arrays), names)
     if as_tuple:
         raise ArgumentError(f"check takes one argument to differentiate by at a time, not {argnums!r}")
     check_differentiable(names[position], arrays[position].dtype)

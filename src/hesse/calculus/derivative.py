@@ -12,8 +12,8 @@ from hesse.errors import ArgumentError
 from hesse.ir import Node, topological, transpose
 from hesse.rewrite import simplify
 
-LARGE_GRAPH = 1500
-"""Above this many nodes `auto` does not build candidates but takes reverse mode."""
+LARGE_GRAPH = 1000
+"""Above this many nodes `auto` does not build candidates but eliminates the cheapest node first."""
 
 
 class Choice(NamedTuple):
@@ -33,8 +33,10 @@ def check_mode(mode: str) -> None:
 def choose(output: Node, variables: Sequence[Node], mode: str = "auto") -> Choice:
     """The derivative by each variable, axes of the output first, in a mode or in the cheapest one."""
     check_mode(mode)
-    if mode == "auto" and (output.rank == 0 or len(topological([output])) > LARGE_GRAPH):
-        mode = "reverse"  # never far from the best for a scalar, and linear in the size of the graph
+    if mode == "auto" and output.rank == 0:
+        mode = "reverse"  # never far from the best for a scalar
+    if mode == "auto" and len(topological([output])) > LARGE_GRAPH:
+        mode = "cross-country"
     names = list(MODES) if mode == "auto" else [mode]
     candidates = {name: simplify(MODES[name](output, variables)) for name in names}
     estimates = {name: estimate(roots) for name, roots in candidates.items()}

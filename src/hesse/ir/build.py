@@ -1,6 +1,6 @@
 """Small constructors: leaves, element-wise arithmetic, views and placements, all of them einsums.
 
-Nodes have the operators `+ - * / **` (scalars and equal shapes only, no broadcasting), so that derivative
+Nodes have the operators `+ - * /` (scalars and equal shapes only, no broadcasting), so that derivative
 rules read like formulas.
 """
 
@@ -15,7 +15,7 @@ from hesse.errors import ShapeError
 from hesse.ir.axis import Axis, Size, combine, constant_axis, label_axis, number, plain_axes
 from hesse.ir.einsum import einsum
 from hesse.ir.node import Apply, Constant, Einsum, FrozenArray, Map, Node, Params, Shape, Variable, intern
-from hesse.ir.product import Product, make, zero
+from hesse.ir.product import Product, is_zero, make, zero
 from hesse.ir.sum import add, scaled
 
 
@@ -27,12 +27,38 @@ def variable(
 
 
 def constant(value: np.ndarray | float) -> Node:
-    """An array known now. Integer arrays stay integers; equal finite entries become a scaled `ones`."""
+    """An array known now.
+
+    Integer arrays stay integers; equal finite entries become a scaled `ones`, and a matrix of a few bands
+    (an identity, a difference matrix) a sum of placed diagonals, so that it is never multiplied by.
+    """
     array = np.asarray(value)
     kind = "integer" if array.dtype.kind in "iu" else "real"
     if kind == "real" and array.size and np.isfinite(first := array.flat[0]) and (array == first).all():
         return uniform(float(first), array.shape)
+    if kind == "real" and array.ndim == 2 and (offsets := _band_offsets(array)):
+        return add([_band(array, offset) for offset in offsets], array.shape)
     return intern(Constant, array.shape, (), kind, frozen=FrozenArray(array))
+
+
+MOST_BANDS = 3
+"""Constant matrices with more bands than this are kept as they are."""
+
+
+def _band_offsets(array: np.ndarray) -> list[int]:
+    """Which diagonals of a matrix hold all that is not zero, if they are few and the rest is most of it."""
+    if min(array.shape) < 2 or 2 * np.count_nonzero(array) > array.size or not array.any():
+        return []
+    rows, columns = np.nonzero(array)
+    offsets = np.unique(columns - rows)
+    return offsets.tolist() if len(offsets) <= MOST_BANDS else []
+
+
+def _band(array: np.ndarray, offset: int) -> Node:
+    values = constant(np.diagonal(array, offset))
+    label = label_axis(0)
+    output = [combine([(1, label)], max(-offset, 0)), combine([(1, label)], max(offset, 0))]
+    return view(values, [label], output, array.shape, values.shape)
 
 
 def uniform(value: float, shape: Iterable[Size] = ()) -> Node:
@@ -45,6 +71,8 @@ def uniform(value: float, shape: Iterable[Size] = ()) -> Node:
 
 def uniform_value(node: Node) -> float | None:
     """The common entry of a tensor known to be uniform, else None."""
+    if is_zero(node):
+        return 0.0
     if isinstance(node, Einsum) and not node.operands and _is_plain_output(node):
         placed = {label for axis in node.output for label in axis.labels()}
         return node.scale if len(node.ranges) == len(placed) else None  # else it counts a symbolic size

@@ -35,12 +35,20 @@ def add(terms: Iterable[Node], shape: Shape, flatten: Collection[Node] = ()) -> 
 def _flat(terms: Iterable[Node], flatten: Collection[Node]) -> Iterable[tuple[Node, float]]:
     for term in terms:
         inner, scale = unscaled(term)
-        if isinstance(inner, Add) and (
-            term in flatten or not inner.operands or any(map(is_sparse, inner.operands))
-        ):
+        if isinstance(inner, Add) and (term in flatten or not inner.operands):
             yield from ((operand, scale) for operand in inner.operands)
+        elif isinstance(inner, Add) and any(map(is_sparse, inner.operands)):
+            yield from ((operand, scale) for operand in _sparse_and_dense(inner))
         else:
             yield term, 1.0
+
+
+@remembered
+def _sparse_and_dense(node: Node) -> list[Node]:
+    """The sparse terms of a sum and the sum of its dense ones, which stays whole: it is shared."""
+    sparse = [term for term in node.operands if is_sparse(term)]
+    dense = [term for term in node.operands if not is_sparse(term)]
+    return [*sparse, add(dense, node.shape)] if dense else sparse
 
 
 @remembered

@@ -9,6 +9,7 @@ from hesse.ir.axis import Size
 from hesse.ir.build import apply_, map_, variable
 from hesse.ir.einsum import einsum
 from hesse.ir.node import Add, Apply, Constant, Einsum, Map, Node, Shape, Variable
+from hesse.ir.product import core_and_pattern
 from hesse.ir.sum import add
 
 
@@ -29,11 +30,16 @@ def topological(roots: Iterable[Node]) -> list[Node]:
 
 
 def use_counts(order: Iterable[Node], roots: Iterable[Node]) -> dict[Node, int]:
-    """How many nodes (and roots) use each node; an operand used twice by one node counts twice."""
+    """How many nodes (and roots) use each node; an operand used twice by one node counts twice.
+
+    A product with a pattern uses its core.
+    """
     counts: dict[Node, int] = {}
     for node in order:
         for operand in node.operands:
             counts[operand] = counts.get(operand, 0) + 1
+        if isinstance(node, Einsum) and (core := core_and_pattern(node)[0]) is not node:
+            counts[core] = counts.get(core, 0) + 1
     for root in roots:
         counts[root] = counts.get(root, 0) + 1
     return counts

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from hesse.errors import ShapeError
-from hesse.ir import Apply, Node, Shape, apply_, is_zero, map_, uniform, uniform_value
+from hesse.ir import Apply, Node, Shape, apply_, map_, uniform, uniform_value
 
 Formula = Callable[..., Node]
 
@@ -114,7 +114,7 @@ def elementwise(name: str, *operands: Node | float) -> Node:
         raise ShapeError(f"{name} takes {row.arity} operands, not {len(operands)}")
     shape = next((operand.shape for operand in operands if isinstance(operand, Node)), ())
     nodes = [operand if isinstance(operand, Node) else uniform(operand, shape) for operand in operands]
-    values = [0.0 if is_zero(node) else uniform_value(node) for node in nodes]
+    values = [uniform_value(node) for node in nodes]
     if row.value is not None and None not in values and all(node.shape == shape for node in nodes):
         try:
             return uniform(float(row.value(*values)), shape)

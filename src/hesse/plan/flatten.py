@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hesse.calculus.cost import einsum_cost
-from hesse.ir import Einsum, Node, core_and_pattern, einsum, rebuild, topological, use_counts
+from hesse.ir import Einsum, Node, einsum, rebuild, topological, use_counts
 
 MOST_OPERANDS = 6
 """Products are not flattened beyond this many operands (the search for their order would take long)."""
@@ -20,9 +20,6 @@ def flatten(roots: Sequence[Node]) -> list[Node]:
     """The roots with single-use products multiplied out where it pays."""
     order = topological(roots)
     uses = use_counts(order, roots)
-    for node in order:
-        if isinstance(node, Einsum) and (core := core_and_pattern(node)[0]) is not node:
-            uses[core] = uses.get(core, 0) + 1
     new: dict[Node, Node] = {}
     for node in order:
         operands = tuple(new[operand] for operand in node.operands)

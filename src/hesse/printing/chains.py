@@ -148,7 +148,7 @@ def _network_form(
 
 def _scalar_product(scalars: Sequence[Node], products: Sequence[Form]) -> Form | None:
     forms = [powers(scalars, scalar=True), *products] if scalars else list(products)
-    return _multiplied(forms, scalar=True) if forms else None
+    return multiplied(forms, scalar=True) if forms else None
 
 
 class _Matrix(NamedTuple):
@@ -182,7 +182,7 @@ class _Network:
             ends = (first.row, first.column)
             if not set(ends).intersection(output) and all(len(self.at(label)) == 2 for label in ends):
                 continue
-            merged = _multiplied([first.form, second.starting(first.row)])
+            merged = _product([first.form, second.starting(first.row)])
             place = self.matrices.index(first)
             self.matrices.remove(second)
             self.matrices[place] = _Matrix(*ends, merged, first.symmetric and second.symmetric)
@@ -234,7 +234,7 @@ class _Network:
             if hanging is None:
                 return None
             if hanging:
-                factors.append(Call("diag", (_multiplied(hanging),)))
+                factors.append(Call("diag", (_product(hanging),)))
             if matrix is not None:
                 factors.append(matrix.starting(label))
                 label = matrix.other(label)
@@ -264,7 +264,7 @@ class _Network:
 
     def _column(self, label: int, skipped: Iterable[_Matrix] = ()) -> Form | None:
         hanging = self._hanging(label, skipped)
-        return _multiplied(hanging) if hanging else None
+        return _product(hanging) if hanging else None
 
     def scalar(self, labels: set[int]) -> Form | None:
         """A component without output labels."""
@@ -330,15 +330,20 @@ def transposed(form: Form) -> Form:
     return Transposed(form)
 
 
-def _multiplied(forms: Sequence[Form], scalar: bool = False) -> Form:
-    if len(forms) == 1:
-        return forms[0]
-    groups = [form if isinstance(form, Elementwise) else Elementwise(((form, 1),)) for form in forms]
-    return Elementwise(
-        tuple(factor for group in groups for factor in group.factors),
-        tuple(divisor for group in groups for divisor in group.divisors),
-        scalar,
-    )
+def multiplied(forms: Sequence[Form], scalar: bool = False) -> Elementwise:
+    """The element-wise product of forms: equal factors become powers."""
+    factors: dict[Form, int] = {}
+    divisors: dict[Form, int] = {}
+    for form in forms:
+        group = form if isinstance(form, Elementwise) else Elementwise(((form, 1),))
+        for table, parts in ((factors, group.factors), (divisors, group.divisors)):
+            for part, power in parts:
+                table[part] = table.get(part, 0) + power
+    return Elementwise(tuple(factors.items()), tuple(divisors.items()), scalar)
+
+
+def _product(forms: Sequence[Form]) -> Form:
+    return forms[0] if len(forms) == 1 else multiplied(forms)
 
 
 def _inner_product(form: Form) -> Form:

@@ -19,7 +19,7 @@ from hesse.printing.notation import (
     shape_text,
     unused_sizes,
 )
-from hesse.printing.text import Piece, in_order, render
+from hesse.printing.pieces import Piece, in_order, render
 
 
 def einsum_text(node: Node) -> str:

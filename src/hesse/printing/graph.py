@@ -13,7 +13,7 @@ from hesse.printing.describe import describe
 from hesse.printing.einsum_text import affine_spec, einsum_spec
 from hesse.printing.layout import Layout, layered
 from hesse.printing.notation import number_text, shape_text
-from hesse.printing.text import SHORT_NAMES, render
+from hesse.printing.pieces import SHORT_NAMES, render
 
 LABEL_LIMIT = 36
 """Longer labels are cut."""

@@ -15,6 +15,7 @@ from typing import assert_never
 
 from hesse.ir import Axis, Node
 from hesse.ops.registry import ELEMENTWISE, OPERATIONS
+from hesse.printing.arrange import arrange
 from hesse.printing.forms import (
     Call,
     Chain,
@@ -30,7 +31,7 @@ from hesse.printing.forms import (
     Transposed,
 )
 from hesse.printing.notation import axis_text, letter, rational
-from hesse.printing.text import Level, Piece, arrange, signed_sum
+from hesse.printing.pieces import Level, Piece, signed_sum
 
 GREEK = (
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi"

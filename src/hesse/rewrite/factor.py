@@ -49,7 +49,7 @@ def _labels(axes: Iterable[Iterable[Axis]]) -> set[int]:
 def _factored_pair(first: Node, second: Node, shape: Shape) -> Node | None:
     if not (isinstance(first, Einsum) and isinstance(second, Einsum)) or first.output != second.output:
         return None
-    if is_sparse(first) or not set(first.operands) & set(second.operands):
+    if is_sparse(first) or is_sparse(second) or not set(first.operands) & set(second.operands):
         return None
     common, one, two, ranges = _matched(first, second)
     outside = common.labels() | _labels([first.output])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hesse.ir import Add, Einsum, Map, Node, add, rebuild, topological, unscaled, use_counts
+from hesse.ir import Add, Einsum, Map, Node, add, einsum, rebuild, topological, unscaled, use_counts
 from hesse.rewrite.factor import factor
 from hesse.rewrite.rules import RULES
 
@@ -23,8 +23,20 @@ def simplify(roots: Sequence[Node]) -> list[Node]:
         if isinstance(node, Add):
             new[node] = _sum(node, operands, uses)
         else:
-            new[node] = _apply_rules(node if operands == node.operands else rebuild(node, operands))
+            rebuilt = node if operands == node.operands else rebuild(node, operands)
+            new[node] = _apply_rules(_opened(rebuilt, node, uses))
     return [new[root] for root in roots]
+
+
+def _opened(rebuilt: Node, node: Node, uses: dict[Node, int]) -> Node:
+    """Law: a sum over or a part of a product that nobody else uses is itself a product."""
+    if not isinstance(rebuilt, Einsum) or len(rebuilt.operands) != 1 or not isinstance(node, Einsum):
+        return rebuilt
+    inner = rebuilt.operands[0]
+    if len(node.operands) != 1 or not isinstance(inner, Einsum) or uses[node.operands[0]] > 1:
+        return rebuilt
+    fields = (rebuilt.operands, rebuilt.axes, rebuilt.output, rebuilt.shape, rebuilt.ranges, rebuilt.scale)
+    return einsum(*fields, expand=(0,))
 
 
 def _apply_rules(node: Node) -> Node:

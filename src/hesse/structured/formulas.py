@@ -16,6 +16,19 @@ def whole(node: Node) -> Node:
     return node
 
 
+def multiple(node: Node, factor: float) -> Node:
+    """`factor * H`, term by term."""
+    axes = plain_axes(node.rank)
+    return einsum([node], [axes], axes, node.shape, node.shape, factor, expand=(0,))
+
+
+def reordered(node: Node, order: tuple[int, ...]) -> Node:
+    """The axes in another order, term by term."""
+    axes = plain_axes(node.rank)
+    shape = [node.shape[k] for k in order]
+    return einsum([node], [axes], [axes[k] for k in order], shape, node.shape, expand=(0,))
+
+
 def times_vector(node: Node, rank: int, shape: Shape) -> Node:
     """`H[lead…, c…] v[c…, k…] -> [lead…, k…]`."""
     extra = shape[rank:]
@@ -69,4 +82,4 @@ def block(node: Node, rank: int, index: tuple[int, ...]) -> Node:
     free = plain_axes(lead + 2 * rest)
     axes = free[:lead] + fixed + free[lead : lead + rest] + fixed + free[lead + rest :]
     shape = node.shape[:lead] + node.shape[node.rank - rest :] * 2
-    return einsum([node], [axes], free, shape, shape)
+    return einsum([node], [axes], free, shape, shape, expand=(0,))

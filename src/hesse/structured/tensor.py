@@ -13,36 +13,40 @@ import numpy as np
 from hesse.backends.numpy_backend import Compiled, compile_program
 from hesse.errors import ArgumentError, ShapeError
 from hesse.ir import (
-    Add,
-    Einsum,
     Node,
     Shape,
     Variable,
     add,
     number,
-    plain_axes,
-    scale,
     substitute,
     topological,
-    transpose,
     variable,
 )
 from hesse.plan import bytes_text, make_plan
 from hesse.rewrite import simplify
 from hesse.structured import formulas
 from hesse.structured.formulas import VECTOR
+from hesse.structured.patterns import products
+from hesse.structured.plot import plot
+from hesse.structured.solve import solver
+from hesse.structured.sparse import to_linear_operator, to_sparse
 from hesse.structured.terms import Term
+
+Formula = Callable[..., Node] | Callable[..., list[Node]]
+"""One or several expressions of a tensor's node and of static settings."""
 
 
 @functools.lru_cache(maxsize=4096)
 def _program(
-    formula: Callable[..., Node],
+    formula: Formula,
     node: Node,
     settings: tuple[Any, ...],
     names: tuple[str, ...],
     dtype: np.dtype[Any],
 ) -> Compiled:
-    return compile_program(make_plan(simplify([formula(node, *settings)])), names, dtype)
+    found = formula(node, *settings)
+    roots = [found] if isinstance(found, Node) else found
+    return compile_program(make_plan(simplify(roots)), names, dtype)
 
 
 class Structured:
@@ -56,11 +60,14 @@ class Structured:
     __array_priority__ = 1000.0
     __array_ufunc__ = None  # NumPy arrays leave their operators to this class
 
-    def __init__(self, node: Node, values: Mapping[str, np.ndarray], groups: Sequence[int]) -> None:
+    def __init__(
+        self, node: Node, values: Mapping[str, np.ndarray], groups: Sequence[int], dtype: Any = None
+    ) -> None:
         self._node = node
         self._values = values
         self._groups = tuple(groups)
-        self._dtype = np.result_type(*values.values()) if values else np.dtype(float)
+        known = [np.dtype(dtype)] if dtype is not None else []
+        self._dtype = np.result_type(*known, *values.values()) if known or values else np.dtype(float)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -85,15 +92,16 @@ class Structured:
     @property
     def terms(self) -> tuple[Term, ...]:
         """The terms: factors and patterns."""
-        nodes = self._node.operands if isinstance(self._node, Add) else (self._node,)
-        return tuple(self._term(node) for node in nodes)
-
-    def _term(self, node: Node) -> Term:
-        if not isinstance(node, Einsum):
-            axes = plain_axes(node.rank)
-            return Term((self._like(node).dense(),), (axes,), axes, self.shape, 1.0)
-        factors = tuple(self._like(operand).dense() for operand in node.operands)
-        return Term(factors, node.axes, node.output, tuple(map(number, node.ranges)), node.scale)
+        return tuple(
+            Term(
+                tuple(self._like(operand).dense() for operand in product.operands),
+                product.axes,
+                product.output,
+                tuple(map(number, product.ranges)),
+                product.scale,
+            )
+            for product in products(self._node)
+        )
 
     def __repr__(self) -> str:
         terms = self.terms
@@ -105,15 +113,18 @@ class Structured:
         dense = math.prod(self.shape) * self.dtype.itemsize
         return f"<Structured {self.shape}: {count}; {bytes_text(self.nbytes)} instead of {bytes_text(dense)}>"
 
-    def _run(
-        self, formula: Callable[..., Node], *settings: Any, vector: np.ndarray | None = None
-    ) -> np.ndarray:
-        """The value of a formula of this tensor; formulas are compiled once for each pattern."""
+    def _run_all(
+        self, formula: Formula, *settings: Any, vector: np.ndarray | None = None
+    ) -> tuple[np.ndarray, ...]:
+        """The values of a formula of this tensor; formulas are compiled once for each pattern."""
         arrays, names, dtype = list(self._values.values()), tuple(self._values), self._dtype
         if vector is not None:
             arrays, names, dtype = [*arrays, vector], (*names, VECTOR), np.result_type(dtype, vector)
         function = _program(formula, self._node, settings, names, dtype).function
-        return np.asarray(function(*(np.asarray(array, dtype) for array in arrays))[0])
+        return function(*(np.asarray(array, dtype) for array in arrays))
+
+    def _run(self, formula: Formula, *settings: Any, vector: np.ndarray | None = None) -> np.ndarray:
+        return np.asarray(self._run_all(formula, *settings, vector=vector)[0])
 
     def dense(self) -> np.ndarray:
         """The whole tensor as an array."""
@@ -180,10 +191,68 @@ class Structured:
         rest = rank - len(index)
         return self._like(node, (*self._groups[:-2], rest, rest))
 
+    def solve(self, right: Any, damping: float = 0.0) -> np.ndarray:
+        """`X` with `(H + damping·I) X = right` over the two trailing groups (further axes of it are kept).
+
+        The structure decides how: see `solve_method`. A singular system raises `numpy.linalg.LinAlgError`.
+
+        >>> import numpy as np, hesse
+        >>> H = hesse.hessian(lambda x: np.sum(x**4), form="structured")(np.array([1.0, 2.0]))
+        >>> H.solve(np.array([12.0, 48.0]))
+        array([1., 1.])
+        """
+        rank = self._system()
+        array = np.asarray(right)
+        if array.shape[:rank] != self._columns():
+            raise ShapeError(
+                f"the right-hand side has shape {array.shape}, but the trailing axes are {self._columns()}"
+            )
+        typed = array.astype(np.result_type(self._dtype, array, np.float32), copy=False)
+        if not typed.size:
+            return np.array(typed)
+        solution = solver(self, _damping(damping)).solve(typed.reshape(*array.shape[:rank], -1))
+        return np.ascontiguousarray(solution.reshape(array.shape))
+
+    def solve_method(self, damping: float = 0.0) -> str:
+        """The name of the method by which `solve` solves.
+
+        "diagonal", "block-diagonal" (also followed by the method for one block when all blocks are the
+        same), "kronecker", "banded", "low rank" (a diagonal plus a few outer products), "sparse" or "dense".
+
+        >>> import numpy as np, hesse
+        >>> f = hesse.hessian(lambda x: np.sum((x[1:] - x[:-1]) ** 2), form="structured")
+        >>> f(np.ones(20)).solve_method()
+        'banded'
+        """
+        self._system()
+        return solver(self, _damping(damping)).name
+
+    def _system(self) -> int:
+        """The rank of the variable of a square system."""
+        rank = self._square("solve")
+        if len(self._groups) > 2 and self.ndim > 2 * rank:
+            raise ShapeError(
+                f"solve needs two equal groups of axes and no others; the shape is {self.shape}, "
+                f"in groups of {self._groups} axes"
+            )
+        return rank
+
+    def to_sparse(self, format: str = "csr") -> Any:
+        """A SciPy sparse array: the last group of axes are its columns, all others its rows."""
+        return to_sparse(self, format)
+
+    def to_linear_operator(self) -> Any:
+        """A SciPy linear operator: the last group of axes are its columns, all others its rows."""
+        return to_linear_operator(self)
+
+    def plot(self, ax: Any = None) -> Any:
+        """A matplotlib picture of the structure: one colour for each term; returns the axes."""
+        return plot(self, ax)
+
     def _like(self, node: Node, groups: Sequence[int] | None = None) -> Structured:
         names = {part.name for part in topological([node]) if isinstance(part, Variable)}
         values = {name: value for name, value in self._values.items() if name in names}
-        return Structured(node, values, self._groups if groups is None else groups)
+        return Structured(node, values, self._groups if groups is None else groups, self._dtype)
 
     @property
     def T(self) -> Structured:
@@ -192,13 +261,13 @@ class Structured:
             raise ShapeError("there is only one group of axes")
         *lead, rows, columns = self._groups
         start = sum(lead)
-        order = [*range(start), *range(start + rows, self.ndim), *range(start, start + rows)]
-        return self._like(transpose(self._node, order), (*lead, columns, rows))
+        order = (*range(start), *range(start + rows, self.ndim), *range(start, start + rows))
+        return self._like(formulas.reordered(self._node, order), (*lead, columns, rows))
 
     def __mul__(self, factor: Any) -> Structured:
         if not isinstance(factor, numbers.Real):
             return NotImplemented
-        return self._like(scale(self._node, float(factor)))
+        return self._like(formulas.multiple(self._node, float(factor)))
 
     __rmul__ = __mul__
 
@@ -214,7 +283,9 @@ class Structured:
         if other.shape != self.shape:
             raise ShapeError(f"cannot add tensors of shapes {self.shape} and {other.shape}")
         node, values = _renamed(other, self._values)
-        return Structured(add([self._node, node], self._node.shape), {**self._values, **values}, self._groups)
+        total = add([self._node, node], self._node.shape, flatten=(self._node, node))
+        dtype = np.result_type(self._dtype, other._dtype)
+        return Structured(self._node, {**self._values, **values}, self._groups, dtype)._like(total)
 
     def __sub__(self, other: Any) -> Structured:
         return self + -other if isinstance(other, Structured) else NotImplemented
@@ -227,8 +298,14 @@ def _renamed(tensor: Structured, taken: Mapping[str, np.ndarray]) -> tuple[Node,
     for node in topological([tensor._node]):
         if isinstance(node, Variable):
             name = node.name
-            while name in taken and taken[name] is not tensor._values[node.name]:
+            while name in values or (name in taken and taken[name] is not tensor._values[node.name]):
                 name += "_"
-            table[node] = variable(name, node.shape)
+            table[node] = variable(name, node.shape, node.attributes, node.kind)
             values[name] = tensor._values[node.name]
     return substitute([tensor._node], table)[0], values
+
+
+def _damping(value: Any) -> float:
+    if not isinstance(value, numbers.Real) or not math.isfinite(value):
+        raise ArgumentError(f"damping must be a finite number, not {value!r}")
+    return float(value)

@@ -1,0 +1,187 @@
+"""Forms written down as text, with the parentheses they need."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from typing import NamedTuple, assert_never
+
+from hesse.ir import Node
+from hesse.printing.forms import (
+    Call,
+    Chain,
+    Elementwise,
+    Form,
+    Indexed,
+    Leaf,
+    Literal,
+    Number,
+    Scaled,
+    Sum,
+    Symbol,
+    Transposed,
+)
+from hesse.printing.notation import axes_text, letter, number_text
+
+SHORT_NAMES = {
+    "inverse": "inv",
+    "determinant": "det",
+    "log_determinant": "logdet",
+    "pseudo_inverse": "pinv",
+    "cumulative_sum": "cumsum",
+    "cumulative_product": "cumprod",
+}
+"""Operations that are printed by another name than that of their record."""
+
+
+class Level(IntEnum):
+    """How tightly a piece of text holds together."""
+
+    ARROW = 0
+    SUM = 1
+    ELEMENTWISE = 2
+    PRODUCT = 3
+    POWER = 4
+    ATOM = 5
+
+
+class Piece(NamedTuple):
+    """A printed form without its sign."""
+
+    body: str
+    level: Level = Level.ATOM
+    negative: bool = False
+
+    @property
+    def text(self) -> str:
+        """The form with its sign."""
+        return f"-{self.body}" if self.negative else self.body
+
+    def holds(self, least: Level) -> bool:
+        """Whether the piece needs no parentheses where this level is asked for."""
+        return not self.negative and self.level >= least
+
+    def at(self, least: Level) -> str:
+        """The piece for a place that asks for a level, in parentheses where it is below it."""
+        return self.body if self.holds(least) else f"({self.text})"
+
+
+def in_order(form: Form, pieces: Mapping[Node, Piece]) -> Form:
+    """Terms in reading order: positive before negative, numbers last, `A` before `A'`, t2 before t10."""
+    if not isinstance(form, Sum):
+        return form
+
+    def key(term: Form) -> tuple[bool, bool, str]:
+        piece = render(term, pieces)
+        body = re.sub(r"\d+", lambda digits: digits[0].zfill(9), piece.body.replace("'", "~"))
+        return piece.negative, isinstance(term, Number), body
+
+    return Sum(tuple(sorted(form.terms, key=key)))
+
+
+def render(form: Form, pieces: Mapping[Node, Piece]) -> Piece:
+    """Print a form whose leaves are printed."""
+    match form:
+        case Leaf():
+            return pieces[form.node]
+        case Number():
+            return _number(form.value)
+        case Symbol():
+            return Piece(form.name)
+        case Literal():
+            return Piece(_literal(form.value))
+        case Call():
+            return _call(form, pieces)
+        case Sum():
+            terms = [render(term, pieces) for term in form.terms]
+            unsigned = [term._replace(negative=False).at(Level.ELEMENTWISE) for term in terms]
+            return Piece(signed_sum(unsigned, [term.negative for term in terms]), Level.SUM)
+        case Transposed():
+            return Piece(render(form.body, pieces).at(Level.ATOM) + "'", Level.POWER)
+        case Chain():
+            first, *others = (render(factor, pieces) for factor in form.factors)
+            factors = [first.at(Level.PRODUCT), *(factor.at(Level.POWER) for factor in others)]
+            return Piece("*".join(factors), Level.PRODUCT)
+        case Elementwise():
+            return _elementwise(form, pieces)
+        case Scaled():
+            return _scaled(form, pieces)
+        case Indexed():
+            return Piece(_indexed(form, pieces), Level.ARROW)
+    assert_never(form)
+
+
+def signed_sum(terms: Sequence[str], negative: Sequence[bool]) -> str:
+    """Terms joined by their signs: `a - b`, `-a + b`."""
+    joined = "".join((" - " if minus else " + ") + term for term, minus in zip(terms, negative, strict=True))
+    return ("-" if negative[0] else "") + joined[3:]
+
+
+def _number(value: float) -> Piece:
+    body = number_text(abs(value))
+    return Piece(body, Level.PRODUCT if "/" in body else Level.ATOM, value < 0)
+
+
+def _literal(value: float | tuple[object, ...]) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_literal, value))}]"  # type: ignore[arg-type]
+    return number_text(value)
+
+
+def _call(form: Call, pieces: Mapping[Node, Piece]) -> Piece:
+    arguments = [render(argument, pieces) for argument in form.arguments]
+    dot = "" if form.scalar else "."
+    match form.name:
+        case "reciprocal":
+            level = Level.PRODUCT if form.scalar else Level.ELEMENTWISE
+            return Piece(f"1{dot}/{arguments[0].at(Level.POWER)}", level)
+        case "power":
+            return Piece(f"{arguments[0].at(Level.ATOM)}{dot}^{arguments[1].at(Level.ATOM)}", Level.POWER)
+        case "square":
+            return Piece(f"{arguments[0].at(Level.ATOM)}{dot}^2", Level.POWER)
+        case "expm_chain" if form.params == (1,):
+            return Piece(f"expm({arguments[0].text})")
+    given = ", ".join([argument.text for argument in arguments] + [str(param) for param in form.params])
+    return Piece(f"{SHORT_NAMES.get(form.name, form.name)}({given})")
+
+
+def _power(form: Form, power: int, dot: str, pieces: Mapping[Node, Piece]) -> Piece:
+    piece = render(form, pieces)
+    return piece if power == 1 else Piece(f"{piece.at(Level.ATOM)}{dot}^{power}", Level.POWER)
+
+
+def _elementwise(form: Elementwise, pieces: Mapping[Node, Piece]) -> Piece:
+    dot = "" if form.scalar else "."
+    own = Level.PRODUCT if form.scalar else Level.ELEMENTWISE
+    factors = [_power(part, power, dot, pieces) for part, power in form.factors]
+    divisors = [_power(part, power, dot, pieces).at(Level.POWER) for part, power in form.divisors]
+    if len(factors) == 1 and not divisors:
+        return factors[0]
+    joined = ["1"] if not factors else [factor.at(Level.POWER) for factor in factors]
+    if factors and factors[0].level == own and not factors[0].negative:
+        joined[0] = factors[0].body
+    return Piece(f"{dot}/".join([f"{dot}*".join(joined), *divisors]), own)
+
+
+def _scaled(form: Scaled, pieces: Mapping[Node, Piece]) -> Piece:
+    """`2*n*s*A*x/t`: numbers, sizes and scalars before the tensor, divisors after it."""
+    scalars = form.scalars or Elementwise(())
+    factors = [] if abs(form.value) == 1 else [number_text(abs(form.value))]
+    factors += form.sizes
+    factors += [_power(part, power, "", pieces).at(Level.POWER) for part, power in scalars.factors]
+    level = Level.PRODUCT
+    if form.body is not None:
+        body = render(form.body, pieces)
+        level = Level.ELEMENTWISE if body.level == Level.ELEMENTWISE else level
+        factors.append(body.at(Level.ELEMENTWISE))
+    divisors = [_power(part, power, "", pieces).at(Level.POWER) for part, power in scalars.divisors]
+    return Piece("/".join(["*".join(factors) or "1", *divisors]), level, form.value < 0)
+
+
+def _indexed(form: Indexed, pieces: Mapping[Node, Piece]) -> str:
+    factors = [
+        render(part, pieces).at(Level.ATOM) + (axes_text(axes) if axes else "") for part, axes in form.factors
+    ]
+    notes = [f", {letter(label)}<{size}" for label, size in form.notes]
+    return " ".join([*factors, "->", axes_text(form.output)]) + "".join(notes)

@@ -1,0 +1,101 @@
+"""Banded matrices: chains, one-dimensional stencils, in linear time."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hesse.ir import Node, add, combine, einsum
+from hesse.structured.optional import optional
+from hesse.structured.patterns import count, interval, matrix_axes, products, same_positions, touched
+from hesse.structured.systems import Solver, check, has_scipy, is_close, probe, singular
+
+if TYPE_CHECKING:
+    from hesse.structured.tensor import Structured
+
+DENSE_WITHOUT_SCIPY = 1000
+"""Up to this many unknowns a matrix is solved as a dense one where SciPy is not installed."""
+
+
+def scipy_fits(size: int) -> bool:
+    """Whether a method that needs SciPy is to be used: it is there, or nothing else would do."""
+    return size > DENSE_WITHOUT_SCIPY or has_scipy()
+
+
+@functools.lru_cache(maxsize=4096)
+def bandwidths(node: Node, rank: int) -> tuple[int, int]:
+    """Number of diagonals below and above the main one that the terms reach."""
+    lower = upper = 0
+    for term in products(node):
+        row, column = matrix_axes(term, node.shape, rank)
+        least, most = interval(combine([(1, row), (-1, column)]), term.ranges)
+        lower, upper = max(lower, most), max(upper, -least)
+    return lower, upper
+
+
+def bands(node: Node, rank: int) -> Node:
+    """The diagonals in LAPACK's order, `H[i, j]` at `[upper + i - j, j]`: patterns placed as patterns."""
+    lower, upper = bandwidths(node, rank)
+    shape = (lower + upper + 1, count(node.shape[:rank]))
+    placed = []
+    for term in products(node):
+        row, column = matrix_axes(term, node.shape, rank)
+        output = (combine([(1, row), (-1, column)], upper), column)
+        placed.append(einsum(term.operands, term.axes, output, shape, term.ranges, term.scale))
+    return add(placed, shape)
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_banded(node: Node, rank: int) -> bool:
+    """Whether the band is narrow and not mostly zeros (a sparse solver does better then)."""
+    lower, upper = bandwidths(node, rank)
+    width = lower + upper + 1
+    size = count(node.shape[:rank])
+    same = same_positions(node, rank)
+    block = size // count(tuple(node.shape[p] for p in same))
+    return 2 * width <= block and (width <= 9 or width * size <= 4 * touched(node))
+
+
+def banded(tensor: Structured, damping: float) -> Solver | None:
+    """A matrix with few diagonals: Cholesky's method for bands, else LU."""
+    rank = tensor._groups[-1]
+    size = count(tensor._node.shape[:rank])
+    if not _is_banded(tensor._node, rank) or not scipy_fits(size):
+        return None
+    widths = bandwidths(tensor._node, rank)
+    linalg = optional("scipy.linalg", f"solving a banded system of {size} equations")
+
+    def solve(right: np.ndarray) -> np.ndarray:
+        matrix = tensor._run(bands, rank).astype(right.dtype, copy=False)
+        matrix[widths[1]] += damping
+        both = np.concatenate([right.reshape(size, -1), probe(size, right.dtype)], 1)
+        with np.errstate(all="ignore"):
+            solution = _eliminated(linalg, widths, matrix, both)
+            norm = np.abs(matrix).sum(0).max()
+        return check(solution[:, :-1], solution[:, -1:], norm).reshape(right.shape)
+
+    return Solver("banded", solve)
+
+
+def _eliminated(linalg: Any, widths: tuple[int, int], matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
+    main = widths[1]
+    if (matrix[main] > 0).all() and _symmetric_bands(matrix, *widths):
+        try:
+            return np.asarray(linalg.solveh_banded(matrix[: main + 1], right, check_finite=False))
+        except np.linalg.LinAlgError:
+            pass  # not positive definite
+    try:
+        return np.asarray(linalg.solve_banded(widths, matrix, right, check_finite=False))
+    except np.linalg.LinAlgError:
+        raise singular(len(right)) from None
+
+
+def _symmetric_bands(matrix: np.ndarray, lower: int, upper: int) -> bool:
+    """Whether the diagonals above the main one are those below it."""
+    if lower != upper:
+        return False
+    return all(
+        is_close(matrix[upper - k, k:], matrix[upper + k, : matrix.shape[1] - k]) for k in range(1, upper + 1)
+    )

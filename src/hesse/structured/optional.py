@@ -1,0 +1,24 @@
+"""Packages that are only needed for some operations, imported when those are called."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from hesse.errors import HesseError
+
+
+class MissingPackageError(HesseError, ImportError):
+    """An operation needs a package that is not installed."""
+
+
+def optional(module: str, what: str) -> Any:
+    """The module, or an error that says what needs it and how to install it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = module.split(".", maxsplit=1)[0]
+        remedy = "hesse[solvers]" if package == "scipy" else package
+        raise MissingPackageError(
+            f"{what} needs {package}, which is not installed; run `pip install '{remedy}'`"
+        ) from error

@@ -1,0 +1,115 @@
+"""What the patterns of a tensor say before any number is read: its terms, where they go, how many entries.
+
+A tensor is seen as a matrix: `rank` axes of columns at the end, everything before them rows.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable, Sequence
+
+from hesse.ir import Add, Axis, Einsum, Node, Shape, Size, combine, number, plain_axes
+from hesse.ir.product import Product
+
+
+@functools.lru_cache(maxsize=4096)
+def products(node: Node) -> tuple[Product, ...]:
+    """The terms of a tensor, sums inside of sums included."""
+    if isinstance(node, Add):
+        return tuple(product for operand in node.operands for product in products(operand))
+    if isinstance(node, Einsum):
+        return (Product(node.operands, node.axes, node.output, node.ranges, node.scale),)
+    axes = plain_axes(node.rank)
+    return (Product((node,), (axes,), axes, node.shape, 1.0),)
+
+
+def count(shape: Shape) -> int:
+    """Number of entries of a tensor of this shape."""
+    return math.prod(map(number, shape))
+
+
+def labels_of(axes: Iterable[Axis]) -> set[int]:
+    """All labels of some axes."""
+    return {label for axis in axes for label in axis.labels()}
+
+
+def inside_labels(product: Product) -> set[int]:
+    """The labels that some factor depends on."""
+    return labels_of(axis for axes in product.axes for axis in axes)
+
+
+@functools.lru_cache(maxsize=4096)
+def touched(node: Node) -> int:
+    """Number of entries that the terms write (entries that several terms write count several times)."""
+    return sum(
+        math.prod(number(product.ranges[label]) for label in labels_of(product.output))
+        for product in products(node)
+    )
+
+
+def flat_axis(axes: Sequence[Axis], shape: Shape) -> Axis:
+    """The position in the flattened axes (row-major) as one affine function of the labels.
+
+    >>> from hesse.ir import plain_axes
+    >>> flat_axis(plain_axes(2), (5, 3))
+    Axis(terms=((0, 3), (1, 1)), offset=0)
+    """
+    strides = [count(shape[k + 1 :]) for k in range(len(shape))]
+    return combine(list(zip(strides, axes, strict=True)))
+
+
+def matrix_axes(product: Product, shape: Shape, rank: int) -> tuple[Axis, Axis]:
+    """Row and column of the entries of a term in the matrix view."""
+    rows = len(shape) - rank
+    return (
+        flat_axis(product.output[:rows], shape[:rows]),
+        flat_axis(product.output[rows:], shape[rows:]),
+    )
+
+
+def interval(axis: Axis, ranges: Sequence[Size]) -> tuple[int, int]:
+    """Smallest and largest value of an axis.
+
+    >>> interval(Axis(((0, 2), (1, -1)), 3), (4, 3))
+    (1, 9)
+    """
+    ends = [stride * (number(ranges[label]) - 1) for label, stride in axis.terms]
+    return axis.offset + sum(min(0, end) for end in ends), axis.offset + sum(max(0, end) for end in ends)
+
+
+def renumbered(product: Product, kept: Iterable[int]) -> Product:
+    """The product over the kept labels only, numbered from zero (no axis may have any other)."""
+    order = sorted(kept)
+    numbers = {label: k for k, label in enumerate(order)}
+    return product._replace(
+        axes=tuple(tuple(axis.rename(numbers.__getitem__) for axis in axes) for axes in product.axes),
+        output=tuple(axis.rename(numbers.__getitem__) for axis in product.output),
+        ranges=tuple(product.ranges[label] for label in order),
+    )
+
+
+@functools.lru_cache(maxsize=4096)
+def same_positions(node: Node, rank: int) -> tuple[int, ...]:
+    """Positions at which row and column always have the same index: the matrix is block-diagonal there."""
+    return tuple(
+        p for p in range(rank) if all(term.output[p] == term.output[rank + p] for term in products(node))
+    )
+
+
+@functools.lru_cache(maxsize=4096)
+def shared_positions(node: Node, rank: int) -> tuple[int, ...]:
+    """Those of the same positions at which all blocks are equal too."""
+    return tuple(
+        p
+        for p in same_positions(node, rank)
+        if node.shape[p] == 1 or all(_repeats(term, p, rank, node.shape) for term in products(node))
+    )
+
+
+def _repeats(term: Product, position: int, rank: int, shape: Shape) -> bool:
+    axis = term.output[position]
+    if not axis.is_label or term.ranges[axis.label] != shape[position]:
+        return False
+    others = [a for k, a in enumerate(term.output) if k not in (position, rank + position)]
+    return axis.label not in labels_of(others) | inside_labels(term)

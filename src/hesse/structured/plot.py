@@ -1,0 +1,4 @@
+from typing import Any
+
+
+def plot(t: Any, ax: Any) -> Any: ...

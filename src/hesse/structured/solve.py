@@ -1,0 +1,212 @@
+"""Solving with a structured tensor: which method its patterns allow, and the methods by blocks.
+
+`(H + damping·I) X = G` for the matrix of two equal groups of axes. The methods are tried in the order of
+`METHODS`; each answers with a solver, or with None where the structure it needs is not there.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hesse.ir import Axis, Node, combine, constant_axis, einsum, label_axis, number, plain_axes
+from hesse.structured.banded import banded
+from hesse.structured.formulas import diagonal, whole
+from hesse.structured.kronecker import components, kronecker
+from hesse.structured.low_rank import low_rank
+from hesse.structured.patterns import count, products, same_positions, shared_positions, touched
+from hesse.structured.sparse import sparse
+from hesse.structured.systems import Solver, divide, solve_matrices
+
+if TYPE_CHECKING:
+    from hesse.structured.tensor import Structured
+
+SMALL_BLOCK = 64
+"""Blocks up to this size are always solved as dense ones."""
+
+FULL_BLOCK = 8
+"""Larger blocks are solved as dense ones at once if at least one entry in this many is touched."""
+
+
+def solver(tensor: Structured, damping: float) -> Solver:
+    """The first method that fits."""
+    for method in METHODS:
+        found = method(tensor, damping)
+        if found is not None:
+            return found
+    raise AssertionError("the last method always fits")
+
+
+def _shared(tensor: Structured, damping: float) -> Solver | None:
+    """Blocks that are all the same: one of them is solved, with everything else as further columns."""
+    rank, shape = tensor._groups[-1], tensor.shape
+    shared = shared_positions(tensor._node, rank)
+    if not shared:
+        return None
+    kept = tuple(p for p in range(rank) if p not in shared)
+    inner = solver(tensor._like(_one_block(tensor._node, rank, shared), (len(kept),) * 2), damping)
+    order = (*kept, *shared, rank)
+    back = tuple(order.index(p) for p in range(rank + 1))
+    block = tuple(shape[p] for p in kept)
+
+    def solve(right: np.ndarray) -> np.ndarray:
+        moved = right.transpose(order)
+        return inner.solve(moved.reshape(*block, -1)).reshape(moved.shape).transpose(back)
+
+    return Solver(_block_name(inner.name, math.prod(shape[p] for p in shared)), solve)
+
+
+def _block_name(inner: str, copies: int) -> str:
+    if copies == 1 or inner in ("diagonal", "block-diagonal"):
+        return inner
+    return "block-diagonal" if inner == "dense" else f"block-diagonal, {inner}"
+
+
+@functools.lru_cache(maxsize=4096)
+def _one_block(node: Node, rank: int, shared: tuple[int, ...]) -> Node:
+    """The tensor with the shared positions of rows and columns at zero."""
+    kept = [p for p in range(2 * rank) if p % rank not in shared]
+    axes = [constant_axis(0)] * (2 * rank)
+    for label, p in enumerate(kept):
+        axes[p] = label_axis(label)
+    shape = tuple(node.shape[p] for p in kept)
+    return einsum([node], [axes], plain_axes(len(kept)), shape, shape, expand=(0,))
+
+
+def _digits(tensor: Structured, damping: float) -> Solver | None:
+    """An axis `r·i + j` taken apart into `i` and `j` where that shows blocks."""
+    rank = tensor._groups[-1]
+    found = _split(tensor._node, rank)
+    if found is None:
+        return None
+    inner = solver(tensor._like(found, (rank + 1,) * 2), damping)
+    shape = tuple(map(number, found.shape[: rank + 1]))
+
+    def solve(right: np.ndarray) -> np.ndarray:
+        return inner.solve(right.reshape(*shape, -1)).reshape(right.shape)
+
+    return Solver(inner.name, solve)
+
+
+@functools.lru_cache(maxsize=4096)
+def _split(node: Node, rank: int) -> Node | None:
+    """The tensor with one axis of its variable as two, if its blocks or components can be seen then."""
+    parts = {operand for term in products(node) for operand in term.operands}
+    for p in range(rank):
+        axes = [term.output[k] for term in products(node) for k in (p, rank + p)]
+        size = number(node.shape[p])
+        for radix in sorted({abs(stride) for axis in axes for _, stride in axis.terms}, reverse=True):
+            if radix == 1 or radix >= size or size % radix:
+                continue
+            new = _with_split_axis(node, rank, p, radix)
+            whole_parts = {operand for term in products(new) for operand in term.operands} <= parts
+            more = len(same_positions(new, rank + 1)) > len(same_positions(node, rank))
+            if whole_parts and (more or components(new, rank + 1) is not None):
+                return new
+    return None
+
+
+def _with_split_axis(node: Node, rank: int, position: int, radix: int) -> Node:
+    axes: list[Axis] = []
+    shape: list[int] = []
+    for p, size in enumerate(map(number, node.shape)):
+        label = label_axis(len(shape))
+        if p % rank == position:
+            axes.append(combine([(radix, label), (1, label_axis(len(shape) + 1))]))
+            shape += [size // radix, radix]
+        else:
+            axes.append(label)
+            shape.append(size)
+    return einsum([node], [axes], plain_axes(len(shape)), shape, shape, expand=(0,))
+
+
+def _diagonal(tensor: Structured, damping: float) -> Solver | None:
+    """A diagonal matrix: division."""
+    rank = tensor._groups[-1]
+    if len(same_positions(tensor._node, rank)) < rank:
+        return None
+    return Solver("diagonal", lambda right: divide(right, tensor._run(diagonal, rank) + damping))
+
+
+def _full_blocks(tensor: Structured, damping: float) -> Solver | None:
+    """A block-diagonal matrix whose blocks are small or have few zeros."""
+    rank = tensor._groups[-1]
+    same = same_positions(tensor._node, rank)
+    rows = count(tensor._node.shape[:rank])
+    size = math.prod(n for p, n in enumerate(tensor.shape[:rank]) if p not in same)
+    if size > SMALL_BLOCK and touched(tensor._node) * FULL_BLOCK < rows * size:
+        return None
+    return _blocks(tensor, damping)
+
+
+def _blocks(tensor: Structured, damping: float) -> Solver | None:
+    """A block-diagonal matrix: one dense system for each block."""
+    rank, shape = tensor._groups[-1], tensor.shape
+    same = same_positions(tensor._node, rank)
+    if not same:
+        return None
+    order = (*same, *(p for p in range(rank) if p not in same), rank)
+    back = tuple(order.index(p) for p in range(rank + 1))
+    size = math.prod(shape[p] for p in order[len(same) : -1])
+
+    def solve(right: np.ndarray) -> np.ndarray:
+        matrices = tensor._run(_block_formula, rank, same).reshape(-1, size, size)
+        moved = right.transpose(order)
+        return (
+            solve_matrices(_damped(matrices, damping, right.dtype), moved.reshape(len(matrices), size, -1))
+            .reshape(moved.shape)
+            .transpose(back)
+        )
+
+    return Solver("block-diagonal", solve)
+
+
+def _block_formula(node: Node, rank: int, same: tuple[int, ...]) -> Node:
+    """`H[b…, r…, b…, c…] -> [b…, r…, c…]`."""
+    axes = list(plain_axes(2 * rank))
+    ranges = node.shape
+    for p in same:
+        axes[rank + p] = axes[p]
+    order = [*same, *(p for p in range(2 * rank) if p % rank not in same)]
+    used = {axes[p].label: k for k, p in enumerate(order)}
+    axes = [axis.rename(used.__getitem__) for axis in axes]
+    shape = tuple(ranges[p] for p in order)
+    return einsum([node], [axes], plain_axes(len(order)), shape, shape, expand=(0,))
+
+
+def _dense(tensor: Structured, damping: float) -> Solver | None:
+    """The last resort."""
+    size = count(tensor._node.shape[: tensor._groups[-1]])
+
+    def solve(right: np.ndarray) -> np.ndarray:
+        matrix = tensor._run(whole).reshape(size, size)
+        return solve_matrices(_damped(matrix, damping, right.dtype), right.reshape(size, -1)).reshape(
+            right.shape
+        )
+
+    return Solver("dense", solve)
+
+
+def _damped(matrices: np.ndarray, damping: float, dtype: np.dtype) -> np.ndarray:
+    """The fresh matrices with the damping on their diagonals."""
+    matrices = matrices.astype(dtype, copy=False)
+    if damping:
+        np.einsum("...ii->...i", matrices)[...] += damping
+    return matrices
+
+
+METHODS = (
+    _shared,
+    _digits,
+    _diagonal,
+    kronecker,
+    _full_blocks,
+    banded,
+    low_rank,
+    sparse,
+    _blocks,
+    _dense,
+)

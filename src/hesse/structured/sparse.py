@@ -1,0 +1,172 @@
+"""Sparse matrices: the entries that the terms touch and nothing else, for SciPy."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hesse.errors import ArgumentError
+from hesse.ir import Axis, Node, einsum, label_axis, number, transpose
+from hesse.ir.product import Product
+from hesse.structured.banded import scipy_fits
+from hesse.structured.optional import optional
+from hesse.structured.patterns import (
+    count,
+    inside_labels,
+    labels_of,
+    matrix_axes,
+    products,
+    renumbered,
+    same_positions,
+    touched,
+)
+from hesse.structured.systems import Solver, check, probe, singular
+
+if TYPE_CHECKING:
+    from hesse.structured.tensor import Structured
+
+SPARSE_ENTRIES = 8
+"""A sparse solver is used when fewer than one entry in this many of the matrix (or its blocks) is touched."""
+
+RESIDUAL = 1e4
+"""A solution is accepted when its residual is this many roundings of its terms."""
+
+FORMATS = ("bsr", "coo", "csc", "csr", "dia", "dok", "lil")
+
+
+def _cores(node: Node) -> list[Node]:
+    """For each term the values it adds, over those of its output labels that its factors depend on."""
+    return [_core(term) for term in products(node)]
+
+
+def _core(term: Product) -> Node:
+    kept = _core_labels(term)
+    inside = inside_labels(term)
+    product = term._replace(output=tuple(map(label_axis, kept)))
+    operands, axes, output, ranges, scale = renumbered(product, inside)
+    return einsum(operands, axes, output, tuple(term.ranges[label] for label in kept), ranges, scale)
+
+
+def _core_labels(term: Product) -> list[int]:
+    return sorted(labels_of(term.output) & inside_labels(term))
+
+
+def _positions(axis: Axis, labels: list[int], ranges: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+    """The values of an axis over a box of labels, as an array that broadcasts to the box."""
+    strides = dict(axis.terms)
+    values = np.full((1,) * len(labels), axis.offset, dtype)
+    for k, label in enumerate(labels):
+        if label in strides:
+            line = np.arange(ranges[label], dtype=dtype) * strides[label]
+            values = values + line.reshape([-1 if m == k else 1 for m in range(len(labels))])
+    return values
+
+
+def entries(tensor: Structured) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Values, rows and columns of all entries that the terms add (some positions may occur repeatedly)."""
+    rank, node = tensor._groups[-1], tensor._node
+    dtype = np.dtype(np.int32 if max(_matrix_shape(node, rank)) < 2**30 else np.int64)
+    found: list[tuple[np.ndarray, ...]] = []
+    for term, core in zip(products(node), tensor._run_all(_cores), strict=True):
+        labels, ranges = sorted(labels_of(term.output)), tuple(map(number, term.ranges))
+        box = tuple(ranges[label] for label in labels)
+        kept = _core_labels(term)
+        value = core.reshape([ranges[label] if label in kept else 1 for label in labels])
+        row, column = (
+            _positions(axis, labels, ranges, dtype) for axis in matrix_axes(term, node.shape, rank)
+        )
+        found.append(tuple(np.broadcast_to(part, box).ravel() for part in (value, row, column)))
+    if not found:
+        return np.zeros(0, tensor.dtype), np.zeros(0, dtype), np.zeros(0, dtype)
+    values, rows, columns = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return values, rows, columns
+
+
+def _matrix_shape(node: Node, rank: int) -> tuple[int, int]:
+    return count(node.shape[: node.rank - rank]), count(node.shape[node.rank - rank :])
+
+
+def to_sparse(tensor: Structured, layout: str) -> Any:
+    """The matrix view as a SciPy sparse array."""
+    if layout not in FORMATS:
+        raise ArgumentError(f"format must be one of {', '.join(map(repr, FORMATS))}, not {layout!r}")
+    sparse_arrays = optional("scipy.sparse", "to_sparse")
+    values, rows, columns = entries(tensor)
+    matrix = sparse_arrays.coo_array(
+        (values, (rows, columns)), _matrix_shape(tensor._node, tensor._groups[-1])
+    )
+    matrix.sum_duplicates()
+    return matrix.asformat(layout)
+
+
+def to_linear_operator(tensor: Structured) -> Any:
+    """The matrix view as a SciPy linear operator."""
+    linalg = optional("scipy.sparse.linalg", "to_linear_operator")
+    rank, node = tensor._groups[-1], tensor._node
+    rows, columns = node.rank - rank, rank
+    forward = tensor._like(node, (rows, columns))
+    backward = tensor._like(transpose(node, [*range(rows, node.rank), *range(rows)]), (columns, rows))
+
+    def product(matrix: Structured, size: int) -> Any:
+        shape = matrix.shape[matrix.ndim - matrix._groups[-1] :]
+
+        def multiply(vectors: np.ndarray) -> np.ndarray:
+            further = vectors.shape[1:]
+            return matrix.matvec(vectors.reshape(shape + further)).reshape(size, *further)
+
+        return multiply
+
+    shape = _matrix_shape(node, rank)
+    times, transposed = product(forward, shape[0]), product(backward, shape[1])
+    return linalg.LinearOperator(
+        shape, matvec=times, rmatvec=transposed, matmat=times, rmatmat=transposed, dtype=tensor.dtype
+    )
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_sparse(node: Node, rank: int) -> bool:
+    size = count(node.shape[:rank])
+    block = size // count(tuple(node.shape[p] for p in same_positions(node, rank)))
+    return SPARSE_ENTRIES * touched(node) < size * block
+
+
+def sparse(tensor: Structured, damping: float) -> Solver | None:
+    """A sparse matrix: LU decomposition with an order that keeps it sparse."""
+    rank = tensor._groups[-1]
+    size = count(tensor._node.shape[:rank])
+    if not _is_sparse(tensor._node, rank) or not scipy_fits(size):
+        return None
+    sparse_arrays = optional("scipy.sparse", f"solving a sparse system of {size} equations")
+    linalg = optional("scipy.sparse.linalg", "solve")
+
+    def solve(right: np.ndarray) -> np.ndarray:
+        matrix = to_sparse(tensor, "csc").astype(right.dtype)
+        if damping:
+            matrix = matrix + sparse_arrays.diags_array(np.full(size, damping, right.dtype), format="csc")
+        flat = right.reshape(size, -1)
+        return _by_elimination(linalg, matrix, flat).reshape(right.shape)
+
+    return Solver("sparse", solve)
+
+
+def _by_elimination(linalg: Any, matrix: Any, right: np.ndarray) -> np.ndarray:
+    """Pivots on the diagonal where the matrix is symmetric and that is accurate, else partial pivoting."""
+    norm = np.abs(matrix).sum(0).max()
+    limit = RESIDUAL * np.finfo(right.dtype).eps * norm
+    settings: list[dict[str, Any]] = [{}]
+    if np.abs((matrix - matrix.T).data).max(initial=0.0) <= limit:
+        on_diagonal = {"diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
+        settings.insert(0, {"permc_spec": "MMD_AT_PLUS_A", **on_diagonal})
+    both = np.concatenate([right, probe(len(right), right.dtype)], 1)
+    for setting in settings:
+        try:
+            with np.errstate(all="ignore"):
+                solution = linalg.splu(matrix, **setting).solve(both)
+                residual = np.abs(matrix @ solution - both).max()
+        except RuntimeError:  # a pivot is exactly zero
+            continue
+        if residual <= limit * np.abs(solution).max():
+            return check(solution[:, :-1], solution[:, -1:], norm)
+    raise singular(len(right))
