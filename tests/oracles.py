@@ -35,17 +35,22 @@ def nested_jax(
     return function
 
 
+def evaluate_jax(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a JAX function returns for these arguments in float64, compiled, with NumPy arrays as leaves."""
+    assert jax.config.jax_enable_x64, "references are computed in float64"
+    compiled = jax.jit(function, compiler_options=FAST_COMPILATION)
+    return jax.tree.map(np.asarray, compiled(*map(jnp.asarray, arguments)))
+
+
 def jax_derivatives(
     function: Callable[..., Any], orders: int, argnums: int | tuple[int, ...], arguments: Sequence[Any]
 ) -> list[Any]:
-    """The value and the derivatives of orders 1 to `orders`, in float64 and compiled together."""
-    assert jax.config.jax_enable_x64, "references are computed in float64"
+    """The value and the derivatives of orders 1 to `orders`, compiled together."""
 
     def all_orders(*values: Any) -> list[Any]:
         return [nested_jax(function, order, argnums)(*values) for order in range(orders + 1)]
 
-    compiled = jax.jit(all_orders, compiler_options=FAST_COMPILATION)
-    return jax.tree.map(np.asarray, compiled(*map(jnp.asarray, arguments)))  # type: ignore[no-any-return]
+    return evaluate_jax(all_orders, *arguments)  # type: ignore[no-any-return]
 
 
 def relative_error(found: Any, reference: Any) -> float:

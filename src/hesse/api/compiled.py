@@ -207,7 +207,7 @@ def _compiled(
             casts.append((k, None))
     as_they_are = len(inputs) == len(labels) and all(cast is None for _, cast in casts)
     program = make_plan(roots)
-    check_memory(program, dtype.itemsize, "" if storages else _structured_advice(built.roots, dtype))
+    check_memory(program, dtype.itemsize, lambda: "" if storages else _structured_advice(built.roots, dtype))
     compiled = compile_program(program, inputs, dtype)
     return _Entry(built, program, compiled, dtype, None if as_they_are else tuple(casts), storages)
 

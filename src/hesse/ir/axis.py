@@ -40,21 +40,26 @@ class Axis(NamedTuple):
         ((label, _),) = self.terms
         return label
 
-    def labels(self) -> Iterable[int]:
+    def labels(self) -> list[int]:
         """The labels the axis depends on."""
-        return (label for label, _ in self.terms)
+        return [label for label, _ in self.terms]
 
     def rename(self, names: Callable[[int], int]) -> Axis:
         """The same axis with every label renamed (the names must stay distinct)."""
         if len(self.terms) == 1:
             ((label, stride),) = self.terms
+            if stride == 1 and self.offset == 0:
+                return label_axis(names(label))
             return Axis(((names(label), stride),), self.offset)
         return Axis(tuple(sorted((names(label), stride) for label, stride in self.terms)), self.offset)
 
 
+_PLAIN = tuple(Axis(((label, 1),), 0) for label in range(64))
+
+
 def label_axis(label: int) -> Axis:
     """The axis that is just `label`."""
-    return Axis(((label, 1),), 0)
+    return _PLAIN[label] if label < len(_PLAIN) else Axis(((label, 1),), 0)
 
 
 def constant_axis(position: int) -> Axis:
@@ -64,6 +69,8 @@ def constant_axis(position: int) -> Axis:
 
 def plain_axes(rank: int, start: int = 0) -> tuple[Axis, ...]:
     """`rank` distinct labels `start, start+1, …`, one for each axis."""
+    if start + rank <= len(_PLAIN):
+        return _PLAIN[start : start + rank]
     return tuple(label_axis(start + k) for k in range(rank))
 
 
@@ -72,6 +79,8 @@ def combine(parts: Iterable[tuple[int, Axis]], offset: int = 0) -> Axis:
     parts = list(parts)
     if len(parts) == 1:  # by far the most frequent case
         ((factor, axis),) = parts
+        if factor == 1 and offset == 0:
+            return axis
         terms = axis.terms if factor == 1 else tuple((label, factor * stride) for label, stride in axis.terms)
         return Axis(terms if factor else (), offset + factor * axis.offset)
     strides: dict[int, int] = {}

@@ -139,10 +139,12 @@ def _shifted(
             if end == first + 1:
                 renamed[label] = constant_axis(first)
                 continue
-        renamed[label] = Axis(((len(ranges), 1),), first)
+        renamed[label] = Axis(((len(ranges), 1),), first) if first else label_axis(len(ranges))
         ranges.append(end if isinstance(end, str) else end - first)
 
     def rename(axis: Axis) -> Axis:
+        if axis.is_label:
+            return renamed[axis.label]
         return combine([(stride, renamed[label]) for label, stride in axis.terms], axis.offset)
 
     return _fused(

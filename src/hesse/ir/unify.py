@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hesse.ir.axis import Axis, Size, combine, constant_axis
+from hesse.ir.axis import Axis, Size, combine, constant_axis, label_axis
 
 
 class EmptyBox(Exception):
@@ -50,21 +50,28 @@ class Unifier:
     def resolve(self, axis: Axis) -> Axis:
         """The axis with every solved label replaced."""
         solved = self.solved
-        if not solved:
-            return axis
-        while any([label in solved for label, _ in axis.terms]):
-            axis = combine(
-                [
-                    (stride, solved[label] if label in solved else Axis(((label, 1),), 0))
-                    for label, stride in axis.terms
-                ],
-                axis.offset,
-            )
+        while solved:
+            terms, offset = axis
+            if len(terms) == 1:  # by far the most frequent case
+                ((label, stride),) = terms
+                if label not in solved:
+                    break
+                axis = combine([(stride, solved[label])], offset)
+            elif any([label in solved for label, _ in terms]):
+                axis = combine([(s, solved.get(label) or label_axis(label)) for label, s in terms], offset)
+            else:
+                break
         return axis
 
     def equate(self, left: Axis, right: Axis) -> None:
         """Require `left == right`."""
-        self._solve(self.resolve(combine([(1, left), (-1, right)])))
+        left, right = self.resolve(left), self.resolve(right)
+        if left == right:
+            return
+        if left.is_label and right.is_label and self.bounds[left.label] == self.bounds[right.label]:
+            self.solved[left.label] = right  # two labels of one range: nearly every equation
+            return
+        self._solve(combine([(1, left), (-1, right)]))
 
     def _solve(self, equation: Axis) -> None:
         """Require `equation == 0` for an equation without solved labels."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextvars import ContextVar
 from pathlib import Path
 
@@ -44,7 +45,7 @@ def _free_bytes() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def check_memory(program: Program, itemsize: int, alternative: str) -> None:
+def check_memory(program: Program, itemsize: int, advice: Callable[[], str]) -> None:
     """Refuse a program that would not fit, before any of its work is done."""
     needed = program.peak_elements() * itemsize
     explicit = _limit.get() is not None
@@ -54,7 +55,7 @@ def check_memory(program: Program, itemsize: int, alternative: str) -> None:
     if needed > allowed:
         raise MemoryLimitError(
             f"this would take {bytes_text(needed)}, more than the {bytes_text(allowed)} allowed. "
-            f"{alternative} hesse.set_memory_limit changes the limit."
+            f"{advice()} hesse.set_memory_limit changes the limit."
         )
 
 

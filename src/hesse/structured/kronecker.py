@@ -167,7 +167,10 @@ def _by_eigenvectors(
     found: Components, matrices: list[np.ndarray], right: np.ndarray, damping: float
 ) -> np.ndarray:
     """In the eigenvectors, `x / (a·b + damping)`; for a swap the same for the parts with `x' = ±x`."""
-    values, vectors = zip(*map(np.linalg.eigh, matrices), strict=True)
+    if _is_swapped(found):
+        values, vectors = ([part] * 2 for part in np.linalg.eigh(matrices[0]))
+    else:
+        values, vectors = map(list, zip(*map(np.linalg.eigh, matrices), strict=True))
     inside = right
     for c, vector in enumerate(vectors):
         inside = _along(inside, c, functools.partial(np.matmul, vector.swapaxes(1, 2)))

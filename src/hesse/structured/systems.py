@@ -33,9 +33,10 @@ def singular(size: int) -> np.linalg.LinAlgError:
 
 @functools.lru_cache(maxsize=64)
 def probe(size: int, dtype: np.dtype[Any]) -> np.ndarray:
-    """A right-hand side that meets every direction: how large its solution is shows how singular a matrix is."""
-    column = np.random.default_rng(0).uniform(0.5, 1.5, (size, 1)).astype(dtype)
-    column[::2] *= -1
+    """A right-hand side that meets every direction: a large solution of it shows a nearly singular matrix."""
+    generator = np.random.default_rng(0)
+    signs = generator.choice([-1.0, 1.0], (size, 1))
+    column: np.ndarray = (signs * generator.uniform(0.5, 1.0, (size, 1))).astype(dtype)
     column.setflags(write=False)
     return column
 

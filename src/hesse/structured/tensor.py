@@ -22,7 +22,7 @@ from hesse.ir import (
     topological,
     variable,
 )
-from hesse.plan import bytes_text, make_plan
+from hesse.plan import Program, bytes_text, check_memory, make_plan
 from hesse.rewrite import simplify
 from hesse.structured import formulas
 from hesse.structured.formulas import VECTOR
@@ -30,7 +30,10 @@ from hesse.structured.patterns import products
 from hesse.structured.plot import plot
 from hesse.structured.solve import solver
 from hesse.structured.sparse import to_linear_operator, to_sparse
-from hesse.structured.terms import Term
+from hesse.structured.terms import Term, core_shape, pattern_text
+
+CHECKED_BYTES = 2**16
+"""Results and intermediates that are larger than this together are checked against the memory limit."""
 
 Formula = Callable[..., Node] | Callable[..., list[Node]]
 """One or several expressions of a tensor's node and of static settings."""
@@ -43,10 +46,13 @@ def _program(
     settings: tuple[Any, ...],
     names: tuple[str, ...],
     dtype: np.dtype[Any],
-) -> Compiled:
+) -> tuple[Compiled, Program | None]:
+    """The compiled formula, and its program if that may take too much memory."""
     found = formula(node, *settings)
     roots = [found] if isinstance(found, Node) else found
-    return compile_program(make_plan(simplify(roots)), names, dtype)
+    program = make_plan(simplify(roots))
+    is_large = program.peak_elements() * dtype.itemsize > CHECKED_BYTES
+    return compile_program(program, names, dtype), program if is_large else None
 
 
 class Structured:
@@ -94,7 +100,7 @@ class Structured:
         """The terms: factors and patterns."""
         return tuple(
             Term(
-                tuple(self._like(operand).dense() for operand in product.operands),
+                tuple(map(self._factor, product.operands)),
                 product.axes,
                 product.output,
                 tuple(map(number, product.ranges)),
@@ -103,15 +109,18 @@ class Structured:
             for product in products(self._node)
         )
 
+    def _factor(self, node: Node) -> np.ndarray:
+        return self._values[node.name] if isinstance(node, Variable) else self._like(node).dense()
+
     def __repr__(self) -> str:
-        terms = self.terms
-        patterns = ", ".join(dict.fromkeys(f"pattern {t.pattern}, core {t.core_shape}" for t in terms[:3]))
-        more = ", …" if len(terms) > 3 else ""
-        count = f"{len(terms)} term{'' if len(terms) == 1 else 's'}" + (
-            f", {patterns}{more}" if terms else ""
-        )
+        terms = products(self._node)
+        parts = [f"pattern {pattern_text(t.output)}, core {core_shape(*t[1:4])}" for t in terms[:3]]
+        count = f"{len(terms)} term{'' if len(terms) == 1 else 's'}"
+        listed = ", ".join([count, *dict.fromkeys(parts), *(["…"] if len(terms) > 3 else [])])
         dense = math.prod(self.shape) * self.dtype.itemsize
-        return f"<Structured {self.shape}: {count}; {bytes_text(self.nbytes)} instead of {bytes_text(dense)}>"
+        return (
+            f"<Structured {self.shape}: {listed}; {bytes_text(self.nbytes)} instead of {bytes_text(dense)}>"
+        )
 
     def _run_all(
         self, formula: Formula, *settings: Any, vector: np.ndarray | None = None
@@ -120,8 +129,13 @@ class Structured:
         arrays, names, dtype = list(self._values.values()), tuple(self._values), self._dtype
         if vector is not None:
             arrays, names, dtype = [*arrays, vector], (*names, VECTOR), np.result_type(dtype, vector)
-        function = _program(formula, self._node, settings, names, dtype).function
-        return function(*(np.asarray(array, dtype) for array in arrays))
+        compiled, program = _program(formula, self._node, settings, names, dtype)
+        if program is not None:
+            check_memory(program, dtype.itemsize, self._alternative)
+        return compiled.function(*[np.asarray(array, dtype) for array in arrays])
+
+    def _alternative(self) -> str:
+        return f"The structured form, which has {bytes_text(self.nbytes)}, does without where it can."
 
     def _run(self, formula: Formula, *settings: Any, vector: np.ndarray | None = None) -> np.ndarray:
         return np.asarray(self._run_all(formula, *settings, vector=vector)[0])

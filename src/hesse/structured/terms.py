@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import string
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from hesse.ir import Axis
+from hesse.ir import Axis, Size, number
 
 LETTERS = "ijklmnopqrstuvwxyzabcdefgh" + string.ascii_uppercase
 
@@ -30,22 +31,40 @@ class Term:
     @property
     def pattern(self) -> str:
         """Which axes of the tensor repeat, shift or broadcast: `ijik`, `[i+1,i]`."""
-        names = {label: LETTERS[label % len(LETTERS)] for label in range(len(self.ranges))}
-        texts = [axis_text(axis, names) for axis in self.output]
-        return "".join(texts) if all(len(text) == 1 for text in texts) else f"[{','.join(texts)}]"
+        return pattern_text(self.output)
 
     @property
     def core_shape(self) -> tuple[int, ...]:
         """Sizes of the labels that the factors and the output share."""
-        inside = {label for axes in self.axes for axis in axes for label in axis.labels()}
-        placed = dict.fromkeys(label for axis in self.output for label in axis.labels())
-        return tuple(self.ranges[label] for label in placed if label in inside)
+        return core_shape(self.axes, self.output, self.ranges)
 
     @property
     def entries(self) -> int:
         """Number of entries that the term touches."""
         placed = {label for axis in self.output for label in axis.labels()}
         return math.prod(self.ranges[label] for label in placed)
+
+
+def core_shape(
+    axes: Sequence[Sequence[Axis]], output: Sequence[Axis], ranges: Sequence[Size]
+) -> tuple[int, ...]:
+    """Sizes of the labels that the factors and the output of a term share."""
+    inside = {label for part in axes for axis in part for label in axis.labels()}
+    placed = dict.fromkeys(label for axis in output for label in axis.labels())
+    return tuple(number(ranges[label]) for label in placed if label in inside)
+
+
+def pattern_text(output: Sequence[Axis]) -> str:
+    """The output of a term in letters.
+
+    >>> from hesse.ir import label_axis
+    >>> pattern_text([label_axis(0), label_axis(1), label_axis(0)])
+    'iji'
+    """
+    labels = {label for axis in output for label in axis.labels()}
+    names = {label: LETTERS[label % len(LETTERS)] for label in labels}
+    texts = [axis_text(axis, names) for axis in output]
+    return "".join(texts) if all(len(text) == 1 for text in texts) else f"[{','.join(texts)}]"
 
 
 def axis_text(axis: Axis, names: dict[int, str]) -> str:
