@@ -184,7 +184,10 @@ def _by_eigenvectors(
             inside = divide(inside, damping + eigenvalues)
     for c, vector in enumerate(vectors):
         inside = _along(inside, c, functools.partial(np.matmul, vector))
-    if not np.isfinite(inside).all():
+    condition = (
+        (np.abs(eigenvalues).max() + abs(damping)) * np.abs(inside).max() / np.abs(right).max(initial=1e-300)
+    )
+    if not condition < 1.0 / (16.0 * np.finfo(inside.dtype).eps):
         raise singular(right[0, ..., 0].size)
     return inside
 

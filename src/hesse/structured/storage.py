@@ -58,7 +58,9 @@ def _least(term: Node) -> Node:
     for k, operand in enumerate(term.operands):
         if isinstance(operand, Einsum) and _factor_entries(operand) < entries(operand.shape):
             fields = (term.operands, term.axes, term.output, term.shape, term.ranges, term.scale)
-            return _least(einsum(*fields, expand=(k,)))
+            merged = einsum(*fields, expand=(k,))
+            if merged is not term:  # else no box solves the equations between the two
+                return _least(merged)
     return term
 
 
