@@ -52,8 +52,9 @@ class Parameters:
         try:
             bound = self.signature.bind(*own, **options)
         except TypeError as error:
+            also = f" (and then with {', '.join(self.extra)})" if self.extra else ""
             raise ArgumentError(
-                f"{self.function_name}{self.signature} cannot be called like this: {error}"
+                f"{self.function_name}{self.signature} cannot be called like this{also}: {error}"
             ) from None
         names, values = [], []
         for name, value in bound.arguments.items():

@@ -22,7 +22,9 @@ def variable(name: str, shape: Iterable[Size] = (), symmetric: bool = False) -> 
     """
     if not isinstance(name, str) or not name.isidentifier():
         raise ArgumentError(f"the name of a variable must be an identifier, not {name!r}")
-    sizes = tuple([shape] if isinstance(shape, str | int) else shape)
+    if not isinstance(shape, Iterable | int):
+        raise ShapeError(f"a shape is a tuple of sizes, not {shape!r}")
+    sizes = (shape,) if isinstance(shape, str | int) else tuple(shape)
     for size in sizes:
         valid = size.isidentifier() if isinstance(size, str) else isinstance(size, int) and size >= 0
         if isinstance(size, bool) or not valid:

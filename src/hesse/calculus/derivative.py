@@ -26,7 +26,7 @@ class Choice(NamedTuple):
 
 def check_mode(mode: str) -> None:
     """Refuse a mode that does not exist."""
-    if mode != "auto" and mode not in MODES:
+    if mode not in ["auto", *MODES]:
         raise ArgumentError(f"mode must be 'auto' or one of {', '.join(map(repr, MODES))}, not {mode!r}")
 
 

@@ -98,7 +98,13 @@ class CompiledExpression:
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._variables = {n.name: n for n in topological([node]) if isinstance(n, Variable)}
+        self._variables: dict[str, Variable] = {}
+        for variable in [n for n in topological([node]) if isinstance(n, Variable)]:
+            if self._variables.setdefault(variable.name, variable) is not variable:
+                raise ArgumentError(
+                    f"two variables are called {variable.name}, of shapes {variable.shape} and "
+                    f"{self._variables[variable.name].shape}; give one of them another name"
+                )
         self._symbols = {size for n in topological([node]) for size in n.shape if isinstance(size, str)}
         self._programs: dict[Any, Compiled] = {}
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from weakref import WeakValueDictionary
@@ -131,6 +132,7 @@ def remembered(function: Callable[[NodeType], Result]) -> Callable[[NodeType], R
 
 
 _table: WeakValueDictionary[tuple[Any, ...], Node] = WeakValueDictionary()
+_lock = threading.Lock()
 
 
 def intern(
@@ -140,12 +142,15 @@ def intern(
     identity = (cls, shape, operands, kind, *fields.values())
     found = cast("NodeType | None", _table.get(identity))
     if found is None:
-        found = object.__new__(cls)
-        found.shape, found.operands, found.kind, found._cache = shape, operands, kind, {}
-        for name, value in fields.items():
-            setattr(found, name, value)
-        found.key = _sort_key(cls, shape, operands, kind, fields)
-        _table[identity] = found
+        with _lock:  # two threads must not make the same node twice
+            found = cast("NodeType | None", _table.get(identity))
+            if found is None:
+                found = object.__new__(cls)
+                found.shape, found.operands, found.kind, found._cache = shape, operands, kind, {}
+                for name, value in fields.items():
+                    setattr(found, name, value)
+                found.key = _sort_key(cls, shape, operands, kind, fields)
+                _table[identity] = found
     return found
 
 

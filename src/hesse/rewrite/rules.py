@@ -6,6 +6,8 @@ rule has a tested example.
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 from collections.abc import Callable
 
@@ -24,11 +26,13 @@ from hesse.ir import (
     label_axis,
     number,
     plain_axes,
+    rebuild,
     reshape,
     scale,
     sum_pieces,
     uniform,
     uniform_value,
+    unscaled,
     view,
     zero,
 )
@@ -83,13 +87,27 @@ def log1p_of_exp(node: Node) -> Node | None:
     return None if z is None else elementwise("softplus", z)
 
 
-def log_of_exp_plus_exp(node: Node) -> Node | None:
-    """log(exp(a) + exp(b)) = logaddexp(a, b)."""
+def log_of_added_exps(node: Node) -> Node | None:
+    """log(a exp(x) + b exp(y) + c) = logaddexp(x + log a, y + log b, log c), for a, b, c > 0 and more terms."""
     inside = _argument(node, "log")
-    if not isinstance(inside, Add) or len(inside.operands) != 2:
+    if not isinstance(inside, Add) or not inside.operands:
         return None
-    a, b = (_exp_argument(term) for term in inside.operands)
-    return None if a is None or b is None else elementwise("logaddexp", a, b)
+    logarithms = [x for term in inside.operands if (x := _logarithm(term)) is not None]
+    if len(logarithms) < len(inside.operands):
+        return None
+    return functools.reduce(lambda x, y: elementwise("logaddexp", x, y), logarithms)
+
+
+def _logarithm(term: Node) -> Node | None:
+    """`log(term)` where it is known without taking it: of c, c exp(x) and c sum(exp(x)) for c > 0."""
+    value = uniform_value(term)
+    if value is not None:
+        return uniform(math.log(value), term.shape) if value > 0 else None
+    base, factor = unscaled(term)
+    x = _exp_argument(base)
+    if x is not None and factor > 0:
+        return x + math.log(factor)
+    return log_of_sum_of_exp(elementwise("log", term))
 
 
 def log_of_exp(node: Node) -> Node | None:
@@ -183,6 +201,34 @@ def _on_block(name: str, block: Node) -> Node:
     return einsum([elementwise(name, inside)], [place], block.output, block.shape, ranges)
 
 
+def log_of_picked_softmax(node: Node) -> Node | None:
+    """log(softmax(x)[index]) = log_softmax(x)[index]."""
+    inside = _argument(node, "log")
+    if not isinstance(inside, Apply) or inside.name != "gather":
+        return None
+    logarithms = log_of_softmax(elementwise("log", inside.operands[0]))
+    return None if logarithms is None else rebuild(inside, (logarithms, *inside.operands[1:]))
+
+
+def log_of_sigmoid(node: Node) -> Node | None:
+    """log(sigmoid(z)) = -softplus(-z)."""
+    inside = _argument(node, "log")
+    z = None if inside is None else _argument(inside, "sigmoid")
+    return None if z is None else scale(elementwise("softplus", scale(z, -1.0)), -1.0)
+
+
+def one_minus_sigmoid(node: Node) -> Node | None:
+    """1 - sigmoid(z) = sigmoid(-z)."""
+    if not isinstance(node, Add) or len(node.operands) != 2:
+        return None
+    for one, other in (node.operands, node.operands[::-1]):
+        base, factor = unscaled(other)
+        z = _argument(base, "sigmoid")
+        if z is not None and factor == -1 and uniform_value(one) == 1:
+            return elementwise("sigmoid", scale(z, -1.0))
+    return None
+
+
 def _replace_two(node: Einsum, pair: tuple[int, int], operand: Node | None) -> Node:
     """The product with two operands of the same axes replaced by one (or by nothing)."""
     kept = [k for k in range(len(node.operands)) if k not in pair]
@@ -215,6 +261,21 @@ def sqrt_times_sqrt(node: Node) -> Node | None:
         if x is not None and node.operands[a] is node.operands[b]:
             assert isinstance(node, Einsum)
             return _replace_two(node, (a, b), x)
+    return None
+
+
+def exp_of_part_over_sum_of_exp(node: Node) -> Node | None:
+    """exp(x[k]) / sum_j exp(x[j]) = exp(x)[k] / sum_j exp(x[j]), so that the softmax is seen."""
+    for a, b in itertools.permutations(range(len(node.operands)), 2) if isinstance(node, Einsum) else ():
+        part, total = _argument(node.operands[a], "exp"), _argument(node.operands[b], "reciprocal")
+        if not isinstance(part, Einsum) or len(part.operands) != 1 or part.scale != 1 or is_sparse(part):
+            continue
+        whole = elementwise("exp", part.operands[0])
+        if isinstance(total, Einsum) and total.operands == (whole,) and not _summed(part):
+            assert isinstance(node, Einsum)
+            moved = view(whole, part.axes[0], part.output, part.shape, part.ranges)
+            operands = [moved if k == a else operand for k, operand in enumerate(node.operands)]
+            return einsum(operands, node.axes, node.output, node.shape, node.ranges, node.scale)
     return None
 
 
@@ -267,15 +328,19 @@ def _softmax_like(node: Einsum, a: int, b: int, x: Node, total: Einsum) -> Node 
 RULES: tuple[Rule, ...] = (
     log_of_one_plus_exp,
     log1p_of_exp,
-    log_of_exp_plus_exp,
+    log_of_added_exps,
     log_of_exp,
     exp_of_log,
     reciprocal_of_reciprocal,
     reciprocal_of_one_plus_exp,
     log_of_sum_of_exp,
     log_of_softmax,
+    log_of_picked_softmax,
+    log_of_sigmoid,
+    one_minus_sigmoid,
     exp_times_sigmoid,
     sqrt_times_sqrt,
     function_of_blocks,
+    exp_of_part_over_sum_of_exp,
     exp_over_sum_of_exp,
 )

@@ -21,7 +21,7 @@ def simplify(roots: Sequence[Node]) -> list[Node]:
     for node in order:
         operands = tuple(new[operand] for operand in node.operands)
         if isinstance(node, Add):
-            new[node] = _sum(node, operands, uses)
+            new[node] = _apply_rules(_sum(node, operands, uses))
         else:
             rebuilt = node if operands == node.operands else rebuild(node, operands)
             new[node] = _apply_rules(_opened(rebuilt, node, uses))
@@ -40,7 +40,7 @@ def _opened(rebuilt: Node, node: Node, uses: dict[Node, int]) -> Node:
 
 
 def _apply_rules(node: Node) -> Node:
-    while isinstance(node, Map | Einsum):
+    while isinstance(node, Map | Einsum | Add):
         changed = next((result for rule in RULES if (result := rule(node)) is not None), None)
         if changed is None:
             return node

@@ -95,7 +95,8 @@ def _digits(tensor: Structured, damping: float) -> Solver | None:
 def _split(node: Node, rank: int) -> Node | None:
     """The tensor with one axis of its variable as two, if its blocks or components can be seen then."""
     parts = {operand for term in products(node) for operand in term.operands}
-    for p in range(rank):
+    known = same_positions(node, rank)
+    for p in [p for p in range(rank) if p not in known]:
         axes = [term.output[k] for term in products(node) for k in (p, rank + p)]
         size = number(node.shape[p])
         for radix in sorted({abs(stride) for axis in axes for _, stride in axis.terms}, reverse=True):
@@ -103,7 +104,7 @@ def _split(node: Node, rank: int) -> Node | None:
                 continue
             new = _with_split_axis(node, rank, p, radix)
             whole_parts = {operand for term in products(new) for operand in term.operands} <= parts
-            more = len(same_positions(new, rank + 1)) > len(same_positions(node, rank))
+            more = len(same_positions(new, rank + 1)) > len(known)
             if whole_parts and (more or components(new, rank + 1) is not None):
                 return new
     return None
@@ -200,8 +201,8 @@ def _damped(matrices: np.ndarray, damping: float, dtype: np.dtype) -> np.ndarray
 
 METHODS = (
     _shared,
-    _digits,
     _diagonal,
+    _digits,
     kronecker,
     _full_blocks,
     banded,

@@ -33,6 +33,9 @@ SPARSE_ENTRIES = 8
 RESIDUAL = 1e4
 """A solution is accepted when its residual is this many roundings of its terms."""
 
+SPARSE_FROM = 65
+"""Smaller matrices are solved as dense ones."""
+
 FORMATS = ("bsr", "coo", "csc", "csr", "dia", "dok", "lil")
 
 
@@ -129,7 +132,7 @@ def to_linear_operator(tensor: Structured) -> Any:
 def _is_sparse(node: Node, rank: int) -> bool:
     size = count(node.shape[:rank])
     block = size // count(tuple(node.shape[p] for p in same_positions(node, rank)))
-    return SPARSE_ENTRIES * touched(node) < size * block
+    return size >= SPARSE_FROM and SPARSE_ENTRIES * touched(node) < size * block
 
 
 def sparse(tensor: Structured, damping: float) -> Solver | None:

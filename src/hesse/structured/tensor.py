@@ -225,7 +225,7 @@ class Structured:
         if not typed.size:
             return np.array(typed)
         solution = solver(self, _damping(damping)).solve(typed.reshape(*array.shape[:rank], -1))
-        return np.ascontiguousarray(solution.reshape(array.shape))
+        return np.asarray(solution.reshape(array.shape), order="C")
 
     def solve_method(self, damping: float = 0.0) -> str:
         """The name of the method by which `solve` solves.

@@ -64,7 +64,8 @@ def pattern_text(output: Sequence[Axis]) -> str:
     labels = {label for axis in output for label in axis.labels()}
     names = {label: LETTERS[label % len(LETTERS)] for label in labels}
     texts = [axis_text(axis, names) for axis in output]
-    return "".join(texts) if all(len(text) == 1 for text in texts) else f"[{','.join(texts)}]"
+    short = texts and all(len(text) == 1 for text in texts)
+    return "".join(texts) if short else f"[{','.join(texts)}]"
 
 
 def axis_text(axis: Axis, names: dict[int, str]) -> str:
