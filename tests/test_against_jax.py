@@ -18,6 +18,8 @@ import pytest
 
 import hesse
 from hesse.calculus import MODES
+from hesse.ir import Apply, Map, topological
+from hesse.ops.registry import ELEMENTWISE, OPERATIONS
 from oracles import assert_close, jax_derivatives
 
 HIGHEST_ORDER = 3
@@ -128,6 +130,12 @@ def bent(name: str, function: Callable[..., Any], *shapes: tuple[int, ...]) -> R
     return row(name, lambda xp, *arrays: xp.sin(function(xp, *(array * array for array in arrays))), *shapes)
 
 
+def with_a_zero(name: str, function: Callable[..., Any]) -> Row:
+    """The function at three entries, the second of which is zero."""
+    offset = row(name, function, (3,)).arrays()[0] * np.array([0.0, 1.0, 0.5])
+    return row(name, lambda xp, x: function(xp, x - offset), (3,))
+
+
 POSITIVE = (0.3, 2.5)
 ANYWHERE = (-1.5, 1.5)
 ONE_OPERAND: dict[str, tuple[float, float]] = {
@@ -149,18 +157,14 @@ def power_rows() -> Iterator[Row]:
     for exponent in (0, 1, 2, 3, 4, 5, -1, -2, 0.5, -0.5, 1.5, -2.5):
         yield row(f"power {exponent}", lambda xp, x, e=exponent: x**e, Input((2,), *POSITIVE))
     for exponent in (2, 3, 5):
-        yield row(
-            f"power {exponent} at zero and below", lambda xp, x, e=exponent: (x - ZERO_AND_BELOW) ** e, (2,)
-        )
+        yield with_a_zero(f"power {exponent} with a zero", lambda xp, x, e=exponent: x**e)
     exponents = np.array([2.0, -0.5, 3.0])
     yield row("power by a constant array", lambda xp, x: xp.power(x, exponents), Input((3,), *POSITIVE))
     yield row("power of a constant", lambda xp, x: 2.5**x, (2,))
     yield row("power of arrays", lambda xp, x, y: x**y, Input((2, 1), *POSITIVE), (2,))
 
 
-ZERO_AND_BELOW = row("power 2 at zero and below", lambda xp, x: x, (2,)).arrays()[0] * np.array([1.0, 0.5])
-
-ELEMENTWISE = [
+ELEMENTWISE_ROWS = [
     *(
         row(name, lambda xp, x, f=name: getattr(xp, f)(x), Input((2,), *at))
         for name, at in ONE_OPERAND.items()
@@ -191,10 +195,22 @@ ELEMENTWISE = [
     ),
 ]
 
+
+def squared(matrix: Any) -> Any:
+    """The matrix times itself."""
+    return matrix @ matrix
+
+
+def shared(xp: Any, x: Any) -> Any:
+    """A subexpression used several times."""
+    y = xp.exp(x)
+    return y * y + xp.sin(y) @ y
+
+
 SAME_INPUT_TWICE = [
     row("x*x", lambda xp, x: x * x, (3,)),
     row("x*x*x of a matrix", lambda xp, x: x * x * x, (2, 2)),
-    row("x@x", lambda xp, x: x @ x, (2, 2)),
+    row("x@x", lambda xp, x: squared(x), (2, 2)),
     row("x@x@x", lambda xp, x: x @ x @ x, (2, 2)),
     row("x@x of vectors", lambda xp, x: x @ x, (3,)),
     row("x.T@x", lambda xp, x: x.T @ x, (3, 2)),
@@ -204,9 +220,29 @@ SAME_INPUT_TWICE = [
     row("x*x' of equal sizes", lambda xp, x: x * x.T + xp.sin(x), (2, 2)),
     row("maximum of x and itself squared", lambda xp, x: xp.maximum(x, x * x), (3,)),
     row("outer of x and x", lambda xp, x: xp.outer(x, x) * x, (3,)),
-    row("a shared subexpression", lambda xp, x: (lambda y: y * y + xp.sin(y) @ y)(xp.exp(x)), (3,)),
+    row("a shared subexpression", shared, (3,)),
     row("equal sizes on all axes", lambda xp, x: xp.einsum("ijk,jki->ikj", x, xp.sin(x)), (2, 2, 2)),
 ]
+
+
+def random_shapes(count: int = 8) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Distinct pairs of different shapes that broadcast together, with at most six entries each."""
+    generator = np.random.default_rng(11)
+    pairs: dict[tuple[tuple[int, ...], tuple[int, ...]], None] = {}
+    while len(pairs) < count:
+        whole = generator.integers(1, 4, size=generator.integers(1, 4))
+        first, second = (
+            tuple(
+                np.where(generator.random(whole.size) < 0.4, 1, whole)[
+                    generator.integers(0, whole.size) :
+                ].tolist()
+            )
+            for _ in range(2)
+        )
+        if first != second and max(np.prod(first), np.prod(second)) <= 6:
+            pairs[first, second] = None
+    return list(pairs)
+
 
 SIZES = [
     row("0-d", lambda xp, x: xp.sin(x) * x, ()),
@@ -219,14 +255,9 @@ SIZES = [
     *(
         row(f"broadcasting {first} {second}", lambda xp, x, y: x * y + xp.sin(y) / (2 + x * x), first, second)
         for first, second in [
-            ((2,), (2,)),
-            ((3, 1), (1, 2)),
-            ((2,), (2, 1)),
-            ((2, 2), (2,)),
-            ((1,), (3,)),
-            ((1, 1), (1,)),
-            ((2, 1, 1), (2, 1)),
+            *random_shapes(),
             ((), (2, 2)),
+            ((1, 1), (1,)),
             ((0,), (1,)),
             ((2, 0), (2, 1)),
             ((1, 0), (3, 1)),
@@ -307,16 +338,14 @@ PRODUCTS = [
 
 def reduction_rows() -> Iterator[Row]:
     axes: list[tuple[str, dict[str, Any]]] = [
-        ("", {}),
-        ("over axis 0", {"axis": 0}),
-        ("over axis -1, kept", {"axis": -1, "keepdims": True}),
-        ("over two axes", {"axis": (0, 2)}),
-        ("all, kept", {"keepdims": True}),
+        ("of all", {}),
+        ("over axis -1", {"axis": -1}),
+        ("over two axes, kept", {"axis": (0, 2), "keepdims": True}),
     ]
     for name in ("sum", "mean", "prod", "var", "std", "max", "min", "logsumexp"):
         for text, options in axes:
             yield row(
-                f"{name} {text}".strip(),
+                f"{name} {text}",
                 lambda xp, x, f=name, o=options: getattr(xp, f)(xp.sin(x) + x * x * x, **o),
                 (3, 1, 2),
             )
@@ -326,8 +355,10 @@ REDUCTIONS = [
     *reduction_rows(),
     row("var with ddof", lambda xp, x: xp.var(x * x, axis=0, ddof=1), (3, 2)),
     row("std with ddof", lambda xp, x: xp.std(x, axis=1, ddof=1, keepdims=True), (2, 3)),
-    row("prod with a zero", lambda xp, x: xp.prod(x - ZERO_IN_PRODUCT, axis=0), (3,)),
-    row("cumprod with a zero", lambda xp, x: xp.cumprod(x - ZERO_IN_CUMPROD), (3,)),
+    row("sum kept", lambda xp, x: x * xp.sum(x * x, keepdims=True), (2, 2)),
+    row("sums of different parts", lambda xp, x: xp.einsum("i,j,k->", x, x[:2], xp.sin(x)), (3,)),
+    with_a_zero("prod with a zero", lambda xp, x: xp.prod(x, axis=0)),
+    with_a_zero("cumprod with a zero", lambda xp, x: xp.cumprod(x)),
     row("average", lambda xp, x, y: xp.average(xp.sin(x), axis=0, weights=y), (3, 2), Input((3,), *POSITIVE)),
     row("amax", lambda xp, x: xp.amax(x * x, axis=0), (3, 2)),
     row("amin", lambda xp, x: xp.amin(x * x, axis=0), (3, 2)),
@@ -367,8 +398,6 @@ REDUCTIONS = [
     row("logsumexp written out", lambda xp, x: xp.log(xp.sum(xp.exp(x), axis=0)), (2, 2)),
     row("cross entropy", lambda xp, x: -xp.mean(xp.log_softmax(x)[np.arange(2), np.array([2, 0])]), (2, 3)),
 ]
-ZERO_IN_PRODUCT = row("prod with a zero", lambda xp, x: x, (3,)).arrays()[0] * np.array([0.0, 1.0, 0.5])
-ZERO_IN_CUMPROD = row("cumprod with a zero", lambda xp, x: x, (3,)).arrays()[0] * np.array([0.5, 1.0, 0.0])
 
 BASIS = np.random.default_rng(5).normal(size=(3, 2, 3, 3))
 STRETCH = np.diag([1.5, 3.0, 5.0])
@@ -392,6 +421,12 @@ def symmetric(xp: Any, x: Any) -> Any:
 def symmetric_batch(xp: Any, x: Any) -> Any:
     """Two of them."""
     return (matrices(xp, x) + xp.swapaxes(matrices(xp, x), 1, 2)) / 2
+
+
+def matrix_logarithm(xp: Any, x: Any) -> Any:
+    """By eigenvalues and eigenvectors."""
+    values, vectors = xp.linalg.eigh(symmetric(xp, x))
+    return (vectors * xp.log(values)) @ vectors.T
 
 
 REGULAR = np.array([[2.0, 0.3], [-0.4, 1.5]])
@@ -443,11 +478,7 @@ LINEAR_ALGEBRA = [
     # Eigenvectors are unique up to sign.
     row("eigh vectors", lambda xp, x: xp.linalg.eigh(symmetric(xp, x))[1] ** 2, (3,)),
     row("eigh vectors of a batch", lambda xp, x: xp.linalg.eigh(symmetric_batch(xp, x))[1] ** 2, (3,)),
-    row(
-        "eigh rebuilt",
-        lambda xp, x: (lambda w, v: (v * xp.log(w)) @ v.T)(*xp.linalg.eigh(symmetric(xp, x))),
-        (3,),
-    ),
+    row("eigh rebuilt", matrix_logarithm, (3,)),
     row(
         "Gaussian log likelihood",
         lambda xp, x: x @ xp.linalg.solve(symmetric(xp, x), x) + xp.logdet(symmetric(xp, x)),
@@ -485,12 +516,12 @@ STRUCTURAL = [
     row("block", lambda xp, x, y: xp.block([[x, np.zeros((1, 1))], [y, xp.sin(x)]]) ** 2, (1, 1), (1, 1)),
     row(
         "a product of blocks",
-        lambda xp, x: (lambda b: b @ b)(xp.block([[x, np.zeros((2, 1))], [LEFT[:1]]])),
+        lambda xp, x: squared(xp.block([[x, np.zeros((2, 1))], [LEFT[:1]]])),
         (2, 2),
     ),
-    bent("split", lambda xp, x: (lambda a, b: a * b)(*xp.split(x, 2)), (4,)),
+    bent("split", lambda xp, x: xp.multiply(*xp.split(x, 2)), (4,)),
     bent("split at positions", lambda xp, x: xp.sum(xp.split(x, [1, 3])[1]) * x, (4,)),
-    bent("split along axis 1", lambda xp, x: (lambda a, b: a * b)(*xp.split(x, [1], axis=1)), (2, 2)),
+    bent("split along axis 1", lambda xp, x: xp.multiply(*xp.split(x, [1], axis=1)), (2, 2)),
     bent("array_split", lambda xp, x: xp.array_split(x, 2)[0] * xp.array_split(x, 2)[1][0], (3,)),
     bent("pad", lambda xp, x: xp.pad(x, 1), (2, 2)),
     bent("pad by axis", lambda xp, x: xp.pad(x, ((1, 0), (0, 2))), (2, 2)),
@@ -538,9 +569,9 @@ STRUCTURAL = [
     bent("take along axis 1", lambda xp, x: xp.take(x, INDEX, axis=1), (2, 3)),
     bent("take_along_axis", lambda xp, x: xp.take_along_axis(x, np.array([[2, 0], [1, 1]]), axis=1), (2, 3)),
     bent("take_along_axis 0", lambda xp, x: xp.take_along_axis(x, np.array([[1, 0, 1]]), axis=0), (2, 3)),
-    bent("meshgrid", lambda xp, x, y: (lambda a, b: a * b)(*xp.meshgrid(x, y)), (2,), (3,)),
-    bent("meshgrid ij", lambda xp, x, y: (lambda a, b: a - b)(*xp.meshgrid(x, y, indexing="ij")), (2,), (2,)),
-    bent("broadcast_arrays", lambda xp, x, y: (lambda a, b: a * b)(*xp.broadcast_arrays(x, y)), (2, 1), (2,)),
+    bent("meshgrid", lambda xp, x, y: xp.multiply(*xp.meshgrid(x, y)), (2,), (3,)),
+    bent("meshgrid ij", lambda xp, x, y: xp.subtract(*xp.meshgrid(x, y, indexing="ij")), (2,), (2,)),
+    bent("broadcast_arrays", lambda xp, x, y: xp.multiply(*xp.broadcast_arrays(x, y)), (2, 1), (2,)),
     bent("unfold", lambda xp, x: xp.unfold(x, 2), (4,)),
     bent("unfold with step", lambda xp, x: xp.unfold(x, 3, axis=0, step=2), (5, 1)),
     bent("sliding_window_view", lambda xp, x: xp.sliding_window_view(x, 2, 0), (3, 2)),
@@ -581,7 +612,7 @@ NETWORKS = [
 ]
 
 ROWS = [
-    *ELEMENTWISE,
+    *ELEMENTWISE_ROWS,
     *SAME_INPUT_TWICE,
     *SIZES,
     *PRODUCTS,
@@ -649,3 +680,13 @@ def test_integer_powers_are_exact_at_zero(exponent: int) -> None:
     for order in range(1, exponent + 2):
         expected = float(np.prod(np.arange(exponent, exponent - order, -1))) if order == exponent else 0.0
         assert hesse.derivative(f, order)(np.zeros(())) == expected
+
+
+def test_rows_use_every_operation_of_the_registries() -> None:
+    used: set[str] = set()
+    for row in ROWS:
+        variables = [hesse.variable(f"x{k}", given.shape) for k, given in enumerate(row.inputs)]
+        node = row.function(NUMPY, *variables).node
+        used |= {part.name for part in topological([node]) if isinstance(part, Map | Apply)}
+    only_in_derivatives = {"scatter", "path_products"}
+    assert {*ELEMENTWISE, *OPERATIONS} - used == only_in_derivatives

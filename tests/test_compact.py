@@ -79,7 +79,12 @@ def test_hessian_of_a_quadratic_form_is_the_matrix_and_its_transpose(mode: str) 
 def test_hessian_of_a_symbolic_quadratic_form(symmetric: bool, expected: str, mode: str) -> None:
     a = hesse.variable("A", ("n", "n"), symmetric=symmetric)
     x = hesse.variable("x", ("n",))
-    for form in (quadratic(x, a), hesse.einsum("i,ij,j->", x, a, x), np.sum(x * (a @ x)), np.sum((a @ x) * x)):
+    for form in (
+        quadratic(x, a),
+        hesse.einsum("i,ij,j->", x, a, x),
+        np.sum(x * (a @ x)),
+        np.sum((a @ x) * x),
+    ):
         assert str(form.diff(x, x, mode=mode)) == expected
 
 
@@ -252,7 +257,9 @@ def by_stacks(v: Any, s: Any, u: Any) -> Any:
 def test_product_of_block_matrices_has_no_term_for_the_zero_block(build: Callable[..., Any]) -> None:
     r = 6
     names = ("a", "b", "c", "d", "e", "f")
-    first, second = (build(*(hesse.variable(name, (r, r)) for name in part)) for part in (names[:3], names[3:]))
+    first, second = (
+        build(*(hesse.variable(name, (r, r)) for name in part)) for part in (names[:3], names[3:])
+    )
     (node,) = simplify([(first @ second).node])
     assert len(terms(node)) == 3, "upper left, lower left, lower right"
     program = make_plan([node])
@@ -291,7 +298,11 @@ def softmax_regression(w: Any, x: Any, y: Any) -> Any:
 
 DENSE_PROBLEMS: dict[str, tuple[Callable[..., hesse.api.derivatives.Derivative], Callable[..., Any], Any]] = {
     "quadratic": (hesse.hessian, quadratic, (random(4), random(4, 4))),
-    "least squares": (hesse.hessian, lambda x, a, b: np.sum((a @ x - b) ** 2), (random(4), random(6, 4), random(6))),
+    "least squares": (
+        hesse.hessian,
+        lambda x, a, b: np.sum((a @ x - b) ** 2),
+        (random(4), random(6, 4), random(6)),
+    ),
     "logistic": (hesse.hessian, logistic_loss, (random(4), random(6, 4), np.sign(random(6)))),
     "factorisation gradient": (
         hesse.grad,
@@ -391,7 +402,9 @@ SIMPLE: dict[str, tuple[Callable[..., Any], int, tuple[np.ndarray, ...]]] = {
 @pytest.mark.parametrize("name", SIMPLE)
 def test_modes_give_the_same_canonical_node(name: str) -> None:
     function, order, arguments = SIMPLE[name]
-    reports = {mode: hesse.derivative(function, order=order, mode=mode).explain(*arguments) for mode in ALL_MODES}
+    reports = {
+        mode: hesse.derivative(function, order=order, mode=mode).explain(*arguments) for mode in ALL_MODES
+    }
     assert len({report.formula for report in reports.values()}) == 1
     first, *others = (report.roots for report in reports.values())
     assert all(roots == first for roots in others), {mode: r.formula for mode, r in reports.items()}

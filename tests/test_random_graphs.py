@@ -48,6 +48,7 @@ from hesse.ops.elementwise import INDICATORS
 from hesse.ops.registry import ELEMENTWISE, OPERATIONS, Elementwise, elementwise, operation
 from hesse.plan import make_plan
 from hesse.rewrite import simplify
+from hesse.rewrite.factor import factor
 from oracles import assert_close, assert_matches_differences
 
 MOST_STEPS = 8
@@ -148,7 +149,7 @@ def like(pick: Picker, pool: Sequence[Term], shape: tuple[int, ...]) -> Term:
 # Tensors in, tensor out: each of these makes a term from a pool of terms.
 
 APART = {"maximum", "minimum", "clip", *(INDICATORS - {"logical_not"})}
-"""Rows with a jump or kink where operands are equal: they are kept apart, in a random order for each entry."""
+"""Rows with a jump or kink where operands are equal: these are kept apart, each entry in a random order."""
 
 
 def draw_elementwise(row: Elementwise, pick: Picker, pool: Sequence[Term]) -> Term:
@@ -220,7 +221,7 @@ def _input_axis(pick: Picker, size: int, ranges: list[int]) -> Axis:
 
 
 def _output_axis(pick: Picker, ranges: list[int]) -> tuple[Axis, int]:
-    """A label, perhaps a new one, a shifted one, one with a stride, or two of them; and the size of the axis."""
+    """A label, perhaps new, shifted, with a stride or with another one; and the size of the axis."""
     if not ranges or pick.integer(0, 5) == 0:
         ranges.append(pick.integer(1, 2))
         return label_axis(len(ranges) - 1), ranges[-1]
@@ -462,7 +463,7 @@ class Graph(NamedTuple):
 
 
 def make_graph(name: str, seed: int, steps: int) -> Graph:
-    """Two variables, and steps from any of the last terms; the second is the named one, and the output needs it."""
+    """Two variables and some steps: any step, the named one, which the output needs, and more of any kind."""
     pick = Picker(zlib.crc32(name.encode()), seed)
     inputs = tuple(
         Term(variable(letter, shape), pick.array(shape, 1.5))
@@ -497,6 +498,18 @@ def compiled(node: Node, names: Sequence[str]) -> Callable[..., np.ndarray]:
 
 def test_every_record_can_be_drawn() -> None:
     assert set(RECORDS) == set(OPERATIONS)
+
+
+def test_terms_of_different_extent_are_not_factored() -> None:
+    """`(c·x)[i] + (c·y)[i]` has the factor c, but not where the second term ends before the first."""
+    i, k = label_axis(0), label_axis(1)
+    c, x, y = variable("c", (2,)), variable("x", (3,)), variable("y", (2,))
+    whole = einsum([c, x], [[k], [i]], [i], (3,), (3, 2))
+    short = einsum([c, y], [[k], [i]], [i], (3,), (2, 2))
+    values = {"c": np.array([1.0, 2.0]), "x": np.array([1.0, 2.0, 3.0]), "y": np.array([5.0, 7.0])}
+    for terms in ([whole, short], [short, whole]):
+        found = naive.evaluate(add(factor(terms, (3,)), (3,)), values)
+        np.testing.assert_array_equal(found, [18.0, 27.0, 9.0])
 
 
 @pytest.mark.parametrize("name", STEPS)

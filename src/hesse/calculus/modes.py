@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from hesse.calculus.cost import core_entries, core_order, einsum_cost
 from hesse.calculus.partial import is_active, partial, pull, push
@@ -90,6 +91,18 @@ def lowest_order_first(output: Node, variables: Sequence[Node]) -> list[Node]:
     return _Elimination(output, variables, lowest_order_first=True).run()
 
 
+PRODUCTS_PER_PARTIAL = 6
+"""After this many products for each partial a search has filled the graph in and goes on in reverse order."""
+
+
+class _Weighed(NamedTuple):
+    """A product of two partials with its cost and the entries it leaves."""
+
+    node: Node
+    cost: float
+    entries: float
+
+
 class _Elimination:
     """The linearised DAG: `down[node][operand]` is the partial between them, `up` its mirror."""
 
@@ -104,7 +117,7 @@ class _Elimination:
         for node in self.down:
             for slot in _live_slots(node, live):
                 self._connect(node, node.operands[slot], partial(node, slot))
-        self.products: dict[tuple[Node, Node], Node] = {}
+        self.products: dict[tuple[Node, Node], _Weighed] = {}
 
     def _connect(self, upper: Node, lower: Node, tensor: Node) -> None:
         previous = self.down[upper].get(lower)
@@ -117,7 +130,8 @@ class _Elimination:
         costs = {node: self._cost(node) for node in self.down if node not in keep}
         queue = [self._entry(node, cost) for node, cost in costs.items()]
         heapq.heapify(queue)
-        while queue:
+        budget = PRODUCTS_PER_PARTIAL * sum(map(len, self.down.values()))
+        while queue and len(self.products) <= budget:
             *cost, _, node = heapq.heappop(queue)
             if costs.get(node) != tuple(cost):
                 continue  # eliminated, or its cost has changed since
@@ -126,6 +140,8 @@ class _Elimination:
                 if neighbour in costs:
                     costs[neighbour] = self._cost(neighbour)
                     heapq.heappush(queue, self._entry(neighbour, costs[neighbour]))
+        for node in sorted(costs, key=lambda node: -self.position[node]):
+            self._eliminate(node)
         return [self._result(variable) for variable in self.variables]
 
     def _entry(self, node: Node, cost: tuple[float, float]) -> tuple[float, float, int, Node]:
@@ -137,24 +153,27 @@ class _Elimination:
             return delta(variable.shape)
         return self.down.get(self.output, {}).get(variable, zero(shape))
 
-    def _product(self, upper: Node, node: Node, lower: Node) -> Node:
+    def _product(self, upper: Node, node: Node, lower: Node) -> _Weighed:
         left, right = self.down[upper][node], self.down[node][lower]
-        if (left, right) not in self.products:
-            self.products[left, right] = _compose(left, right, node.rank)
-        return self.products[left, right]
+        found = self.products.get((left, right))
+        if found is None:
+            product = _compose(left, right, node.rank)
+            cost = core_order(product) if self.lowest_order_first else _time(product)
+            found = self.products[left, right] = _Weighed(product, cost, core_entries(product))
+        return found
 
     def _cost(self, node: Node) -> tuple[float, float]:
         """What to eliminate first: the cost of a node's products, and the entries they leave."""
         products = [self._product(upper, node, lower) for upper in self.up[node] for lower in self.down[node]]
-        if self.lowest_order_first:
-            return max(map(core_order, products), default=0), sum(map(core_entries, products))
-        return sum(map(_time, products)), sum(map(core_entries, products))
+        costs = [product.cost for product in products]
+        total = max(costs, default=0) if self.lowest_order_first else sum(costs)
+        return total, sum([product.entries for product in products])
 
     def _eliminate(self, node: Node) -> list[Node]:
         uppers, lowers = list(self.up[node]), list(self.down[node])
         for upper in uppers:
             for lower in lowers:
-                self._connect(upper, lower, self._product(upper, node, lower))
+                self._connect(upper, lower, self._product(upper, node, lower).node)
             del self.down[upper][node]
         for lower in lowers:
             del self.up[lower][node]

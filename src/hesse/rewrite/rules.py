@@ -88,7 +88,10 @@ def log1p_of_exp(node: Node) -> Node | None:
 
 
 def log_of_added_exps(node: Node) -> Node | None:
-    """log(a exp(x) + b exp(y) + c) = logaddexp(x + log a, y + log b, log c), for a, b, c > 0 and more terms."""
+    """log(exp(a) + exp(b)) = logaddexp(a, b).
+
+    There may be more terms, with positive factors, and positive constants: c exp(a) is exp(a + log(c)).
+    """
     inside = _argument(node, "log")
     if not isinstance(inside, Add) or not inside.operands:
         return None

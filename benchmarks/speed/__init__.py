@@ -1,0 +1,1 @@
+"""The speed table: hesse, closed forms and other libraries on the same problems."""

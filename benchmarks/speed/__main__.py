@@ -1,0 +1,50 @@
+"""`python -m benchmarks.speed [--full] [--compile] [--only TEXT] [--no-docs]`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # idle threads of one library must not slow the next
+
+from benchmarks.speed.harness import FULL, SHORT, Row, run_problem
+from benchmarks.speed.peers import import_all
+from benchmarks.speed.plots import write_plots
+from benchmarks.speed.problems import PROBLEMS
+from benchmarks.speed.report import terminal, write_json, write_page
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+def main() -> int:
+    """Run the problems, print the table, write the page."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.speed", description=main.__doc__)
+    parser.add_argument("--full", action="store_true", help="all sizes, and torch.compile")
+    parser.add_argument("--compile", action="store_true", help="torch.compile in a short run too")
+    parser.add_argument("--only", default="", help="problems whose name contains this text")
+    parser.add_argument("--no-docs", action="store_true", help="print the table, write nothing")
+    options = parser.parse_args()
+    import_all()
+    limits = FULL if options.full else SHORT
+    start = time.monotonic()
+
+    def say(text: str) -> None:
+        print(f"{time.monotonic() - start:6.0f} s  {text}", file=sys.stderr, flush=True)
+
+    rows: list[Row] = []
+    for problem in PROBLEMS:
+        if options.only in problem.name:
+            sizes = problem.sizes.full if options.full else problem.sizes.short
+            rows += run_problem(problem, sizes, limits, options.full or options.compile, say)
+    print(terminal(rows))
+    if not options.no_docs and not options.only:
+        write_json(rows, DOCS / "benchmarks" / "results.json")
+        write_page(rows, DOCS / "benchmarks.md", write_plots(rows, DOCS / "benchmarks"))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,149 @@
+"""The table on the terminal, the JSON file and the page of the documentation."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from benchmarks.speed.candidates import DENSE, HESSE, PRODUCT, STRUCTURED
+from benchmarks.speed.harness import Row
+from benchmarks.speed.peers import missing, versions
+from benchmarks.speed.reasons import REASONS
+from benchmarks.speed.summary import Line, exponents, lines, ratio_text, time_text
+
+TITLES = {
+    DENSE: "Dense results",
+    STRUCTURED: "Structured results",
+    PRODUCT: "Structured results times a vector",
+}
+HEADINGS = (
+    "problem",
+    "size",
+    "hesse",
+    "closed form",
+    "fastest library",
+    "",
+    "to library",
+    "to closed form",
+    "memory to closed form",
+    "wins",
+)
+
+
+def machine() -> dict[str, str]:
+    """Versions and processors; nothing that names the machine."""
+    return {
+        **versions(),
+        "python": platform.python_version(),
+        "cores": str(os.cpu_count()),
+        "architecture": platform.machine(),
+        "missing": ", ".join(missing()) or "none",
+    }
+
+
+def _cells(line: Line) -> list[str]:
+    rival = line.rival or ("–", None)
+    return [
+        line.row.problem,
+        f"{line.row.size:,}",
+        time_text(line.hesse),
+        time_text(line.closed),
+        rival[0],
+        time_text(rival[1]),
+        ratio_text(line.to_rival),
+        ratio_text(line.to_closed),
+        ratio_text(line.memory_ratio),
+        line.winner,
+    ]
+
+
+def terminal(rows: Sequence[Row]) -> str:
+    """The table in columns, one part for each comparison."""
+    parts = []
+    for comparison, title in TITLES.items():
+        table = [list(HEADINGS), *map(_cells, lines(rows, comparison))]
+        widths = [max(len(cells[k]) for cells in table) for k in range(len(HEADINGS))]
+        texts = ["  ".join(cell.ljust(w) for cell, w in zip(cells, widths, strict=True)) for cells in table]
+        parts.append("\n".join([title, *(text.rstrip() for text in texts)]))
+    return "\n\n".join([*parts, *_troubles(rows)])
+
+
+def _troubles(rows: Sequence[Row]) -> list[str]:
+    found = [
+        f"{row.problem}, {row.size:,}: {m.name} ({m.comparison}) left out: {m.trouble}"
+        for row in rows
+        for m in row.measurements
+        if m.trouble
+    ]
+    return ["\n".join(found)] if found else []
+
+
+def write_json(rows: Sequence[Row], path: Path) -> None:
+    """Every sample, for other programs."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps({"machine": machine(), "rows": [asdict(row) for row in rows]}, indent=1)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def write_page(rows: Sequence[Row], path: Path, plots: Sequence[str]) -> None:
+    """The page of the documentation."""
+    facts = ", ".join(f"{name} {value}" for name, value in machine().items())
+    text = [
+        "# Benchmarks",
+        "",
+        "Written by `make bench` (short) or `make bench-full`. All candidates are checked to agree to 1e-8, "
+        "then timed in turns in one process; times are medians. `to library` and `to closed form` are the "
+        "time of hesse divided by that of the fastest other library and of the NumPy code an expert writes "
+        "by hand; below 1 hesse is faster. Everything is in double precision.",
+        "",
+        f"Versions and machine: {facts}.",
+        "",
+    ]
+    for comparison, title in TITLES.items():
+        text += [f"## {title}", "", *_markdown(HEADINGS, map(_cells, lines(rows, comparison))), ""]
+    text += ["## Growth", "", "Exponents of the time in the size, fitted to the three largest sizes.", ""]
+    text += [*_markdown(("problem", "result", "exponents"), _growth(rows)), ""]
+    text += ["## Plots", ""]
+    text += [f"![{name}](benchmarks/{name}.svg)" for name in plots]
+    text += ["", "## Where hesse is slower", "", *_losses(rows)]
+    troubles = _troubles(rows)
+    if troubles:
+        text += ["", "## Left out", "", *(f"- {item}" for item in troubles[0].splitlines())]
+    path.write_text("\n".join(text).rstrip() + "\n", encoding="utf-8")
+
+
+def _markdown(headings: Sequence[str], body: object) -> list[str]:
+    rows = [list(headings), ["---"] * len(headings), *body]  # type: ignore[misc]
+    return ["| " + " | ".join(cells) + " |" for cells in rows]
+
+
+def _growth(rows: Sequence[Row]) -> list[list[str]]:
+    return [
+        [problem, comparison, ", ".join(f"{name} {slope:.2f}" for name, slope in slopes.items())]
+        for comparison in TITLES
+        for problem, slopes in exponents(rows, comparison).items()
+        if HESSE in slopes
+    ]
+
+
+def _losses(rows: Sequence[Row]) -> list[str]:
+    """A paragraph for each problem and comparison where something is clearly faster."""
+    found: dict[tuple[str, str], list[Line]] = {}
+    for comparison in TITLES:
+        for line in lines(rows, comparison):
+            if line.loses:
+                found.setdefault((line.row.problem, comparison), []).append(line)
+    paragraphs = []
+    for (problem, comparison), losing in found.items():
+        sizes = "; ".join(
+            f"{line.row.size:,}: {ratio_text(line.to_rival)} to the library, "
+            f"{ratio_text(line.to_closed)} to the closed form"
+            for line in losing
+        )
+        reason = REASONS.get((problem, comparison), "No reason is recorded yet.")
+        paragraphs += [f"**{problem}, {comparison}** ({sizes}). {reason}", ""]
+    return paragraphs or ["Nowhere in this run."]

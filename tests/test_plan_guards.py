@@ -1,0 +1,87 @@
+"""Plans of the benchmark problems may become smaller, never larger: nodes, FLOPs and peak entries.
+
+`python tests/test_plan_guards.py` writes the table anew.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))  # the benchmarks are no part of the package
+
+import hesse
+from benchmarks.speed.candidates import derivative_of, has_structured
+from benchmarks.speed.harness import check_small
+from benchmarks.speed.problem import Problem
+from benchmarks.speed.problems import PROBLEMS
+
+TABLE = Path(__file__).with_name("plan_guards.json")
+QUANTITIES = ("nodes", "flops", "peak")
+
+
+def plans(problem: Problem) -> dict[str, dict[str, int]]:
+    """The counts of the plans of a problem, by form."""
+    arguments = problem.data(problem.sizes.guard)
+    forms = ("dense", "structured") if has_structured(problem) else ("dense",)
+    if problem.derivative == "newton":
+        f = problem.function_for("numpy", np)
+        return {"structured": counts(hesse.hessian(f, form="structured"), arguments)}
+    return {form: counts(derivative_of(problem, form), arguments) for form in forms}
+
+
+def counts(derivative: Any, arguments: tuple[np.ndarray, ...]) -> dict[str, int]:
+    """Nodes of the expression, floating-point operations and peak entries of the plan."""
+    explanation = derivative.explain(*arguments)
+    return {
+        "nodes": explanation.nodes,
+        "flops": round(explanation.flops),
+        "peak": explanation.program.peak_elements(),
+    }
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name)
+def test_plans_do_not_grow(problem: Problem) -> None:
+    table = json.loads(TABLE.read_text(encoding="utf-8"))
+    assert problem.name in table, f"{problem.name} has no guard; run python tests/{Path(__file__).name}"
+    found, allowed = plans(problem), table[problem.name]
+    assert found.keys() == allowed.keys()
+    larger, smaller = [], []
+    for form, quantity in ((form, quantity) for form in found for quantity in QUANTITIES):
+        now, before = found[form][quantity], allowed[form][quantity]
+        text = f"{quantity} of the {form} plan: {before} before, {now} now"
+        (larger if now > before else smaller if now < before else []).append(text)
+    assert not larger, f"the plan of {problem.name} has become larger: {'; '.join(larger)}"
+    if smaller:
+        print(f"{problem.name} is better now ({'; '.join(smaller)}): python tests/{Path(__file__).name}")
+
+
+def test_every_guard_belongs_to_a_problem() -> None:
+    assert set(json.loads(TABLE.read_text(encoding="utf-8"))) == {problem.name for problem in PROBLEMS}
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name)
+def test_problems_agree_with_their_closed_forms(problem: Problem) -> None:
+    check_small(problem)
+
+
+def main() -> None:
+    """Write the table, and say what has changed."""
+    before = json.loads(TABLE.read_text(encoding="utf-8")) if TABLE.exists() else {}
+    table = {problem.name: plans(problem) for problem in PROBLEMS}
+    for name, found in table.items():
+        if name in before and found != before[name]:
+            print(f"{name}: {before[name]} -> {found}")
+    TABLE.write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("error")
+    main()
