@@ -2,14 +2,15 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+BENCH_STAMP := $(VENV)/.installed-bench
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv demo test bench docs format clean
+.PHONY: help venv demo test bench bench-full docs format clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 venv: $(STAMP) ## Create the virtual environment and install everything into it
 
@@ -29,8 +30,17 @@ test: venv ## Run every check: style, types, layers, tests, documentation
 	$(BIN)/python -m pytest -n 2
 	$(BIN)/mkdocs build --strict --quiet
 
-bench: venv ## Run the benchmarks
+$(BENCH_STAMP): $(STAMP)
+	$(PIP) install --quiet -e '.[bench]' -c constraints.txt
+	touch $@
+
+bench: $(BENCH_STAMP) ## Run the benchmarks; they write docs/benchmarks.md
 	$(BIN)/python -m benchmarks.run
+	$(BIN)/python -m benchmarks.speed
+
+bench-full: $(BENCH_STAMP) ## Run the benchmarks at all sizes and with torch.compile (long)
+	$(BIN)/python -m benchmarks.run
+	$(BIN)/python -m benchmarks.speed --full
 
 docs: venv ## Build the documentation into site/
 	$(BIN)/mkdocs build --strict

@@ -52,7 +52,6 @@ from hesse.rewrite.factor import factor
 from oracles import assert_close, assert_matches_differences
 
 MOST_STEPS = 8
-LARGEST_TENSOR = 9
 LARGEST_OUTPUT = 2
 LARGEST_VALUE = 3.0
 SHAPES: list[tuple[int, ...]] = [(), (1,), (2,), (3,), (2, 2), (1, 3), (2, 1)]
@@ -61,7 +60,8 @@ SHAPES: list[tuple[int, ...]] = [(), (1,), (2,), (3,), (2, 2), (1, 3), (2, 1)]
 class Picker:
     """Random choices that depend on a seed alone: fewer steps from one seed are the beginning of more."""
 
-    def __init__(self, *seed: int) -> None:
+    def __init__(self, *seed: int, largest: int = 9) -> None:
+        self.largest = largest  # entries of a tensor
         self._generator = np.random.default_rng(seed)
 
     def integer(self, low: int, high: int) -> int:
@@ -189,7 +189,7 @@ def draw_einsum(pick: Picker, pool: Sequence[Term]) -> Term:
     output, shape = [], []
     for _ in range(pick.integer(0, 3)):
         axis, size = _output_axis(pick, ranges)
-        if math.prod([*shape, size]) <= LARGEST_TENSOR:
+        if math.prod([*shape, size]) <= pick.largest:
             output.append(axis)
             shape.append(size)
     scale = pick.one([1.0, -0.5, 2.0])
@@ -206,7 +206,7 @@ def _input_axis(pick: Picker, size: int, ranges: list[int]) -> Axis:
         label = pick.one(fitting)
         return combine([(1, label_axis(label))], pick.integer(0, size - ranges[label]))
     if kind == "affine" and size > 1:
-        stride = pick.one([1, 2, -1])
+        stride = pick.one([1, 2, 3, -1, -2])
         count = pick.integer(1, (size - 1) // abs(stride) + 1)
         ranges.append(count)
         reach = abs(stride) * (count - 1)
@@ -255,15 +255,15 @@ def _einsum_value(
     return result
 
 
+SLICES = [slice(None), slice(None, None, -1), slice(0, None, 2), slice(1, None), slice(-1, None, -2)]
+
+
 def draw_view(pick: Picker, pool: Sequence[Term]) -> Term:
     """A slice, a transposition, a reshape, or a tensor put into a larger one."""
     term = pick.one(pool)
     kind = pick.one(["select", "transpose", "reshape", "place", "total"])
     if kind == "select":
-        index = tuple(
-            pick.one([slice(None), slice(None, None, -1), slice(0, None, 2), slice(1, None), 0, size - 1])
-            for size in term.shape
-        )
+        index = tuple(pick.one([*SLICES, pick.integer(0, max(size - 1, 0))]) for size in term.shape)
         index = tuple(
             slice(None) if size == 0 else entry for entry, size in zip(index, term.shape, strict=True)
         )
@@ -277,13 +277,13 @@ def draw_view(pick: Picker, pool: Sequence[Term]) -> Term:
     if kind == "total":
         axes = [k for k in range(len(term.shape)) if pick.one([True, False])]
         return Term(total(term.node, axes), term.value.sum(tuple(axes)))
-    offsets = [pick.integer(0, 1) for _ in term.shape]
-    shape = tuple(size + offset for size, offset in zip(term.shape, offsets, strict=True))
-    if math.prod(shape) > LARGEST_TENSOR:
+    offsets, steps = pick.list([0, 1], term.value.ndim), pick.list([1, 1, 2], term.value.ndim)
+    shape = tuple(size * step + offset for size, step, offset in zip(term.shape, steps, offsets, strict=True))
+    if math.prod(shape) > pick.largest:
         return term
     value = np.zeros(shape)
-    value[tuple(slice(offset, None) for offset in offsets)] = term.value
-    return Term(place(term.node, shape, offsets), value)
+    value[tuple(slice(offset, None, step) for offset, step in zip(offsets, steps, strict=True))] = term.value
+    return Term(place(term.node, shape, offsets, steps), value)
 
 
 def _shapes_of(count: int) -> list[tuple[int, ...]]:
@@ -302,7 +302,7 @@ def draw_concatenation(pick: Picker, pool: Sequence[Term]) -> Term:
         if len(term.shape) == len(first.shape) and (*term.shape[:axis], *term.shape[axis + 1 :]) == frame
     ]
     second = pick.one(fitting or [first])
-    if first.value.size + second.value.size > LARGEST_TENSOR:
+    if first.value.size + second.value.size > pick.largest:
         return first
     value = np.concatenate([first.value, second.value], axis)
     return Term(concatenate([first.node, second.node], axis), value)
@@ -340,7 +340,7 @@ def _applied(name: str, *terms: Term, params: tuple[Any, ...] = ()) -> Term:
 def _gathered(pick: Picker, pool: Sequence[Term]) -> Term:
     term = _vector(pick, pool)
     index = np.array(pick.list(range(-term.shape[0], term.shape[0]), pick.integer(1, 3)))
-    if index.size * term.value[0].size > LARGEST_TENSOR:
+    if index.size * term.value[0].size > pick.largest:
         return term
     return Term(structural.gather(term.node, constant(index)), term.value[index])
 
@@ -348,7 +348,7 @@ def _gathered(pick: Picker, pool: Sequence[Term]) -> Term:
 def _scattered(pick: Picker, pool: Sequence[Term]) -> Term:
     term = _vector(pick, pool)
     index = np.array(pick.list(range(3), term.shape[0]))
-    if 3 * term.value[0].size > LARGEST_TENSOR:
+    if 3 * term.value[0].size > pick.largest:
         return term
     value = np.zeros((3, *term.shape[1:]))
     np.add.at(value, index, term.value)
@@ -429,7 +429,7 @@ def draw_formula(pick: Picker, pool: Sequence[Term]) -> Term:
         term = _vector(pick, pool)
         window = pick.integer(1, min(2, term.shape[0]))
         value = np.lib.stride_tricks.sliding_window_view(term.value, window, 0)
-        return Term(structural.unfold(term.node, 0, window), value) if value.size <= LARGEST_TENSOR else term
+        return Term(structural.unfold(term.node, 0, window), value) if value.size <= pick.largest else term
     term, offset = _matrix(pick, pool), pick.integer(-1, 1)
     return Term(getattr(structural, kind)(term.node, offset), getattr(np, kind)(term.value, offset))
 
@@ -498,6 +498,23 @@ def compiled(node: Node, names: Sequence[str]) -> Callable[..., np.ndarray]:
 
 def test_every_record_can_be_drawn() -> None:
     assert set(RECORDS) == set(OPERATIONS)
+
+
+@settings(max_examples=400, derandomize=True, deadline=None, database=None)
+@given(seed=st.integers(0, 2**32 - 1), steps=st.integers(2, 5))
+def test_values_of_random_einsums(seed: int, steps: int) -> None:
+    """Einsums of views of einsums: here the equations between labels have strides, digits and offsets."""
+    pick = Picker(seed, largest=24)
+    shape = pick.one([(4,), (6,), (2, 3), (2, 2, 2), (3, 4), (12,)])
+    pool = [Term(variable("x", shape), pick.array(shape, 1.5))]
+    for _ in range(steps):
+        step = pick.one([draw_einsum, draw_view, draw_view, draw_view, draw_sum, draw_concatenation])
+        pool.append(step(pick, pool[-2:]))
+    node, expected = pool[-1]
+    values = {"x": pool[0].value}
+    assert_close(naive.evaluate(node, values), expected, "as constructed")
+    assert_close(compiled(node, ["x"])(values["x"]), expected, "compiled")
+    assert_close(compiled(simplify([node])[0], ["x"])(values["x"]), expected, "simplified and compiled")
 
 
 def test_terms_of_different_extent_are_not_factored() -> None:

@@ -134,14 +134,14 @@ def check_square_operations(tensor: Structured, dense: np.ndarray, rank: int, to
         assert_same(last.dense(), expected, "block from the end", tolerance)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=150, deadline=None, derandomize=True)
 @given(SEEDS, st.sampled_from(GROUPS))
 def test_random_patterns(seed: int, groups: tuple[int, ...]) -> None:
     drawn = random_tensor(seed, groups)
     check_operations(drawn.tensor, drawn.dense, drawn.groups)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(SEEDS)
 def test_sums_of_random_tensors(seed: int) -> None:
     chooser, generator = Chooser(seed), np.random.default_rng(seed)
@@ -191,7 +191,8 @@ def test_structure_survives_operations() -> None:
         )
         assert changed.nbytes == hessian.nbytes
     quartic = hesse.hessian(lambda x: np.sum((WIDE @ x) ** 4), form="structured")(normal(10))
-    assert [len(term.factors) > 1 for term in (quartic + 2 * (hessian - quartic.T)).terms].count(False) == 1
+    both = quartic + hesse.hessian(lambda x: np.sum((WIDE[:2] @ x) ** 6), form="structured")(normal(10))
+    assert [len(term.factors) for term in (both + 2 * both.T - both).terms] == [2, 2]
     chain = PROBLEMS["Rosenbrock"].structured()
     assert {term.pattern for term in (chain * 2.0).terms} == {term.pattern for term in chain.terms}
     assert len((chain + chain.T).terms) == len(chain.terms)

@@ -6,7 +6,8 @@ HesseError
 ├── ArgumentError     a wrong argument to a public function (also a ValueError)
 ├── TracingError      user code that cannot be traced, or a function hesse does not know (also a TypeError)
 ├── DifferentiationError   an operation or a dtype without a derivative (also a TypeError)
-└── MemoryLimitError  a result that would not fit into memory (also a MemoryError)
+├── MemoryLimitError  a result that would not fit into memory (also a MemoryError)
+└── MissingPackageError    an operation needs a package that is not installed (also an ImportError)
 
 Each message says what was asked, what was found and what to do.
 """
@@ -40,3 +41,7 @@ class DifferentiationError(HesseError, TypeError):
 
 class MemoryLimitError(HesseError, MemoryError):
     """A result that would not fit into memory."""
+
+
+class MissingPackageError(HesseError, ImportError):
+    """An operation needs a package that is not installed."""

@@ -85,16 +85,21 @@ class _Entry(NamedTuple):
             values = [values[k] if dtype is None else np.asarray(values[k], dtype) for k, dtype in self.casts]
         results: Sequence[Any] = self.compiled.function(*values)
         if self.storages is not None:
-            results = _structured(self.storages, self.built.groups, results)
+            results = _structured(self.storages, self.built.groups, results, self.dtype)
         return _arranged(self.built.layout, results)
 
 
 def _structured(
-    storages: Sequence[Storage], groups: Sequence[tuple[int, ...]], results: Sequence[np.ndarray]
+    storages: Sequence[Storage],
+    groups: Sequence[tuple[int, ...]],
+    results: Sequence[np.ndarray],
+    dtype: np.dtype[Any],
 ) -> list[Structured]:
     arrays = iter(results)
     return [
-        Structured(storage.node, {part.name: np.asarray(next(arrays)) for part in storage.parts}, ranks)
+        Structured(
+            storage.node, {part.name: np.asarray(next(arrays)) for part in storage.parts}, ranks, dtype
+        )
         for storage, ranks in zip(storages, groups, strict=True)
     ]
 

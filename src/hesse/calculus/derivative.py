@@ -13,7 +13,8 @@ from hesse.ir import Node, topological, transpose
 from hesse.rewrite import simplify
 
 LARGE_GRAPH = 1000
-"""Above this many nodes `auto` does not build candidates but eliminates the cheapest node first."""
+"""Above this many nodes `auto` builds two candidates only, each in linear time."""
+LARGE_GRAPH_MODES = ("reverse", "cross-country")
 
 
 class Choice(NamedTuple):
@@ -35,9 +36,8 @@ def choose(output: Node, variables: Sequence[Node], mode: str = "auto") -> Choic
     check_mode(mode)
     if mode == "auto" and output.rank == 0:
         mode = "reverse"  # never far from the best for a scalar
-    if mode == "auto" and len(topological([output])) > LARGE_GRAPH:
-        mode = "cross-country"
-    names = list(MODES) if mode == "auto" else [mode]
+    is_large = mode == "auto" and len(topological([output])) > LARGE_GRAPH
+    names = [mode] if mode != "auto" else LARGE_GRAPH_MODES if is_large else list(MODES)
     candidates = {name: simplify(MODES[name](output, variables)) for name in names}
     estimates = {name: estimate(roots) for name, roots in candidates.items()}
     best = min(names, key=lambda name: estimates[name])

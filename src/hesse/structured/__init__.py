@@ -1,8 +1,7 @@
 """The structured tensor."""
 
-from hesse.structured.optional import MissingPackageError
 from hesse.structured.storage import Storage, stored
 from hesse.structured.tensor import Structured
 from hesse.structured.terms import Term
 
-__all__ = ["MissingPackageError", "Storage", "Structured", "Term", "stored"]
+__all__ = ["Storage", "Structured", "Term", "stored"]

@@ -74,7 +74,7 @@ def banded(tensor: Structured, damping: float) -> Solver | None:
         with np.errstate(all="ignore"):
             solution = _eliminated(linalg, widths, matrix, both)
             norm = np.abs(matrix).sum(0).max()
-        return check(solution[:, :-1], solution[:, -1:], norm).reshape(right.shape)
+        return check(solution[:, :-1], norm * np.abs(solution[:, -1]).max()).reshape(right.shape)
 
     return Solver("banded", solve)
 

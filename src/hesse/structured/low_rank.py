@@ -133,7 +133,7 @@ def _solve(diagonal: np.ndarray, left: np.ndarray, right: np.ndarray, given: np.
                 residual = both - diagonal * solution - left @ (right.T @ solution)
                 limit = RESIDUAL * np.finfo(given.dtype).eps * norm * np.abs(solution).max()
                 if np.abs(residual).max() <= limit:
-                    return check(solution[:, :-1], solution[:, -1:], norm)
+                    return check(solution[:, :-1], norm * np.abs(solution[:, -1]).max())
                 solution = solution + _woodbury(diagonal, left, right, residual)
     except np.linalg.LinAlgError:
         pass

@@ -5,11 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from hesse.errors import HesseError
-
-
-class MissingPackageError(HesseError, ImportError):
-    """An operation needs a package that is not installed."""
+from hesse.errors import MissingPackageError
 
 
 def optional(module: str, what: str) -> Any:

@@ -171,5 +171,5 @@ def _by_elimination(linalg: Any, matrix: Any, right: np.ndarray) -> np.ndarray:
         except RuntimeError:  # a pivot is exactly zero
             continue
         if residual <= limit * np.abs(solution).max():
-            return check(solution[:, :-1], solution[:, -1:], norm)
+            return check(solution[:, :-1], norm * np.abs(solution[:, -1]).max())
     raise singular(len(right))

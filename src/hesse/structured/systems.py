@@ -16,6 +16,10 @@ CHOLESKY_FROM = 128
 """Smaller matrices, and stacks of matrices, are left to NumPy's LU, whose calls cost less."""
 
 
+MANY_COLUMNS = 4
+"""With more than this many columns for each row, products with the inverse take less time."""
+
+
 class Solver(NamedTuple):
     """A method that fits a tensor: it takes and returns arrays over `[variable axes…, further axis]`."""
 
@@ -41,17 +45,15 @@ def probe(size: int, dtype: np.dtype[Any]) -> np.ndarray:
     return column
 
 
-def check(solution: np.ndarray, probed: np.ndarray, norms: np.ndarray | float) -> np.ndarray:
+def check(solution: np.ndarray, conditions: np.ndarray | float) -> np.ndarray:
     """The solutions of a stack of systems, if they are finite and the matrices regular, else an error.
 
-    `probed` are the solutions for `probe` and `norms` the largest row (or column) sums |A| of the matrices:
-    the condition numbers are at least |A| |x| / |b|. Beyond the limit not even one digit would be right.
+    `conditions` are lower bounds |A| |x| / |b| of the condition numbers, for the solutions `x` of `probe` or
+    for the inverses. Beyond the limit not even one digit would be right.
     """
-    size = probed.shape[-2]
+    size = solution.shape[-2]
     limit = 1.0 / ((16.0 + math.sqrt(size)) * np.finfo(solution.dtype).eps)
-    with np.errstate(all="ignore"):
-        conditions = norms * np.abs(probed).max((-2, -1))
-    if not (conditions < limit).all() or not np.isfinite(solution).all():
+    if not np.all(conditions < limit) or not np.isfinite(solution).all():
         raise singular(size)
     return solution
 
@@ -60,18 +62,29 @@ def solve_matrices(matrices: np.ndarray, right: np.ndarray) -> np.ndarray:
     """The solutions of a stack of systems, `matrices` [..., m, m] and `right` [..., m, k].
 
     A single large symmetric matrix is solved by Cholesky's method where it is positive definite and SciPy
-    is installed, everything else by LU decomposition.
+    is installed, everything else by LU decomposition (once for all columns, where there are many).
     """
     if not matrices.size:
         return np.zeros_like(right)
     size, columns = right.shape[-2:]
-    tried = np.broadcast_to(probe(size, right.dtype), (*right.shape[:-1], 1))
     with np.errstate(all="ignore"):
         norms = np.abs(matrices).sum(-1).max(-1)
-        if columns <= size:
-            both = _solved(matrices, np.concatenate([right, tried], -1))
-            return check(both[..., :columns], both[..., columns:], norms)
-        return check(_solved(matrices, right), _solved(matrices, tried), norms)
+        if columns > MANY_COLUMNS * size:
+            return _by_inverses(matrices, right, norms)
+        tried = np.broadcast_to(probe(size, right.dtype), (*right.shape[:-1], 1))
+        both = _solved(matrices, np.concatenate([right, tried], -1))
+        return check(both[..., :columns], norms * np.abs(both[..., columns:]).max((-2, -1)))
+
+
+def _by_inverses(matrices: np.ndarray, right: np.ndarray, norms: np.ndarray) -> np.ndarray:
+    """Products with the inverses, as accurate as a decomposition after one correction by the residual."""
+    try:
+        inverses = np.linalg.inv(matrices)
+    except np.linalg.LinAlgError:
+        raise singular(matrices.shape[-1]) from None
+    solution = inverses @ right
+    solution += inverses @ (right - matrices @ solution)
+    return check(solution, norms * np.abs(inverses).sum(-1).max(-1))
 
 
 def _solved(matrices: np.ndarray, right: np.ndarray) -> np.ndarray:
