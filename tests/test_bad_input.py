@@ -24,10 +24,12 @@ from hesse.errors import (
     DifferentiationError,
     HesseError,
     MemoryLimitError,
+    MissingPackageError,
     NotationError,
     ShapeError,
     TracingError,
 )
+from hesse.structured.optional import optional
 
 X = np.array([1.0, 2.0, 3.0])
 A = np.arange(9.0).reshape(3, 3)
@@ -263,6 +265,12 @@ LIMITS: Mistakes = {
     ),
 }
 
+PACKAGES: Mistakes = {
+    "a picture needs nowhere, which is not installed; run `pip install 'nowhere'`": lambda: optional(
+        "nowhere.at_all", "a picture"
+    ),
+}
+
 TABLE: list[tuple[type[HesseError], Mistakes]] = [
     (ShapeError, SIZES),
     (NotationError, NOTATION),
@@ -270,6 +278,7 @@ TABLE: list[tuple[type[HesseError], Mistakes]] = [
     (DifferentiationError, DTYPES),
     (TracingError, RESULTS),
     (MemoryLimitError, LIMITS),
+    (MissingPackageError, PACKAGES),
 ]
 
 
@@ -447,6 +456,7 @@ def test_every_error_is_public_documented_and_part_of_the_tree() -> None:
         (TracingError, TypeError),
         (DifferentiationError, TypeError),
         (MemoryLimitError, MemoryError),
+        (MissingPackageError, ImportError),
     ],
 )
 def test_errors_are_also_the_builtin_ones(error: type[HesseError], builtin: type[Exception]) -> None:

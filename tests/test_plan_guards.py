@@ -1,21 +1,17 @@
 """Plans of the benchmark problems may become smaller, never larger: nodes, FLOPs and peak entries.
 
-`python tests/test_plan_guards.py` writes the table anew.
+`python -m tests.test_plan_guards` writes the table anew.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))  # the benchmarks are no part of the package
 
 import hesse
 from benchmarks.speed.candidates import derivative_of, has_structured
@@ -24,6 +20,7 @@ from benchmarks.speed.problem import Problem
 from benchmarks.speed.problems import PROBLEMS
 
 TABLE = Path(__file__).with_name("plan_guards.json")
+REGENERATE = "python -m tests.test_plan_guards"
 QUANTITIES = ("nodes", "flops", "peak")
 
 
@@ -50,7 +47,7 @@ def counts(derivative: Any, arguments: tuple[np.ndarray, ...]) -> dict[str, int]
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.name)
 def test_plans_do_not_grow(problem: Problem) -> None:
     table = json.loads(TABLE.read_text(encoding="utf-8"))
-    assert problem.name in table, f"{problem.name} has no guard; run python tests/{Path(__file__).name}"
+    assert problem.name in table, f"{problem.name} has no guard; run {REGENERATE}"
     found, allowed = plans(problem), table[problem.name]
     assert found.keys() == allowed.keys()
     larger, smaller = [], []
@@ -60,7 +57,7 @@ def test_plans_do_not_grow(problem: Problem) -> None:
         (larger if now > before else smaller if now < before else []).append(text)
     assert not larger, f"the plan of {problem.name} has become larger: {'; '.join(larger)}"
     if smaller:
-        print(f"{problem.name} is better now ({'; '.join(smaller)}): python tests/{Path(__file__).name}")
+        print(f"{problem.name} is better now ({'; '.join(smaller)}): run {REGENERATE}")
 
 
 def test_every_guard_belongs_to_a_problem() -> None:

@@ -133,17 +133,24 @@ def signs(pick: Picker, shape: tuple[int, ...]) -> np.ndarray:
     return np.array(pick.list([-1.0, 1.0], count)).reshape(shape)
 
 
+def summed(term: Term, weights: np.ndarray) -> Term:
+    """Sums of all entries with weights, which have the axes of the result first."""
+    shape = weights.shape[: weights.ndim - term.value.ndim]
+    axes = [label_axis(k) for k in range(weights.ndim)]
+    operands, inner = [constant(weights), term.node], [axes, axes[len(shape) :]]
+    node = einsum(operands, inner, axes[: len(shape)], shape, weights.shape)
+    return Term(node, np.tensordot(weights, term.value, term.value.ndim))
+
+
 def like(pick: Picker, pool: Sequence[Term], shape: tuple[int, ...]) -> Term:
-    """A term of this shape: one of the pool, or a smaller one repeated."""
-    fitting = [term for term in pool if term.shape == shape or not term.shape]
-    if not fitting:
-        return known(signs(pick, shape))
-    term = pick.one(fitting)
-    return (
-        term
-        if term.shape == shape
-        else Term(broadcast(term.node, shape, ()), np.broadcast_to(term.value, shape))
-    )
+    """A term of this shape: one of the pool, a scalar repeated, or sums of some other."""
+    fitting = [term for term in pool if term.shape == shape]
+    if fitting and pick.integer(0, 3):
+        return pick.one(fitting)
+    term = pick.one(pool)
+    if not term.shape:
+        return Term(broadcast(term.node, shape, ()), np.broadcast_to(term.value, shape))
+    return summed(term, pick.array((*shape, *term.shape), 1.0))
 
 
 # Tensors in, tensor out: each of these makes a term from a pool of terms.
@@ -293,7 +300,8 @@ def _shapes_of(count: int) -> list[tuple[int, ...]]:
 
 def draw_concatenation(pick: Picker, pool: Sequence[Term]) -> Term:
     """Two tensors side by side."""
-    first = pick.one([term for term in pool if term.shape] or [known(np.ones(2))])
+    fitting = [term for term in pool if term.shape]
+    first = pick.one(fitting) if fitting else like(pick, pool, (2,))
     axis = pick.integer(0, len(first.shape) - 1)
     frame = (*first.shape[:axis], *first.shape[axis + 1 :])
     fitting = [
@@ -310,7 +318,8 @@ def draw_concatenation(pick: Picker, pool: Sequence[Term]) -> Term:
 
 def _vector(pick: Picker, pool: Sequence[Term]) -> Term:
     """A term with at least one axis, its first and last ones not empty."""
-    return pick.one([t for t in pool if t.shape and t.shape[0] and t.shape[-1]] or [known(np.ones(2))])
+    fitting = [term for term in pool if term.shape and term.shape[0] and term.shape[-1]]
+    return pick.one(fitting) if fitting else like(pick, pool, (2,))
 
 
 def _matrix(pick: Picker, pool: Sequence[Term], rows: int | None = None) -> Term:
@@ -386,8 +395,7 @@ def _extremum(choose: Callable[[Node], Node], value: Callable[..., Any]) -> Call
 
 
 def _paths(pick: Picker, pool: Sequence[Term]) -> Term:
-    term = pick.one([t for t in pool if len(t.shape) == 1 and t.shape[0] <= 2] or [known(np.ones(2))])
-    return _applied("path_products", term)
+    return _applied("path_products", like(pick, pool, (pick.integer(0, 2),)))
 
 
 RECORDS: dict[str, Step] = {
@@ -479,15 +487,6 @@ def make_graph(name: str, seed: int, steps: int) -> Graph:
     return Graph(
         inputs, Term(multiply(first.node, second.node) + first.node, first.value * second.value + first.value)
     )
-
-
-def summed(term: Term, weights: np.ndarray) -> Term:
-    """A few sums of all entries with weights."""
-    axes = [label_axis(k) for k in range(weights.ndim)]
-    node = einsum(
-        [constant(weights), term.node], [axes, axes[1:]], axes[:1], weights.shape[:1], weights.shape
-    )
-    return Term(node, np.tensordot(weights, term.value, term.value.ndim))
 
 
 def compiled(node: Node, names: Sequence[str]) -> Callable[..., np.ndarray]:

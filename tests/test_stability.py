@@ -86,6 +86,10 @@ SCALAR_FUNCTIONS: dict[str, tuple[Callable[[Any], Any], Reference]] = {
     "exp(z) / (1 + exp(z))": (lambda z: np.exp(z) / (1 + np.exp(z)), sigmoid_derivative),
     "exp(z) / (exp(z) + 1)": (lambda z: np.exp(z) / (np.exp(z) + 1), sigmoid_derivative),
     "exp(-z) / (1 + exp(-z))": (lambda z: np.exp(-z) / (1 + np.exp(-z)), mirrored(sigmoid_derivative)),
+    "3 exp(z) / (1 + exp(z))": (
+        lambda z: np.linspace(3, 3, z.size) * np.exp(z) / (1 + np.exp(z)),
+        scaled(sigmoid_derivative, Decimal(3)),
+    ),
     "1 - 1 / (1 + exp(z))": (lambda z: 1 - 1 / (1 + np.exp(z)), sigmoid_derivative),
     "log(1 / (1 + exp(-z)))": (lambda z: np.log(1 / (1 + np.exp(-z))), scaled(mirrored(softplus_like), -ONE)),
     "log(exp(z) / (1 + exp(z)))": (

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.speed [--full] [--compile] [--only TEXT] [--no-docs]`."""
+"""`python -m benchmarks.speed [--full] [--compile] [--only TEXT] [--no-docs] [--render]`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.speed.harness import FULL, SHORT, Row, run_problem
 from benchmarks.speed.peers import import_all
 from benchmarks.speed.plots import write_plots
 from benchmarks.speed.problems import PROBLEMS
-from benchmarks.speed.report import terminal, write_json, write_page
+from benchmarks.speed.report import read_json, terminal, write_json, write_page
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -26,9 +26,23 @@ def main() -> int:
     parser.add_argument("--compile", action="store_true", help="torch.compile in a short run too")
     parser.add_argument("--only", default="", help="problems whose name contains this text")
     parser.add_argument("--no-docs", action="store_true", help="print the table, write nothing")
+    parser.add_argument("--render", action="store_true", help="write the page again from the last results")
     options = parser.parse_args()
+    results = DOCS / "benchmarks" / "results.json"
+    if not options.render:
+        rows = measured(options)
+        print(terminal(rows))
+        if options.no_docs or options.only:
+            return 0
+        write_json(rows, results)
+    known, rows = read_json(results)
+    write_page(rows, known, DOCS / "benchmarks.md", write_plots(rows, DOCS / "benchmarks"))
+    return 0
+
+
+def measured(options: argparse.Namespace) -> list[Row]:
+    """The rows of all problems that were asked for."""
     import_all()
-    limits = FULL if options.full else SHORT
     start = time.monotonic()
 
     def say(text: str) -> None:
@@ -38,12 +52,9 @@ def main() -> int:
     for problem in PROBLEMS:
         if options.only in problem.name:
             sizes = problem.sizes.full if options.full else problem.sizes.short
+            limits = FULL if options.full else SHORT
             rows += run_problem(problem, sizes, limits, options.full or options.compile, say)
-    print(terminal(rows))
-    if not options.no_docs and not options.only:
-        write_json(rows, DOCS / "benchmarks" / "results.json")
-        write_page(rows, DOCS / "benchmarks.md", write_plots(rows, DOCS / "benchmarks"))
-    return 0
+    return rows
 
 
 if __name__ == "__main__":

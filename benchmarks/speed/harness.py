@@ -40,7 +40,7 @@ class Limits:
     seconds_per_row: float
     """Time for all rounds of one problem at one size."""
     slow_seconds: float
-    """A candidate whose call or preparation takes longer is left out at larger sizes."""
+    """A library that will take twice as long for a call, or took five times as long to prepare, is left out."""
 
 
 SHORT = Limits(dense_bytes=3e8, peer_bytes=1e9, seconds_per_row=2.0, slow_seconds=2.0)
@@ -133,11 +133,15 @@ def run_problem(
     check_small(problem)
     slow: dict[tuple[str, str], str] = {}
     rows = []
-    for size in sizes:
+    for size, following in zip(sizes, (*sizes[1:], sizes[-1]), strict=True):
+        growth = (following / size) ** 2  # of the time, at least, for one that forms a dense result
         row = _run_size(problem, size, limits, with_compile, slow)
         for m in row.measurements:
-            if m.samples and max(m.seconds, m.first) > limits.slow_seconds and m.name not in (HESSE, CLOSED):
-                slow[m.name, m.comparison] = f"took {max(m.seconds, m.first):.1f} s at a smaller size"
+            if m.samples and m.name not in (HESSE, CLOSED):
+                if m.seconds * growth > 2 * limits.slow_seconds:
+                    slow[m.name, m.comparison] = f"took {m.seconds:.1f} s at size {size:,}"
+                elif m.first > 5 * limits.slow_seconds:
+                    slow[m.name, m.comparison] = f"took {m.first:.1f} s to prepare at size {size:,}"
         rows.append(row)
         say(f"{problem.name}, {size}")
     return rows

@@ -16,7 +16,7 @@ def write_plots(rows: Sequence[Row], folder: Path) -> list[str]:
     if util.find_spec("matplotlib") is None:
         return []
     import_module("matplotlib").use("svg")
-    import_module("matplotlib").rcParams["svg.hashsalt"] = "hesse"
+    import_module("matplotlib").rcParams.update({"svg.hashsalt": "hesse", "svg.fonttype": "none"})
     folder.mkdir(parents=True, exist_ok=True)
     names = []
     for problem in dict.fromkeys(row.problem for row in rows):
@@ -31,10 +31,14 @@ def _plot(rows: Sequence[Row], path: Path) -> None:
     figure, axes = pyplot.subplots(figsize=(6, 4), layout="constrained")
     for comparison, style in ((DENSE, "-"), (STRUCTURED, "--")):
         for name in dict.fromkeys(name for row in rows for name in row.times(comparison)):
-            points = [(row.size, row.times(comparison)[name]) for row in rows if name in row.times(comparison)]
+            points = [
+                (row.size, row.times(comparison)[name]) for row in rows if name in row.times(comparison)
+            ]
             width = 2.5 if name == HESSE else 1.2
             label = name if comparison == DENSE else f"{name}, structured"
-            axes.plot(*zip(*points, strict=True), style, marker="o", linewidth=width, markersize=3, label=label)
+            axes.plot(
+                *zip(*points, strict=True), style, marker="o", linewidth=width, markersize=3, label=label
+            )
     axes.set(xscale="log", yscale="log", xlabel="size", ylabel="seconds", title=rows[0].problem)
     axes.grid(True, which="both", alpha=0.2)
     axes.legend(fontsize=7)

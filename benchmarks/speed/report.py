@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks.speed.candidates import DENSE, HESSE, PRODUCT, STRUCTURED
-from benchmarks.speed.harness import Row
+from benchmarks.speed.candidates import CLOSED, DENSE, HESSE, PRODUCT, STRUCTURED
+from benchmarks.speed.harness import Measurement, Row
 from benchmarks.speed.peers import missing, versions
 from benchmarks.speed.reasons import REASONS
 from benchmarks.speed.summary import Line, exponents, lines, ratio_text, time_text
@@ -89,9 +89,19 @@ def write_json(rows: Sequence[Row], path: Path) -> None:
     path.write_text(text + "\n", encoding="utf-8")
 
 
-def write_page(rows: Sequence[Row], path: Path, plots: Sequence[str]) -> None:
-    """The page of the documentation."""
-    facts = ", ".join(f"{name} {value}" for name, value in machine().items())
+def read_json(path: Path) -> tuple[dict[str, str], list[Row]]:
+    """The machine and the rows of a run before."""
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    rows = [
+        Row(**{**row, "measurements": [Measurement(**m) for m in row["measurements"]]})
+        for row in stored["rows"]
+    ]
+    return stored["machine"], rows
+
+
+def write_page(rows: Sequence[Row], known: dict[str, str], path: Path, plots: Sequence[str]) -> None:
+    """The page of the documentation; `known` is what `machine` said when the rows were measured."""
+    facts = ", ".join(f"{name} {value}" for name, value in known.items())
     text = [
         "# Benchmarks",
         "",
@@ -107,6 +117,8 @@ def write_page(rows: Sequence[Row], path: Path, plots: Sequence[str]) -> None:
         text += [f"## {title}", "", *_markdown(HEADINGS, map(_cells, lines(rows, comparison))), ""]
     text += ["## Growth", "", "Exponents of the time in the size, fitted to the three largest sizes.", ""]
     text += [*_markdown(("problem", "result", "exponents"), _growth(rows)), ""]
+    text += ["## First call", "", "Tracing, planning and compiling (colouring, for asdex) included.", ""]
+    text += [*_markdown(("problem", "result", "size", "first calls"), _firsts(rows)), ""]
     text += ["## Plots", ""]
     text += [f"![{name}](benchmarks/{name}.svg)" for name in plots]
     text += ["", "## Where hesse is slower", "", *_losses(rows)]
@@ -128,6 +140,24 @@ def _growth(rows: Sequence[Row]) -> list[list[str]]:
         for problem, slopes in exponents(rows, comparison).items()
         if HESSE in slopes
     ]
+
+
+def _firsts(rows: Sequence[Row]) -> list[list[str]]:
+    """At the largest size of each problem, the first calls of hesse and of the libraries."""
+    found = {}
+    for row in rows:
+        for comparison in (DENSE, STRUCTURED):
+            timed = [m for m in row.measurements if m.comparison == comparison and m.samples]
+            libraries = [m for m in timed if m.name != CLOSED]
+            if len(libraries) > 1 or (comparison == STRUCTURED and libraries):
+                texts = [f"{m.name} {time_text(m.first)}" for m in libraries]
+                found[row.problem, comparison] = [
+                    row.problem,
+                    comparison,
+                    f"{row.size:,}",
+                    ", ".join(texts),
+                ]
+    return list(found.values())
 
 
 def _losses(rows: Sequence[Row]) -> list[str]:

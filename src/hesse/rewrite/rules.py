@@ -328,6 +328,37 @@ def _softmax_like(node: Einsum, a: int, b: int, x: Node, total: Einsum) -> Node 
     )
 
 
+def exp_inside_a_product(node: Node) -> Node | None:
+    """(y * exp(z)) * sigmoid(-z) = y * sigmoid(z), and the same for a softmax."""
+    denominators = [operand for operand in node.operands if _is_denominator(operand)]
+    if not isinstance(node, Einsum) or not denominators:
+        return None
+    for k, operand in enumerate(node.operands):
+        if _holds_exp(operand, MOST_LEVELS):
+            fields = (node.axes, node.output, node.shape, node.ranges, node.scale)
+            merged = einsum(node.operands, *fields, expand=(k,))
+            for rule in (exp_times_sigmoid, exp_over_sum_of_exp, exp_inside_a_product):
+                if (found := rule(merged)) is not None:
+                    return found
+    return None
+
+
+MOST_LEVELS = 3
+"""How deep in products of products an exponential is looked for."""
+
+
+def _is_denominator(node: Node) -> bool:
+    return isinstance(node, Map) and node.name in ("sigmoid", "reciprocal")
+
+
+def _holds_exp(node: Node, levels: int) -> bool:
+    """Whether the node is a product with an exponential as a factor."""
+    return isinstance(node, Einsum) and any(
+        _argument(operand, "exp") is not None or (levels > 1 and _holds_exp(operand, levels - 1))
+        for operand in node.operands
+    )
+
+
 RULES: tuple[Rule, ...] = (
     log_of_one_plus_exp,
     log1p_of_exp,
@@ -346,4 +377,5 @@ RULES: tuple[Rule, ...] = (
     function_of_blocks,
     exp_of_part_over_sum_of_exp,
     exp_over_sum_of_exp,
+    exp_inside_a_product,
 )

@@ -1,0 +1,402 @@
+"""Every rule: its law, where it fires and with what result, equal values, and where it must not fire."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import hesse
+import naive
+from hesse.ir import Add, Einsum, Map, Node, topological
+from hesse.plan import make_plan
+from hesse.plan.program import Contract
+from hesse.rewrite import rules, simplify
+from hesse.rewrite.factor import LARGEST_SUM, factor
+from hesse.rewrite.rules import RULES, Rule
+from oracles import assert_close
+
+x, y, z = (hesse.variable(name, (3,)) for name in "xyz")
+a, b, s = (hesse.variable(name, (3, 4)) for name in ("A", "B", "S"))
+square = hesse.variable("Q", (3, 3))
+ROWS = np.array([2, 0, 2, 1])
+
+
+class Example(NamedTuple):
+    """An expression, what the rule makes of it, and expressions that only look like it."""
+
+    rule: Rule
+    before: Any
+    after: Any
+    near_misses: tuple[Any, ...]
+
+
+EXAMPLES = [
+    Example(
+        rules.log_of_one_plus_exp,
+        np.log(1 + np.exp(x)),
+        hesse.softplus(x),
+        (np.log(2 + np.exp(x)), np.log(1 - np.exp(x)), np.log(1 + np.exp(x) + y), np.exp(1 + np.exp(x))),
+    ),
+    Example(
+        rules.log_of_one_plus_exp,
+        np.log(np.exp(a.T) + 1),
+        hesse.softplus(a.T),
+        (np.log(1 + np.exp(x) * y), np.log(1 + np.exp(x) * 2)),
+    ),
+    Example(
+        rules.log1p_of_exp,
+        np.log1p(np.exp(x)),
+        hesse.softplus(x),
+        (np.log1p(2 * np.exp(x)), np.log1p(x), np.log1p(np.exp(x) + 1), np.log(np.exp(x))),
+    ),
+    Example(
+        rules.log_of_added_exps,
+        np.log(np.exp(x) + np.exp(y)),
+        np.logaddexp(x, y),
+        (np.log(np.exp(x) - np.exp(y)), np.log(np.exp(x) + y), np.log(x + y), np.log(np.exp(x) - 0.1)),
+    ),
+    Example(
+        rules.log_of_added_exps,
+        np.log(2 * np.exp(x) + 3),
+        np.logaddexp(np.log(3.0) * np.ones(3), x + np.log(2.0)),
+        (np.log(3 - 2 * np.exp(x)), np.log(np.exp(x) * np.exp(y) + y)),
+    ),
+    Example(
+        rules.log_of_added_exps,
+        np.log(np.exp(x) + np.sum(np.exp(a), axis=1)),
+        np.logaddexp(x, hesse.logsumexp(a, axis=1)),
+        (np.log(np.exp(x) + np.sum(a, axis=1)),),
+    ),
+    Example(
+        rules.log_of_exp,
+        np.log(np.exp(x)),
+        x,
+        (np.log(np.exp(x) * y), np.log1p(np.exp(x)), np.exp(np.log(x)), np.log(np.sum(np.exp(x)))),
+    ),
+    Example(rules.log_of_exp, np.log(np.exp(a)[1:, 0]), a[1:, 0], (np.log(2 * np.exp(a)[1:, 0]),)),
+    Example(rules.exp_of_log, np.exp(np.log(x)), x, (np.exp(2 * np.log(x)), np.log(np.exp(x)), np.expm1(x))),
+    Example(
+        rules.reciprocal_of_reciprocal,
+        1 / (1 / x),
+        x,
+        (1 / (1 / x + 1), 1 / (2 / (x + y)) + 1, 1 / np.sqrt(1 / x)),
+    ),
+    Example(
+        rules.reciprocal_of_one_plus_exp,
+        1 / (1 + np.exp(x)),
+        hesse.sigmoid(-x),
+        (1 / (1 - np.exp(x)), 1 / (2 + np.exp(x)), 1 / (1 + x), np.sqrt(1 + np.exp(x))),
+    ),
+    Example(
+        rules.log_of_sum_of_exp,
+        np.log(np.sum(np.exp(a), axis=1)),
+        hesse.logsumexp(a, axis=1),
+        (
+            np.log(-np.sum(np.exp(a), axis=1)),
+            np.log(np.sum(a, axis=1)),
+            np.log(np.exp(a)),
+            np.log(a @ np.exp(a[0])),
+        ),
+    ),
+    Example(
+        rules.log_of_sum_of_exp,
+        np.log(np.mean(np.exp(a))),
+        hesse.logsumexp(a, axis=(0, 1)) - np.log(12.0),
+        (np.log(np.sum(np.exp(a) * b)),),
+    ),
+    Example(
+        rules.log_of_sum_of_exp,
+        np.log(np.sum(np.exp(x)[1:])),
+        hesse.logsumexp(x[1:]),
+        (np.log(np.sum(1 + np.exp(x))),),
+    ),
+    Example(
+        rules.log_of_softmax,
+        np.log(hesse.softmax(x)),
+        hesse.log_softmax(x),
+        (
+            np.log(2 * hesse.softmax(a)[:, 0]),
+            np.log1p(hesse.softmax(x)),
+            np.log(np.sum(hesse.softmax(a), axis=0)),
+        ),
+    ),
+    Example(
+        rules.log_of_softmax,
+        np.log(hesse.softmax(a)[1:, ::2].T),
+        hesse.log_softmax(a)[1:, ::2].T,
+        (np.log(hesse.softmax(x) * y),),
+    ),
+    Example(
+        rules.log_of_picked_softmax,
+        np.log(hesse.softmax(x)[ROWS]),
+        hesse.log_softmax(x)[ROWS],
+        (np.log(x[ROWS]), np.log(2 * hesse.softmax(x)[ROWS]), np.exp(hesse.softmax(x)[ROWS])),
+    ),
+    Example(
+        rules.log_of_sigmoid,
+        np.log(hesse.sigmoid(x)),
+        -hesse.softplus(-x),
+        (np.log(2 * hesse.sigmoid(x)), np.log1p(hesse.sigmoid(x)), np.exp(hesse.sigmoid(x))),
+    ),
+    Example(
+        rules.one_minus_sigmoid,
+        1 - hesse.sigmoid(x),
+        hesse.sigmoid(-x),
+        (
+            1 + hesse.sigmoid(x),
+            2 - hesse.sigmoid(x),
+            1 - 2 * hesse.sigmoid(x),
+            1 - hesse.sigmoid(x) + y,
+            1 - x,
+        ),
+    ),
+    Example(
+        rules.exp_times_sigmoid,
+        np.exp(x) * hesse.sigmoid(-x),
+        hesse.sigmoid(x),
+        (np.exp(x) * hesse.sigmoid(x), np.exp(x) * hesse.sigmoid(-y), np.exp(-x) * hesse.sigmoid(-x)),
+    ),
+    Example(
+        rules.exp_times_sigmoid,
+        hesse.einsum("i,i,i->", y, np.exp(x), hesse.sigmoid(-x)),
+        hesse.einsum("i,i->", y, hesse.sigmoid(x)),
+        (np.outer(np.exp(x), hesse.sigmoid(-x)), np.exp(x) * hesse.sigmoid(-x)[::-1]),
+    ),
+    Example(
+        rules.exp_inside_a_product,
+        y * np.exp(x) * hesse.sigmoid(-x),
+        y * hesse.sigmoid(x),
+        (y * np.exp(x) * hesse.sigmoid(x), (y + np.exp(x)) * hesse.sigmoid(-x), y * np.exp(x) * np.sin(-x)),
+    ),
+    Example(
+        rules.exp_inside_a_product,
+        np.exp(x) * y * z * hesse.sigmoid(-x),
+        hesse.einsum("i,i,i->i", y, z, hesse.sigmoid(x)),
+        (np.exp(x[::-1]) * y * z * hesse.sigmoid(-x),),
+    ),
+    Example(
+        rules.exp_inside_a_product,
+        np.sum(b * np.exp(a)) / np.mean(np.exp(a)),
+        12 * hesse.einsum("ij,ij->", b, np.reshape(hesse.softmax(np.ravel(a)), (3, 4))),
+        (np.sum(b * np.exp(a)) / np.sum(b * np.exp(a)),),
+    ),
+    Example(
+        rules.sqrt_times_sqrt,
+        np.sqrt(x) * np.sqrt(x),
+        x,
+        (np.sqrt(x) * np.sqrt(y), np.outer(np.sqrt(x), np.sqrt(x)), np.sqrt(x) * np.sqrt(x)[::-1]),
+    ),
+    Example(
+        rules.function_of_blocks,
+        np.exp(np.concatenate([x, 2 * y])),
+        np.concatenate([np.exp(x), np.exp(2 * y)]),
+        (np.exp(np.pad(x, 2)), np.exp(x + y), np.exp(np.diag(x) + np.diag(y[:2], 1))),
+    ),
+    Example(
+        rules.function_of_blocks,
+        np.sin(np.pad(x, (0, 4)) + np.pad(y, (4, 0))),
+        np.pad(np.sin(x), (0, 4)) + np.pad(np.sin(y), (4, 0)),
+        (np.cos(np.pad(x, (0, 4)) + np.pad(y, (4, 0))), np.sin(np.pad(x, (0, 2)) + np.pad(y, (2, 0)))),
+    ),
+    Example(
+        rules.exp_of_part_over_sum_of_exp,
+        np.exp(x[1]) / np.sum(np.exp(x)),
+        np.exp(x)[1] / np.sum(np.exp(x)),
+        (np.exp(y[1]) / np.sum(np.exp(x)), np.exp(2 * x[1]) / np.sum(np.exp(x)), np.exp(x[1]) / np.sum(x)),
+    ),
+    Example(
+        rules.exp_over_sum_of_exp,
+        np.exp(x) / np.sum(np.exp(x)),
+        hesse.softmax(x),
+        (
+            np.exp(y) / np.sum(np.exp(x)),
+            np.exp(x) / np.sum(np.exp(x)[1:]),
+            np.exp(x) / np.sum(np.exp(2 * x)),
+            np.exp(x) * np.sum(np.exp(x)),
+            np.exp(x) / (1 + np.sum(np.exp(x))),
+        ),
+    ),
+    Example(
+        rules.exp_over_sum_of_exp,
+        np.exp(a) / np.sum(np.exp(a), axis=0),
+        hesse.softmax(a, axis=0),
+        (
+            np.exp(square) / np.sum(np.exp(square), axis=1),  # rows divided by the sums of columns
+            np.exp(a) / np.trace(np.exp(a)),
+        ),
+    ),
+]
+IDS = [f"{example.rule.__name__}-{k}" for k, example in enumerate(EXAMPLES)]
+
+
+def values(seed: int = 0) -> dict[str, np.ndarray]:
+    """Positive numbers, so that every side of every law is defined."""
+    generator = np.random.default_rng(seed)
+    shapes = {variable.node.name: variable.shape for variable in (x, y, z, a, b, s, square)}
+    return {name: generator.uniform(0.2, 1.5, shape) for name, shape in shapes.items()}
+
+
+def test_every_rule_has_an_example_and_every_example_a_rule() -> None:
+    assert {example.rule for example in EXAMPLES} == set(RULES)
+    assert len(set(RULES)) == len(RULES)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_every_rule_states_its_law(rule: Rule) -> None:
+    law = (rule.__doc__ or "").splitlines()[0]
+    assert "=" in law
+    assert law.endswith(".")
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=IDS)
+def test_rule_fires_with_the_expected_result(example: Example) -> None:
+    found = example.rule(example.before.node)
+    assert found is not None
+    assert found is example.after.node, f"{hesse.Expression(found)} instead of {example.after}"
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=IDS)
+def test_both_sides_have_the_same_value(example: Example) -> None:
+    for seed in range(3):
+        given = values(seed)
+        before, after = (naive.evaluate(side.node, given) for side in (example.before, example.after))
+        assert_close(after, before, "evaluated by definition", 1e-12)
+        assert_close(example.before.evaluate(**given), before, "compiled", 1e-12)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=IDS)
+def test_rule_does_not_fire_on_near_misses(example: Example) -> None:
+    for miss in example.near_misses:
+        assert example.rule(miss.node) is None, str(miss)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=IDS)
+def test_near_misses_keep_their_values_when_simplified(example: Example) -> None:
+    for miss in example.near_misses:
+        given = values()
+        (simpler,) = simplify([miss.node])
+        assert_close(naive.evaluate(simpler, given), naive.evaluate(miss.node, given), str(miss), 1e-12)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=IDS)
+def test_simplify_applies_the_rule_anywhere(example: Example) -> None:
+    inside = np.sum(np.tanh(example.before) * 0.5)
+    expected = np.sum(np.tanh(example.after) * 0.5)
+    assert simplify([inside.node]) == simplify([expected.node])
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=IDS)
+def test_simplifying_twice_changes_nothing(example: Example) -> None:
+    once = simplify([example.before.node])
+    assert simplify(once) == once
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_no_rule_fires_on_leaves(rule: Rule) -> None:
+    for leaf in (x, hesse.constant(np.arange(3.0)), hesse.constant(1.0), x @ y, x + y):
+        assert rule(leaf.node) is None
+
+
+# Factoring.
+
+
+def contractions(nodes: Sequence[Node]) -> list[Contract]:
+    return [item for item in make_plan(nodes).instructions if isinstance(item, Contract)]
+
+
+def matrix_products(node: Node) -> int:
+    """Products that sum over a label and leave two."""
+    return sum(
+        len(item.labels) > 1 and {*item.left_labels, *item.right_labels} > set(item.labels)
+        for item in contractions([node])
+    )
+
+
+FACTORED: dict[str, tuple[Any, int]] = {
+    "X'·D1·X + X'·D2·X": ((a.T * x) @ a + (a.T * y) @ a, 1),
+    "X'·D1·X - 2 X'·D2·X": ((a.T * x) @ a - 2 * (a.T * y) @ a, 1),
+    "three weights": ((a.T * x) @ a + (a.T * y) @ a + (a.T * z) @ a, 1),
+    "A'·B + A'·S": (a.T @ b + a.T @ s, 1),
+    "B·A' + S·A'": (b @ a.T + s @ a.T, 1),
+    "A'·B + A'·S + B'·B": (a.T @ b + a.T @ s + b.T @ b, 2),
+    "nothing in common": (a.T @ b + s.T @ s, 2),
+    "a product and its transpose": (a.T @ b + b.T @ a, 1),
+}
+
+
+@pytest.mark.parametrize("name", FACTORED)
+def test_common_factors_are_multiplied_once(name: str) -> None:
+    expression, products = FACTORED[name]
+    (node,) = simplify([expression.node])
+    assert matrix_products(node) == products
+    given = values()
+    assert_close(naive.evaluate(node, given), naive.evaluate(expression.node, given), name, 1e-12)
+
+
+def test_the_residual_is_formed_before_it_is_multiplied() -> None:
+    """A'(Ax) - A'y = A'(Ax - y): two products by the matrix, not three."""
+    w = hesse.variable("w", (4,))
+    (node,) = simplify([(a.T @ (a @ w) - a.T @ y).node])
+    assert isinstance(node, Einsum)
+    assert [type(operand) for operand in node.operands if operand.rank == 1] == [Add]
+    assert len(contractions([node])) == 2
+
+
+def test_least_squares_gradient_is_factored() -> None:
+    report = hesse.grad(lambda w, m, t: np.sum((m @ w - t) ** 2)).explain(
+        np.ones(4), np.ones((6, 4)), np.ones(6)
+    )
+    assert len(report.contractions) == 2
+
+
+def test_a_product_that_is_used_elsewhere_is_not_factored_away() -> None:
+    shared = a.T @ b
+    roots = simplify([(shared + a.T @ s).node, np.sin(shared).node])
+    assert shared.node in topological(roots), "the shared product stays a node"
+    assert len(contractions(roots)) == 2
+
+
+def test_factoring_refuses_what_does_not_fit() -> None:
+    def unchanged(*terms: Any) -> bool:
+        nodes = [term.node for term in terms]
+        return factor(nodes, terms[0].shape) == nodes
+
+    assert unchanged(x, y), "no products"
+    assert unchanged(np.outer(x, y), np.outer(y, x)), "the same factors in other places"
+    assert unchanged(np.diag(x * y), np.diag(x * z)), "sparse terms are merged by their pattern instead"
+    assert unchanged(a.T @ a, a.T @ a * 1.0 + 0 * a.T @ a), "equal terms leave nothing to add"
+    many = [x * hesse.variable(f"v{k}", (3,)) for k in range(LARGEST_SUM + 1)]
+    assert unchanged(*many), "the search is quadratic, so long sums are left alone"
+    assert not unchanged(*many[:LARGEST_SUM])
+
+
+def test_stable_forms_are_found_inside_a_program() -> None:
+    """The rules work on what users write, whatever is around it."""
+
+    def loss(w: Any) -> Any:
+        margins = a.evaluate(**values()).T @ w
+        return np.mean(np.log(np.exp(-margins) + 1)) + 0.1 * np.sum(1 / (1 + np.exp(w)))
+
+    report = hesse.value_and_grad(loss).explain(np.ones(3))
+    names = {node.name for node in topological(report.roots) if isinstance(node, Map)}
+    assert names == {"softplus", "sigmoid"}
+
+
+def test_laws_have_one_direction() -> None:
+    """No rule undoes another: the result of each is not the beginning of a cycle."""
+    for example in EXAMPLES:
+        node: Node | None = example.before.node
+        seen: list[Node] = []
+        while node is not None:
+            assert node not in seen
+            seen.append(node)
+            node = next((found for rule in RULES if (found := rule(node)) is not None), None)
+
+
+def test_rules_are_functions_of_one_node() -> None:
+    rule: Callable[[Node], Node | None]
+    for rule in RULES:
+        assert rule.__code__.co_argcount == 1
