@@ -40,7 +40,7 @@ class Limits:
     seconds_per_row: float
     """Time for all rounds of one problem at one size."""
     slow_seconds: float
-    """A library that will take twice as long for a call, or took five times as long to prepare, is left out."""
+    """A library that takes twice as long for a call, or five times as long to prepare, is left out."""
 
 
 SHORT = Limits(dense_bytes=3e8, peer_bytes=1e9, seconds_per_row=2.0, slow_seconds=2.0)
