@@ -134,10 +134,10 @@ def run_problem(
     slow: dict[tuple[str, str], str] = {}
     rows = []
     for size, following in zip(sizes, (*sizes[1:], sizes[-1]), strict=True):
-        growth = (following / size) ** 2  # of the time, at least, for one that forms a dense result
         row = _run_size(problem, size, limits, with_compile, slow)
         for m in row.measurements:
             if m.samples and m.name not in (HESSE, CLOSED):
+                growth = (following / size) ** (2 if m.comparison == DENSE else 1)  # at least
                 if m.seconds * growth > 2 * limits.slow_seconds:
                     slow[m.name, m.comparison] = f"took {m.seconds:.1f} s at size {size:,}"
                 elif m.first > 5 * limits.slow_seconds:

@@ -197,7 +197,9 @@ class _Lowering:
         labels = order or tuple(label for label in present if label in needed)
         shape = [ranges[label] for label in labels]
         work = math.prod(ranges[label] for label in present) * (2 if len(present) > len(labels) else 1)
-        return self._emit(Contract(left, right, left_labels, right_labels, labels), shape, work), labels
+        names = {label: k for k, label in enumerate(present)}  # equal contractions must look equal
+        tables = [tuple(names[label] for label in part) for part in (left_labels, right_labels, labels)]
+        return self._emit(Contract(left, right, *tables), shape, work), labels
 
     def _sum_out(self, source: Ref, labels: Labels, needed: set[int]) -> tuple[Ref, Labels]:
         positions = tuple(k for k, label in enumerate(labels) if label not in needed)
@@ -211,7 +213,9 @@ class _Lowering:
         shape = tuple(ranges[label] for label in labels)
         if axes == tuple(map(_axis, labels)) and shape == self.shapes[source]:
             return source
-        return self._emit(View(source, axes, labels, ranges), shape)
+        names = {label: k for k, label in enumerate(labels)}  # equal views must look equal
+        renamed = tuple(axis.rename(names.__getitem__) for axis in axes)
+        return self._emit(View(source, renamed, tuple(range(len(labels))), shape), shape)
 
 
 def _wanted(order: Sequence[Node], roots: Sequence[Node]) -> set[Node]:

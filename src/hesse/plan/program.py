@@ -7,6 +7,7 @@ their index. Every value has axes; inside a product each axis is one label.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -153,6 +154,10 @@ class Program:
 
     def peak_elements(self) -> int:
         """Largest number of array entries alive at once, inputs and literals not counted."""
+        return self._peak
+
+    @cached_property
+    def _peak(self) -> int:
         last, alive, peak = self.last_uses(), 0, 0
         frees: dict[int, int] = {}
         owner: dict[Ref, Ref] = {}

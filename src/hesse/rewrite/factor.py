@@ -14,7 +14,8 @@ LARGEST_SUM = 24
 def factor(terms: Sequence[Node], shape: Shape) -> list[Node]:
     """Law: a·b + a·c = a·(b + c), for terms with the same plain output.
 
-    The remainders b and c must depend on the same labels, so that their sum is a tensor of its own.
+    The remainders b and c must depend on the same labels, so that their sum is a tensor of its own, and
+    on no more labels than a is, so that adding them costs less than it saves.
     """
     remaining = list(terms)
     if len(remaining) > LARGEST_SUM:
@@ -58,6 +59,8 @@ def _factored_pair(first: Node, second: Node, shape: Shape) -> Node | None:
         return None
     if interface != sorted(two.labels() & outside):
         return None
+    if len(interface) > max(len(_labels([axes])) for axes in common.axes):
+        return None  # summing large tensors to share a small factor: A·x + A'·x is cheaper than (A + A')·x
     inner = tuple(map(label_axis, interface))
     inner_shape = tuple(ranges[label] for label in interface)
     remainders = [_product(one, inner, inner_shape, ranges, first.scale)]
