@@ -382,6 +382,7 @@ REDUCTIONS = [
     row("norm of order 1", lambda xp, x: xp.linalg.norm(x * x * x, 1), (3,)),
     row("norm of order 2 along an axis", lambda xp, x: xp.linalg.norm(x, 2, axis=0), (2, 3)),
     row("norm of order 3, kept", lambda xp, x: xp.linalg.norm(x, 3, axis=1, keepdims=True), (2, 2)),
+    row("norm of order 2 of a matrix", lambda xp, x: xp.linalg.norm(x * x * x, 2), (2, 3)),
     row("norm of order inf", lambda xp, x: xp.linalg.norm(x * x * x, np.inf), (3,)),
     row("norm of order -inf", lambda xp, x: xp.linalg.norm(x * x * x, -np.inf), (3,)),
     row("Frobenius norm", lambda xp, x: xp.linalg.norm(x, "fro"), (2, 3)),

@@ -16,8 +16,8 @@ from hesse.frontends.operands import as_expression, as_node, axis_number, axis_n
 from hesse.frontends.structural import expand_dims, moveaxis, ravel, reshape
 from hesse.frontends.tracing import untraceable
 from hesse.frontends.ufuncs import logical_not, truth
-from hesse.ir import Node, Size, broadcast, multiply, scale, total, transpose, uniform, zero
-from hesse.ops import structural
+from hesse.ir import Node, Size, broadcast, multiply, pairwise, scale, select, total, transpose, uniform, zero
+from hesse.ops import linalg, structural
 
 
 def _kept(node: Node, axes: tuple[int, ...], keepdims: bool) -> Node:
@@ -263,11 +263,22 @@ def _matrix_norm(node: Node, order: Any, axes: tuple[int, ...]) -> Node:
         summed, rest = (row, column) if abs(order) == 1 else (column, row)
         sums = Expression(total(table.abs(node), [summed]))
         return (maximum if order > 0 else minimum)(sums, rest - (summed < rest)).node
+    if order == 2:
+        return _largest_singular_value(node, axes)
     raise untraceable(
         f"np.linalg.norm of a matrix with ord={order!r}",
         "Write it with eigenvalues: np.sqrt(np.linalg.eigvalsh(A.T @ A)) are the singular values "
-        "(their maximum is the norm of order 2, their sum the nuclear norm).",
+        "(their sum is the nuclear norm).",
     )
+
+
+def _largest_singular_value(node: Node, axes: tuple[int, ...]) -> Node:
+    """The square root of the largest eigenvalue of A A' or A' A, whichever is smaller."""
+    rows, columns = known_sizes("norm", [node.shape[k] for k in axes])
+    lead = [k for k in range(node.rank) if k not in axes]
+    moved = transpose(node, [*lead, *(axes if rows <= columns else axes[::-1])])
+    values = linalg.eigvalsh(pairwise("...ij,...kj->...ik", moved, moved))
+    return table.sqrt(select(values, [slice(None)] * len(lead) + [min(rows, columns) - 1]))
 
 
 @implements(np.linalg.vector_norm)
