@@ -688,3 +688,10 @@ class TestExplain:
         explanation = hesse.hessian(lambda x: np.sum(x * x)).explain(W)
         assert explanation.contractions == ()
         assert "contractions   none" in str(explanation)
+
+
+def test_a_captured_variable_is_not_the_argument_of_the_same_name() -> None:
+    captured = hesse.variable("x", (3,))
+    result = hesse.grad(lambda x: np.sum(x * captured))(np.ones(3))
+    assert isinstance(result, hesse.Expression)
+    np.testing.assert_array_equal(result.evaluate(x=np.arange(3.0)), np.arange(3.0))

@@ -10,13 +10,13 @@ import numpy as np
 
 from hesse.api.arguments import Arrays, Parameters, as_arrays, check_argnums, check_differentiable
 from hesse.api.explain import Explanation
-from hesse.api.trace import INDEX_SUFFIX, nested_names, trace
+from hesse.api.trace import INDEX_SUFFIX, argument, nested_names, trace
 from hesse.backends.numpy_backend import Compiled, compile_program
 from hesse.calculus import Choice, check_mode
 from hesse.errors import ArgumentError
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_node
-from hesse.ir import Node, Variable, number, substitute, topological, variable
+from hesse.ir import Node, Variable, number, substitute, topological
 from hesse.plan import Program, bytes_text, check_memory, make_plan, split
 from hesse.structured import Storage, Structured, stored
 
@@ -144,9 +144,9 @@ class Derivative:
         if key not in self._entries:
             shapes, dtypes = [a.shape for a in arrays.values], [a.dtype for a in arrays.values]
             built, labels = self._built(names, shapes, dtypes)
-            known = {*labels, *(label + INDEX_SUFFIX for label in labels)}
-            found = {node.name for node in topological(built.roots) if isinstance(node, Variable)}
-            if not found <= known:
+            found = [node for node in topological(built.roots) if isinstance(node, Variable)]
+            own = {*labels, *(label + INDEX_SUFFIX for label in labels)}
+            if any("argument" not in node.attributes or node.name not in own for node in found):
                 return None
             storages = tuple(map(stored, built.roots)) if self._options.form == "structured" else None
             self._entries[key] = _compiled(built, labels, arrays, storages)
@@ -162,7 +162,7 @@ class Derivative:
             check_differentiable(names[position], dtypes[position])
         labels = nested_names(names)
         output = trace(self._function, self._parameters, names[:count], labels, shapes, dtypes)
-        variables = [variable(label, shape) for label, shape in zip(labels, shapes, strict=True)]
+        variables = [argument(label, shape) for label, shape in zip(labels, shapes, strict=True)]
         chosen = [variables[position] for position in positions]
         return self._build(Request(output, chosen, as_tuple, variables[count:], self._options.mode)), labels
 
@@ -171,7 +171,7 @@ class Derivative:
         shapes = [tuple(map(number, node.shape)) for node in nodes]
         built, labels = self._built(names, shapes, [np.dtype(float)] * len(nodes))
         table: dict[Node, Node] = {
-            variable(label, n.shape): n for label, n in zip(labels, nodes, strict=True)
+            argument(label, shape): node for label, shape, node in zip(labels, shapes, nodes, strict=True)
         }
         return _arranged(built.layout, [Expression(node) for node in substitute(built.roots, table)])
 

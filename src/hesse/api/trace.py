@@ -13,7 +13,7 @@ from hesse.errors import TracingError
 from hesse.frontends.expression import Expression
 from hesse.frontends.indices import Index
 from hesse.frontends.operands import as_node
-from hesse.ir import Node, variable
+from hesse.ir import Node, Variable, variable
 from hesse.rewrite import simplify
 
 INDEX_SUFFIX = ":index"
@@ -28,6 +28,11 @@ def nested_names(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(name + "'" * _depth.get() for name in names)
 
 
+def argument(label: str, shape: tuple[int, ...], kind: str = "real") -> Variable:
+    """The variable that stands for an argument; never one that a user made under the same name."""
+    return variable(label, shape, ["argument"], kind)
+
+
 def trace(
     function: Callable[..., Any],
     parameters: Parameters,
@@ -40,8 +45,8 @@ def trace(
     values = {}
     for name, label, shape, dtype in zip(names, labels, shapes, dtypes, strict=False):
         whole = dtype.kind in "iu"
-        index = Index(variable(label + INDEX_SUFFIX, shape, kind="integer")) if whole else None
-        values[name] = Expression(variable(label, shape), boolean=dtype.kind == "b", index=index)
+        index = Index(argument(label + INDEX_SUFFIX, shape, "integer")) if whole else None
+        values[name] = Expression(argument(label, shape), boolean=dtype.kind == "b", index=index)
     token = _depth.set(_depth.get() + 1)
     try:
         result = parameters.call(function, values)
