@@ -1,0 +1,165 @@
+"""Laws from declared facts about variables: antisymmetric matrices and positive entries.
+
+A symmetric variable needs no law here: the canonical form of a product orders its axes (`A' = A`), and
+`psd` and `diagonal` variables are symmetric. The table of this module is applied with that of `rules`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from hesse.ir import (
+    Add,
+    Einsum,
+    Map,
+    Node,
+    Variable,
+    einsum,
+    is_sparse,
+    uniform,
+    uniform_value,
+    unscaled,
+    zero,
+)
+
+ATTRIBUTES = ("symmetric", "antisymmetric", "diagonal", "psd", "positive")
+"""Facts that can be declared of a variable."""
+
+MATRIX_ATTRIBUTES = ("symmetric", "antisymmetric", "diagonal", "psd")
+"""Facts that only square matrices can have."""
+
+IMPLIED = {"psd": "symmetric", "diagonal": "symmetric"}
+"""Facts that follow from others."""
+
+MOST_LEVELS = 8
+"""How deep in an expression positive variables are looked for."""
+
+POSITIVE_FUNCTIONS = ("exp", "exp2", "sigmoid", "softplus", "cosh", "erfc")
+"""Element-wise functions with positive values only."""
+
+KEEPING_POSITIVE = ("sqrt", "reciprocal", "relu", "abs", "log1p", "expm1", "sinh", "tanh", "arctan", "cbrt")
+"""Element-wise functions that are positive for positive arguments."""
+
+
+def with_implied(attributes: Iterable[str]) -> frozenset[str]:
+    """The attributes with all that follows from them."""
+    given = frozenset(attributes)
+    return given | {IMPLIED[name] for name in given if name in IMPLIED}
+
+
+def is_positive(node: Node, levels: int = MOST_LEVELS) -> bool:
+    """Whether all entries are positive by what is declared of the variables."""
+    if isinstance(node, Variable):
+        return "positive" in node.attributes
+    value = uniform_value(node)
+    if value is not None:
+        return value > 0
+    if isinstance(node, Map) and node.name in POSITIVE_FUNCTIONS:
+        return True
+    if levels == 0 or not node.operands:
+        return False
+    if isinstance(node, Einsum):
+        signed = node.scale > 0 and not is_sparse(node)
+    else:
+        signed = isinstance(node, Add) or (isinstance(node, Map) and node.name in KEEPING_POSITIVE)
+    return signed and all(is_positive(operand, levels - 1) for operand in node.operands)
+
+
+def _positive_argument(node: Node, name: str) -> Node | None:
+    """`x` if the node is `name(x)` with x > 0."""
+    if not isinstance(node, Map) or node.name != name or not is_positive(node.operands[0]):
+        return None
+    return node.operands[0]
+
+
+def abs_of_positive(node: Node) -> Node | None:
+    """abs(x) = x, for x > 0."""
+    return _positive_argument(node, "abs")
+
+
+def sign_of_positive(node: Node) -> Node | None:
+    """sign(x) = 1, for x > 0."""
+    return None if _positive_argument(node, "sign") is None else uniform(1.0, node.shape)
+
+
+def relu_of_positive(node: Node) -> Node | None:
+    """relu(x) = x, for x > 0."""
+    return _positive_argument(node, "relu")
+
+
+def sqrt_of_square_of_positive(node: Node) -> Node | None:
+    """sqrt(x * x) = x, for x > 0."""
+    inside = _positive_argument(node, "sqrt")
+    if not isinstance(inside, Einsum) or inside.scale != 1 or len(inside.operands) != 2:
+        return None
+    first, second = inside.operands
+    axes = inside.axes[0]
+    whole = first.shape == inside.shape and axes == inside.output == inside.axes[1]
+    return first if first is second and whole and len(inside.ranges) == first.rank else None
+
+
+def is_antisymmetric(node: Node) -> bool:
+    """Whether swapping the two axes of the node changes its sign."""
+    return isinstance(node, Variable) and "antisymmetric" in node.attributes
+
+
+def antisymmetric_cancels(node: Node) -> Node | None:
+    """x' * A * x = 0, for antisymmetric A; so are its trace, its diagonal and tr(A * S) for symmetric S."""
+    if not isinstance(node, Einsum):
+        return None
+    inner = [k for k, operand in enumerate(node.operands) if _multiplies_antisymmetric(operand)]
+    fields = (node.axes, node.output, node.shape, node.ranges, node.scale)
+    whole = einsum(node.operands, *fields, expand=inner) if inner else node
+    if not isinstance(whole, Einsum):
+        return None
+    for k, operand in enumerate(whole.operands):
+        # Swapping the axes of A gives minus the product; if it gives the product itself, that is zero.
+        if is_antisymmetric(operand) and _with_swapped_axes(whole, k) is unscaled(whole)[0]:
+            return zero(node.shape)
+    return None
+
+
+def _multiplies_antisymmetric(node: Node) -> bool:
+    return isinstance(node, Einsum) and any(map(is_antisymmetric, node.operands))
+
+
+def _with_swapped_axes(node: Einsum, position: int) -> Node:
+    """The product, with scale 1, with the axes of one operand swapped."""
+    axes = [row[::-1] if k == position else row for k, row in enumerate(node.axes)]
+    return einsum(node.operands, axes, node.output, node.shape, node.ranges)
+
+
+def transposed_antisymmetric(node: Node) -> Node | None:
+    """A' = -A, for antisymmetric A, in a product too: A' * x = -A * x."""
+    for k in _turned(node):
+        assert isinstance(node, Einsum)
+        swapped = _with_swapped_axes(node, k)
+        if len(_turned(swapped)) < len(_turned(node)):  # else the labels were renumbered: no progress
+            return swapped * -node.scale
+    return None
+
+
+def _turned(node: Node) -> list[int]:
+    """The antisymmetric operands that a chain of matrix products would write transposed.
+
+    In a chain the rows of the result come first, then the summed labels, then the columns of the result.
+    """
+    if not isinstance(node, Einsum):
+        return []
+    columns = node.output[1] if node.rank == 2 else None
+    return [
+        k
+        for k, operand in enumerate(node.operands)
+        if is_antisymmetric(operand)
+        and (node.axes[k][0] == columns, node.axes[k][0]) > (node.axes[k][1] == columns, node.axes[k][1])
+    ]
+
+
+ATTRIBUTE_RULES: tuple[Callable[[Node], Node | None], ...] = (
+    abs_of_positive,
+    sign_of_positive,
+    relu_of_positive,
+    sqrt_of_square_of_positive,
+    antisymmetric_cancels,
+    transposed_antisymmetric,
+)
