@@ -1,9 +1,11 @@
 """hesse: derivatives of tensor expressions, of any order, as compact as derived by hand."""
 
 from hesse.api import (
+    Formula,
     check,
     derivative,
     diagonal,
+    diff,
     einsum,
     grad,
     hessian,
@@ -11,6 +13,7 @@ from hesse.api import (
     jacobian,
     jvp,
     laplacian,
+    parse,
     value_and_grad,
     variable,
     vjp,
@@ -63,6 +66,7 @@ __all__ = [
     "ArgumentError",
     "DifferentiationError",
     "Expression",
+    "Formula",
     "HesseError",
     "MemoryLimitError",
     "MissingPackageError",
@@ -75,6 +79,7 @@ __all__ = [
     "constant",
     "derivative",
     "diagonal",
+    "diff",
     "digamma",
     "einsum",
     "elu",
@@ -95,6 +100,7 @@ __all__ = [
     "log_softmax",
     "logdet",
     "logsumexp",
+    "parse",
     "polygamma",
     "relu",
     "selu",

@@ -20,11 +20,15 @@ class HesseError(Exception):
 
 
 class ShapeError(HesseError, ValueError):
-    """Sizes or ranks do not fit together."""
+    """Sizes or ranks do not fit together; `position` is the offset in the text of a formula, if it was one."""
+
+    position: int | None = None
 
 
 class NotationError(HesseError, ValueError):
-    """Text that does not parse."""
+    """Text that does not parse; `position` is the offset of the problem in the text."""
+
+    position: int | None = None
 
 
 class ArgumentError(HesseError, ValueError):

@@ -13,12 +13,15 @@ from hesse.api.derivatives import (
     value_and_grad,
     vjp,
 )
+from hesse.api.formula import Formula, diff, parse
 from hesse.api.symbolic import einsum, variable
 
 __all__ = [
+    "Formula",
     "check",
     "derivative",
     "diagonal",
+    "diff",
     "einsum",
     "grad",
     "hessian",
@@ -26,6 +29,7 @@ __all__ = [
     "jacobian",
     "jvp",
     "laplacian",
+    "parse",
     "value_and_grad",
     "variable",
     "vjp",

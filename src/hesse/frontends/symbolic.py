@@ -132,7 +132,7 @@ class CompiledExpression:
 
     def _compile(self, arrays: Mapping[str, np.ndarray], sizes: dict[str, int]) -> Compiled:
         for name, variable in self._variables.items():
-            _bind_shape(name, variable, arrays[name].shape, sizes)
+            bind_shape(name, variable, arrays[name].shape, sizes)
             if arrays[name].dtype.kind not in "fiub":
                 raise ArgumentError(f"{name} has dtype {arrays[name].dtype}; expected real numbers")
         (node,) = bind_sizes([self._node], sizes)
@@ -144,7 +144,8 @@ def _working_dtype(arrays: Mapping[str, np.ndarray]) -> np.dtype[Any]:
     return np.result_type(*floats) if floats else np.dtype(float)
 
 
-def _bind_shape(name: str, variable: Variable, shape: tuple[int, ...], sizes: dict[str, int]) -> None:
+def bind_shape(name: str, variable: Variable, shape: tuple[int, ...], sizes: dict[str, int]) -> None:
+    """Enter the sizes that the shape of an array gives to the symbols of a variable."""
     if len(shape) != variable.rank:
         raise ShapeError(f"{name} has {len(shape)} axes, but was declared with shape {variable.shape}")
     for declared, size in zip(variable.shape, shape, strict=True):

@@ -1,0 +1,267 @@
+"""From text to syntax tree: the grammar through lark, and errors that say what was expected where."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import replace
+from importlib.resources import files
+from typing import Any
+
+from lark import Lark, Token, Tree, UnexpectedCharacters, UnexpectedEOF, UnexpectedInput
+
+from hesse.errors import NotationError
+from hesse.frontends.language.source import DEEPEST_NESTING, LONGEST_TEXT, MOST_TERMS, Source, Span
+from hesse.frontends.language.syntax import (
+    Binary,
+    Call,
+    Contraction,
+    Declaration,
+    Definition,
+    Document,
+    Entries,
+    Name,
+    Negative,
+    Number,
+    SumOver,
+    Term,
+    Transpose,
+    parts,
+    postorder,
+)
+
+LARGEST_SIZE = 10**9
+OPERATORS = {
+    "plus": "+",
+    "minus": "-",
+    "times": "*",
+    "divide": "/",
+    "dot_times": ".*",
+    "dot_divide": "./",
+    "power": "^",
+    "dot_power": ".^",
+}
+
+
+@functools.cache
+def _parser() -> Lark:
+    grammar = files("hesse.frontends.language").joinpath("grammar.lark").read_text()
+    return Lark(grammar, parser="lalr", propagate_positions=True, maybe_placeholders=False)
+
+
+def read(source: Source) -> Document:
+    """The syntax tree of a text."""
+    text = source.text
+    if len(text) > LONGEST_TEXT:
+        raise source.error(
+            NotationError,
+            f"a formula has at most {LONGEST_TEXT} characters, not {len(text)}; split it or shorten it",
+            Span(LONGEST_TEXT, LONGEST_TEXT + 1),
+        )
+    try:
+        tree = _parser().parse(text)
+    except UnexpectedInput as problem:
+        raise _syntax_error(source, problem) from None
+    document: Document = _Builder(source).document(tree)
+    _check_size(source, document)
+    return document
+
+
+def _check_size(source: Source, document: Document) -> None:
+    depths: dict[int, int] = {}
+    terms = postorder([definition.term for definition in (document.result, *document.definitions)])
+    if len(terms) > MOST_TERMS:
+        raise source.error(
+            NotationError,
+            f"a formula has at most {MOST_TERMS} terms, not {len(terms)}; split it or shorten it",
+            document.result.span,
+        )
+    for term in terms:
+        depths[id(term)] = 1 + max((depths[id(part)] for part in parts(term)), default=0)
+        if depths[id(term)] > DEEPEST_NESTING:
+            raise source.error(
+                NotationError,
+                f"terms are nested at most {DEEPEST_NESTING} deep; name parts of the formula "
+                "in a where clause",
+                term.span,
+            )
+
+
+def _syntax_error(source: Source, problem: UnexpectedInput) -> NotationError:
+    expected = set(getattr(problem, "accepts", None) or getattr(problem, "expected", None) or ())
+    if isinstance(problem, UnexpectedCharacters):
+        offset = problem.pos_in_stream or 0
+        place = Span(offset, offset + 1)
+        found = f"the character {source.text[place.start]!r}"
+        if found == "the character '\"'":
+            return source.error(
+                NotationError, "a text in quotes can only be the first argument of einsum", place
+            )
+        return source.error(NotationError, f"{found} has no meaning here; {_wish(expected)}", place)
+    token: Any = getattr(problem, "token", None)
+    if isinstance(problem, UnexpectedEOF) or token is None or token.type == "$END":
+        end = len(source.text.rstrip())
+        return source.error(
+            NotationError, f"the formula ends too early: {_wish(expected)}", Span(end, end + 1)
+        )
+    place = Span(token.start_pos, token.end_pos)
+    return source.error(NotationError, f"{token.value!r} cannot stand here: {_wish(expected)}", place)
+
+
+def _wish(expected: set[str]) -> str:
+    """What would have been right."""
+    if "NUMBER" in expected and "LPAR" in expected:
+        return "expected an operand (a number, a name, a function or a parenthesis)"
+    if expected & {"PLUS", "STAR"}:
+        closing = [symbol for name, symbol in (("RPAR", ")"), ("COMMA", ",")) if name in expected]
+        return "expected an operator" + "".join(f" or {symbol!r}" for symbol in closing)
+    if "NAME" in expected:
+        return "expected a name"
+    if "RSQB" in expected:
+        return "expected ',' or ']'"
+    return "expected something else"
+
+
+def _place(token: Token) -> Span:
+    return Span(token.start_pos or 0, token.end_pos or 0)
+
+
+class _Builder:
+    """Builds the syntax tree from lark's, bottom up and without recursion."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def document(self, tree: Tree[Token]) -> Document:
+        built: dict[int, Any] = {}
+        for subtree in tree.iter_subtrees():  # inner ones first
+            children: list[Any] = [
+                built[id(child)] if isinstance(child, Tree) else child for child in subtree.children
+            ]
+            rule, meta = str(subtree.data), subtree.meta
+            span = Span(0, 0) if meta.empty else Span(meta.start_pos, meta.end_pos)
+            if rule in OPERATORS:
+                built[id(subtree)] = self._binary(span, OPERATORS[rule], *children)
+            else:
+                built[id(subtree)] = getattr(self, f"_{rule}")(span, *children)
+        document: Document = built[id(tree)]
+        return document
+
+    def _start(self, span: Span, *parts: Any) -> Document:
+        *declarations, (result, *definitions) = parts
+        flat = tuple(one for several in declarations for one in several)
+        return Document(flat, result, tuple(definitions))
+
+    def _words(self, span: Span, *words: Any) -> list[Token]:
+        return [*words[0], words[1]] if isinstance(words[0], list) else list(words)
+
+    def _declaration(self, span: Span, words: list[Token], *declared: Declaration) -> list[Declaration]:
+        return [replace(one, words=tuple(map(str, words))) for one in declared]
+
+    def _declared(self, span: Span, name: Token, *sizes: int | str) -> Declaration:
+        has_sizes = self._source.text[span.start : span.end].endswith(")")
+        return Declaration(span, (), str(name), sizes if has_sizes else None)
+
+    def _size(self, span: Span, token: Token) -> int | str:
+        if token.type == "NAME":
+            return str(token)
+        if not token.isdigit() or not 1 <= int(token) <= LARGEST_SIZE:
+            raise self._source.error(
+                NotationError,
+                f"a size is a name or a whole number from 1 to {LARGEST_SIZE}, not {token}",
+                span,
+            )
+        return int(token)
+
+    def _formula(self, span: Span, *definitions: Definition) -> list[Definition]:
+        unnamed = [definition for definition in definitions[1:] if definition.name is None]
+        if unnamed:
+            raise self._source.error(
+                NotationError, "a where clause consists of definitions, name = formula", unnamed[0].span
+            )
+        return list(definitions)
+
+    def _definition(self, span: Span, *terms: Term) -> Definition:
+        if len(terms) == 1:
+            return Definition(span, None, None, terms[0])
+        left, right = terms
+        match left:
+            case Name():
+                return Definition(left.span, left.name, None, right)
+            case Entries(operand=Name(name=name), labels=labels):
+                if len(set(labels)) == len(labels):
+                    return Definition(left.span, name, labels, right)
+        raise self._source.error(
+            NotationError, "the left side of = is a name, or a name with distinct labels: H[i,j]", left.span
+        )
+
+    def _binary(self, span: Span, operator: str, left: Term, right: Term) -> Term:
+        if operator in ("^", ".^") and isinstance(left, Binary) and left.operator in ("^", ".^"):
+            between = self._source.text[left.span.end : right.span.start]
+            if ")" not in between:
+                raise self._source.error(
+                    NotationError, "powers of powers need parentheses: (a^b)^c or a^(b^c)", span
+                )
+        return Binary(span, operator, left, right)
+
+    def _contraction(self, span: Span, left: Term, *rest: Any) -> Term:
+        first, second, output, right = rest
+        return Contraction(span, (first, second), output, (left, right))
+
+    def _letters(self, span: Span, *names: Token) -> str:
+        return str(names[0]) if names else ""
+
+    def _labels(self, span: Span, *names: Token) -> tuple[str, ...]:
+        return tuple(map(str, names))
+
+    def _negative(self, span: Span, operand: Term) -> Term:
+        return Negative(span, operand)
+
+    def _positive(self, span: Span, operand: Term) -> Term:
+        return operand
+
+    def _transpose(self, span: Span, operand: Term) -> Term:
+        return Transpose(span, operand)
+
+    def _entries(self, span: Span, operand: Term, labels: tuple[str, ...]) -> Term:
+        return Entries(span, operand, labels)
+
+    def _name(self, span: Span, name: Token) -> Term:
+        return Name(span, str(name))
+
+    def _number(self, span: Span, token: Token) -> Term:
+        value = float(token)
+        if not math.isfinite(value):
+            raise self._source.error(NotationError, "the number is too large for double precision", span)
+        return Number(span, value)
+
+    def _call(self, span: Span, name: Token, *arguments: Any) -> Term:
+        if arguments and isinstance(arguments[0], Token):
+            if name != "einsum":
+                raise self._source.error(
+                    NotationError,
+                    f"{name} takes no text in quotes; only einsum does",
+                    _place(arguments[0]),
+                )
+            return self._einsum(span, arguments[0], arguments[1:])
+        return Call(span, str(name), arguments)
+
+    def _einsum(self, span: Span, notation: Token, operands: tuple[Term, ...]) -> Term:
+        place = _place(notation)
+        inputs, arrow, output = notation[1:-1].replace(" ", "").partition("->")
+        terms = inputs.split(",")
+        letters = "".join(terms) + output
+        if not all(letter.isascii() and letter.isalpha() for letter in letters):
+            raise self._source.error(NotationError, 'the notation of einsum is letters: "ij,jk->ik"', place)
+        if len(terms) != len(operands):
+            raise self._source.error(
+                NotationError,
+                f"einsum has {len(terms)} terms in its notation but {len(operands)} operands",
+                place,
+            )
+        if not arrow:
+            output = "".join(sorted(letter for letter in set(letters) if letters.count(letter) == 1))
+        return Contraction(span, tuple(terms), output, operands)
+
+    def _sum_over(self, span: Span, keyword: Token, labels: tuple[str, ...], body: Term) -> Term:
+        return SumOver(span, labels, body)
