@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, assert_never
@@ -10,8 +11,15 @@ from typing import Any, assert_never
 import numpy as np
 
 from hesse.backends import elementwise_kernels, operation_kernels
-from hesse.backends.numpy_source import combine_source, contract_source, repeats, tuple_text, view_source
-from hesse.backends.runtime import affine_view, place, place_overlapping
+from hesse.backends.numpy_source import (
+    Target,
+    combine_source,
+    contract_source,
+    repeats,
+    tuple_text,
+    view_source,
+)
+from hesse.backends.runtime import affine_view, place_overlapping
 from hesse.plan.program import (
     CallApply,
     CallMap,
@@ -48,14 +56,13 @@ def compile_program(
         "np": np,
         "dtype": dtype,
         "affine_view": affine_view,
-        "place": place,
         "place_overlapping": place_overlapping,
     }
     arguments = {name: f"x{k}" for k, name in enumerate(inputs)}
     namespace.update(given or {})
     names: list[str] = []
     lines: list[str] = []
-    last = program.last_uses()
+    last, readable = program.last_uses(), program.last_reads()
     for k, item in enumerate(program.instructions):
         if isinstance(item, Load):
             names.append(arguments.get(item.name, item.name))
@@ -64,7 +71,8 @@ def compile_program(
             names.append(_literal(item, k, namespace, dtype))
             continue
         names.append(f"t{k}")
-        lines += _lines(item, k, names, program, namespace)
+        spare = {s for s in sources(item) if readable[s] <= k and _is_fresh(program, s)}
+        lines += _lines(item, k, names, program, namespace, spare)
         done = [s for s in dict.fromkeys(sources(item)) if last[s] == k and _is_large(program, s)]
         if done and k + 1 < len(program.instructions):
             lines.append(f"del {', '.join(names[s] for s in done)}")
@@ -89,23 +97,32 @@ def _is_large(program: Program, ref: int) -> bool:
     )
 
 
-def _result(program: Program, ref: int, names: list[str]) -> str:
-    """Results never share memory with inputs, literals or each other."""
+def _is_fresh(program: Program, ref: int) -> bool:
+    """Whether a value has its own memory."""
     item = program.instructions[ref]
-    fresh = isinstance(item, Contract | Reduce | Scale | CallApply) or (
-        isinstance(item, CallMap) and item.name != "stop_gradient"
-    )
     if isinstance(item, Combine):
         shape = program.shapes[ref]
         placed = [term for term in item.terms if not term.is_dense(shape)]
-        fresh = bool(placed) or (len(item.terms) > 1 and not repeats(item, shape))
-    if fresh and program.results.count(ref) == 1:
+        return bool(placed) or (len(item.terms) > 1 and not repeats(item, shape))
+    return isinstance(item, Contract | Reduce | Scale | CallApply) or (
+        isinstance(item, CallMap) and item.name != "stop_gradient"
+    )
+
+
+def _result(program: Program, ref: int, names: list[str]) -> str:
+    """Results never share memory with inputs, literals or each other."""
+    if _is_fresh(program, ref) and program.results.count(ref) == 1:
         return names[ref]
     return f"np.array({names[ref]})"
 
 
 def _lines(
-    item: Instruction, k: int, names: list[str], program: Program, namespace: dict[str, Any]
+    item: Instruction,
+    k: int,
+    names: list[str],
+    program: Program,
+    namespace: dict[str, Any],
+    spare: set[int],
 ) -> list[str]:
     target = f"t{k}"
     match item:
@@ -124,7 +141,12 @@ def _lines(
             sizes.update(zip(item.right_labels, program.shapes[item.right], strict=True))
             return [f"{target} = {contract_source(item, names[item.left], names[item.right], sizes)}"]
         case Combine():
-            return combine_source(item, target, [names[t.source] for t in item.terms], program.shapes[k])
+            place = Target(target, program.shapes[k], namespace["dtype"].itemsize)
+            counts = Counter(term.source for term in item.terms)
+            free = {
+                j for j, term in enumerate(item.terms) if term.source in spare and counts[term.source] == 1
+            }
+            return combine_source(item, place, [names[t.source] for t in item.terms], free)
         case CallMap():
             namespace[item.name] = elementwise_kernels.kernel(item.name)
             return [f"{target} = {item.name}({', '.join(names[s] for s in item.sources)})"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from hesse.ir import Axis
 from hesse.plan.program import Combine, Contract, Placed, View
@@ -119,28 +120,77 @@ def repeats(item: Combine, shape: tuple[int, ...]) -> bool:
     return bool(dense) and len(varying) < len(shape)
 
 
-def combine_source(item: Combine, target: str, names: list[str], shape: tuple[int, ...]) -> list[str]:
-    """A sum of terms: dense ones as one expression, the others placed into it."""
-    dense = [(term, name) for term, name in zip(item.terms, names, strict=True) if term.is_dense(shape)]
+class Target(NamedTuple):
+    """The array that a sum is written to."""
+
+    name: str
+    shape: tuple[int, ...]
+    itemsize: int
+
+
+def combine_source(item: Combine, target: Target, names: list[str], spare: set[int]) -> list[str]:
+    """A sum of terms: dense ones as one expression, the others placed into it.
+
+    `spare` are the terms whose arrays nobody reads afterwards: one of them may hold the sum.
+    """
+    shape = target.shape
+    dense = [k for k, term in enumerate(item.terms) if term.is_dense(shape)]
     placed = [(term, name) for term, name in zip(item.terms, names, strict=True) if not term.is_dense(shape)]
     if not dense:
-        text = f"np.zeros({tuple_text(shape)}, dtype)"
+        lines, is_empty = [f"{target.name} = np.zeros({tuple_text(shape)}, dtype)"], True
     else:
-        text = _dense_sum(dense, shape)
+        lines, is_empty = _dense_lines(item, dense, target, names, spare, bool(placed)), False
+    for term, name in placed:
+        lines.append(_place(term, name, target, is_first=is_empty))
+        is_empty = False
+    return lines
+
+
+def _dense_lines(
+    item: Combine, dense: list[int], target: Target, names: list[str], spare: set[int], is_written: bool
+) -> list[str]:
+    """Lines that compute the sum of dense terms; `is_written`: others will be added into it."""
+    shape = target.shape
+    terms = {k: (item.terms[k], names[k]) for k in dense}
+    own = next((k for k in dense if k in spare and _is_whole(item.terms[k], shape)), None)
+    if own is None:
+        text = _dense_sum(list(terms.values()))
         if repeats(item, shape):
             text = f"np.broadcast_to({text}, {tuple_text(shape)})"
-        if placed and (len(dense) == 1 or repeats(item, shape)):
-            text = f"np.array({text})"  # a fresh array to add into
-    return [f"{target} = {text}", *(_place(term, name, target, shape) for term, name in placed)]
+        if is_written and (len(dense) == 1 or repeats(item, shape)):
+            text = f"np.array({text}, order='C')"  # a fresh array to add into
+        elif is_written:
+            text = f"np.ascontiguousarray({text})"
+        return [f"{target.name} = {text}"]
+    first = aligned(names[own], item.terms[own].labels, _labels(item.terms[own]))
+    lines = [f"{target.name} = {f'np.ascontiguousarray({first})' if is_written else first}"]
+    for k, (term, name) in terms.items():
+        if k != own:
+            sign = "-" if term.factor < 0 else "+"
+            lines.append(f"{target.name} {sign}= {_part(term, name)}")
+    return lines
 
 
-def _dense_sum(terms: list[tuple[Placed, str]], shape: tuple[int, ...]) -> str:
+def _is_whole(term: Placed, shape: tuple[int, ...]) -> bool:
+    """Whether a term is the array itself, each entry once and unscaled."""
+    return term.factor == 1 and len(term.labels) == len(shape)
+
+
+def _labels(term: Placed) -> Labels:
+    return tuple(axis.label for axis in term.output)
+
+
+def _part(term: Placed, name: str) -> str:
+    """A dense term without its sign."""
+    part = aligned(name, term.labels, _labels(term))
+    return part if abs(term.factor) == 1 else f"{abs(term.factor)!r} * {part}"
+
+
+def _dense_sum(terms: list[tuple[Placed, str]]) -> str:
     ordered = sorted(terms, key=lambda pair: pair[0].factor < 0)  # begin with a positive term
     text = ""
     for term, name in ordered:
-        part = aligned(name, term.labels, tuple(axis.label for axis in term.output))
-        size = abs(term.factor)
-        part = part if size == 1 else f"{size!r} * {part}"
+        part = _part(term, name)
         if text:
             text += f" - {part}" if term.factor < 0 else f" + {part}"
         else:
@@ -148,21 +198,46 @@ def _dense_sum(terms: list[tuple[Placed, str]], shape: tuple[int, ...]) -> str:
     return text
 
 
-def _place(term: Placed, name: str, target: str, shape: tuple[int, ...]) -> str:
+def _place(term: Placed, name: str, target: Target, is_first: bool) -> str:
+    """One term added into a part of a contiguous array (which is all zero if `is_first`)."""
     labels = tuple(dict.fromkeys(label for axis in term.output for label in axis.labels()))
     value = aligned(name, term.labels, labels)
-    value = value if term.factor == 1 else f"{term.factor!r} * {value}"
     overlapping = overlapping_labels(term.output, term.ranges)
     if overlapping:
+        value = value if term.factor == 1 else f"{term.factor!r} * {value}"
         loop = tuple_text(labels.index(label) for label in overlapping)
-        return f"place_overlapping({target}, {value}, {_affine(term.output, labels, term.ranges)}, {loop})"
+        return (
+            f"place_overlapping({target.name}, {value}, {_affine(term.output, labels, term.ranges)}, {loop})"
+        )
+    if is_first:
+        write, factor = "=", term.factor
+    else:
+        write, factor = "-=" if term.factor < 0 else "+=", abs(term.factor)
+    value = value if factor == 1 else f"-{value}" if factor == -1 else f"{factor!r} * {value}"
     simple = all(len(axis.terms) <= 1 for axis in term.output)
     if simple and sum(len(axis.terms) for axis in term.output) == len(labels):
         index = ", ".join(
-            _index(axis, term.ranges, size) for axis, size in zip(term.output, shape, strict=True)
+            _index(axis, term.ranges, size) for axis, size in zip(term.output, target.shape, strict=True)
         )
-        return f"{target}[{index}] += {value}"
-    return f"place({target}, {value}, {_affine(term.output, labels, term.ranges)})"
+        return f"{target.name}[{index}] {write} {value}"
+    return f"{_strided(term, labels, target)} {write} {value}"
+
+
+def _strided(term: Placed, labels: Labels, target: Target) -> str:
+    """The entries that a term hits, by their places in the contiguous array."""
+    steps = [math.prod(target.shape[k + 1 :]) for k in range(len(target.shape))]
+    start = sum(axis.offset * step for axis, step in zip(term.output, steps, strict=True))
+    strides = [
+        sum(dict(axis.terms).get(label, 0) * step for axis, step in zip(term.output, steps, strict=True))
+        for label in labels
+    ]
+    sizes = [term.ranges[label] for label in labels]
+    if len(labels) == 1 and strides[0] > 0:
+        last = start + strides[0] * (sizes[0] - 1)
+        return f"{target.name}.reshape(-1)[{start}:{last + 1}:{strides[0]}]"
+    start, strides = start * target.itemsize, [stride * target.itemsize for stride in strides]
+    place = f"{tuple_text(sizes)}, dtype, {target.name}, {start}, {tuple_text(strides)}"
+    return f"np.ndarray({place})[...]"
 
 
 def overlapping_labels(output: tuple[Axis, ...], ranges: tuple[int, ...]) -> list[int]:

@@ -23,6 +23,7 @@ from hesse.ir.build import (
     variable,
     view,
 )
+from hesse.ir.canonical import keep_symmetry, symmetries
 from hesse.ir.einsum import einsum
 from hesse.ir.node import Add, Apply, Constant, Einsum, Map, Node, Shape, Variable
 from hesse.ir.product import core_and_pattern, is_zero, zero
@@ -56,6 +57,7 @@ __all__ = [
     "has_delta",
     "is_sparse",
     "is_zero",
+    "keep_symmetry",
     "label_axis",
     "map_",
     "multiply",
@@ -70,6 +72,7 @@ __all__ = [
     "select",
     "substitute",
     "sum_pieces",
+    "symmetries",
     "topological",
     "total",
     "transpose",

@@ -12,29 +12,88 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from hesse.ir.axis import Axis, Size, combine, label_axis
+from hesse.ir.axis import Axis, Size, combine, label_axis, plain_axes
 from hesse.ir.axis import number as number_of
-from hesse.ir.node import Node, Variable
+from hesse.ir.node import Add, Apply, Einsum, Map, Node, Variable, remembered
 
 Axes = tuple[Axis, ...]
+Symmetry = tuple[tuple[int, ...], int]
+"""Positions of axes that may be permuted, and the sign that swapping two of them brings."""
 PERMUTATION_LIMIT = 120
 """Beyond this many orders of tied operands the given order is kept."""
+READINGS_LIMIT = 24
+"""Beyond this many ways to read symmetric operands some of them are read as they come."""
+LARGEST_RANK, LARGEST_SUM = 4, 8
+"""Tensors of more axes and sums of more terms are not searched for symmetries."""
+SYMMETRIC = frozenset({"symmetric", "psd", "diagonal"})
+"""Attributes of variables whose two axes may be swapped."""
+keep_symmetry: set[str] = set()
+"""Operations that turn symmetric matrices (the last two axes) into symmetric ones; `ops` enters them."""
 
 
 def canonical(
     operands: tuple[Node, ...], axes: tuple[Axes, ...], output: Axes, ranges: tuple[Size, ...], scale: float
 ) -> tuple[tuple[Node, ...], tuple[Axes, ...], Axes, tuple[Size, ...], float]:
-    """The product with operands in canonical order and labels numbered output first."""
+    """The product with operands in canonical order and labels numbered output first.
+
+    The scale is zero if an antisymmetric operand makes it its own negative.
+    """
     if len(operands) <= 1:
         orders: Sequence[tuple[int, ...]] = [tuple(range(len(operands)))]
     elif len(set(operands)) == len(operands):
         orders = [tuple(sorted(range(len(operands)), key=lambda k: operands[k].key))]
     else:
         orders = _candidate_orders(operands, axes, ranges, _output_colours(output, ranges))
-    numberings = [_number(order, operands, axes, output, ranges) for order in orders]
-    best = min(range(len(orders)), key=lambda k: numberings[k][:2]) if len(orders) > 1 else 0
-    new_axes, new_output, new_ranges = numberings[best]
-    return tuple(operands[k] for k in orders[best]), new_axes, new_output, new_ranges, scale
+    readings = _readings(operands, axes)
+    if not readings:
+        return operands, axes, output, ranges, 0.0
+    choices = [
+        (*_number(order, reading, output, ranges), sign, order)
+        for order in orders
+        for reading, sign in readings
+    ]
+    best = min(choices, key=lambda choice: choice[:2]) if len(choices) > 1 else choices[0]
+    new_axes, new_output, new_ranges, sign, order = best
+    if any(choice[:2] == best[:2] and choice[3] != sign for choice in choices):
+        return operands, axes, output, ranges, 0.0  # it is its own negative
+    return tuple(operands[k] for k in order), new_axes, new_output, new_ranges, sign * scale
+
+
+def _readings(operands: Sequence[Node], axes: Sequence[Axes]) -> list[tuple[tuple[Axes, ...], int]]:
+    """The ways to read symmetric operands: their axes swapped, with the sign that brings; [] for zero."""
+    known = [symmetries(operand) for operand in operands]
+    if not any(known):
+        return [(tuple(axes), 1)]
+    orbits = [_orbit(own, groups) for own, groups in zip(axes, known, strict=True)]
+    if not all(orbits):
+        return []
+    while math.prod(map(len, orbits)) > READINGS_LIMIT:
+        largest = max(range(len(orbits)), key=lambda k: len(orbits[k]))
+        orbits[largest] = orbits[largest][:1]
+    return [
+        (tuple(own for own, _ in choice), math.prod(sign for _, sign in choice))
+        for choice in itertools.product(*orbits)
+    ]
+
+
+def _orbit(axes: Axes, groups: Sequence[Symmetry]) -> list[tuple[Axes, int]]:
+    """The orders of the axes of an operand that give the same value up to sign; [] if that is zero."""
+    found = {axes: 1}
+    for positions, sign in groups:
+        for old, old_sign in list(found.items()):
+            for order in itertools.permutations(range(len(positions))):
+                new = list(old)
+                for place, source in zip(positions, order, strict=True):
+                    new[place] = old[positions[source]]
+                new_sign = old_sign * (_parity(order) if sign < 0 else 1)
+                if found.setdefault(tuple(new), new_sign) != new_sign:
+                    return []
+    return list(found.items())
+
+
+def _parity(order: Sequence[int]) -> int:
+    pairs = itertools.combinations(order, 2)
+    return -1 if sum(first > second for first, second in pairs) % 2 else 1
 
 
 def operand_order(
@@ -104,15 +163,26 @@ def _refine(
         for k, operand in enumerate(operands):
             for position, axis in enumerate(axes[k]):
                 for label in axis.labels():
-                    uses[label].append((colours[k], 0 if is_symmetric(operand) else position))
+                    uses[label].append((colours[k], _position(operand, position)))
         labels = _ranked([(labels[label], tuple(sorted(use))) for label, use in enumerate(uses)])
     return colours
 
 
 def _sorted_if_symmetric(operand: Node, axes: Axes, labels: list[int]) -> Axes:
-    if not is_symmetric(operand):
-        return axes
-    return tuple(sorted(axes, key=lambda axis: sorted(labels[label] for label in axis.labels())))
+    """The axes in an order that does not depend on how a symmetric operand is read."""
+    result = list(axes)
+    for positions, _ in symmetries(operand):
+        group = sorted(
+            (axes[k] for k in positions), key=lambda axis: sorted(labels[a] for a in axis.labels())
+        )
+        for place, axis in zip(positions, group, strict=True):
+            result[place] = axis
+    return tuple(result)
+
+
+def _position(operand: Node, position: int) -> int:
+    """The position of an axis; the same for those that may be swapped."""
+    return next((group[0] for group, _ in symmetries(operand) if position in group), position)
 
 
 def _ranked(values: list[Any]) -> list[int]:
@@ -120,19 +190,84 @@ def _ranked(values: list[Any]) -> list[int]:
     return [ranks[value] for value in values]
 
 
-def is_symmetric(node: Node) -> bool:
-    """Whether the two axes of the node may be swapped."""
-    return isinstance(node, Variable) and "symmetric" in node.attributes
+@remembered
+def symmetries(node: Node) -> tuple[Symmetry, ...]:
+    """Groups of axes that may be permuted, with the sign that swapping two of them brings.
+
+    What is found follows from the structure of the expression; a node may have more.
+    """
+    if node.rank < 2 or node.rank > LARGEST_RANK or len(set(node.shape)) == node.rank:
+        return ()
+    groups: list[tuple[list[int], int]] = []
+    for first, second in itertools.combinations(range(node.rank), 2):
+        joined = next((group for group in groups if first in group[0] and second in group[0]), None)
+        if joined is not None or node.shape[first] != node.shape[second]:
+            continue
+        sign = _swap_sign(node, first, second)
+        if sign:
+            known = next((group for group in groups if first in group[0]), None)
+            if known is None:
+                groups.append(([first, second], sign))
+            else:
+                known[0].append(second)
+    return tuple((tuple(positions), sign) for positions, sign in groups)
+
+
+def _swap_sign(node: Node, first: int, second: int) -> int:
+    """1 or -1 if swapping two axes changes at most the sign of the node, else 0."""
+    match node:
+        case Variable():
+            if SYMMETRIC.isdisjoint(node.attributes):
+                return -1 if "antisymmetric" in node.attributes else 0
+            return 1
+        case Map():
+            return int(all(_sign_of_pair(operand, first, second) == 1 for operand in node.operands))
+        case Apply():
+            is_matrix = first == node.rank - 2 and node.name in keep_symmetry
+            return int(is_matrix and _sign_of_pair(node.operands[0], first, second) == 1)
+        case Einsum():
+            return _same_up_to_sign([node], first, second)
+        case Add() if node.operands and len(node.operands) <= LARGEST_SUM:
+            return _same_up_to_sign(node.operands, first, second)
+    return 0
+
+
+def _sign_of_pair(node: Node, first: int, second: int) -> int:
+    """The sign that swapping two axes of the node brings, 0 if nothing is known."""
+    return next((sign for group, sign in symmetries(node) if first in group and second in group), 0)
+
+
+def _same_up_to_sign(terms: Sequence[Node], first: int, second: int) -> int:
+    """How the sum of some terms changes when two of its axes are swapped."""
+    products = [_fields(term) for term in terms]
+    swapped = []
+    for operands, axes, output, ranges, scale in products:
+        order = list(output)
+        order[first], order[second] = order[second], order[first]
+        swapped.append(canonical(operands, axes, tuple(order), ranges, scale))
+    before = {product[:-1]: product[-1] for product in products}
+    after = {product[:-1]: product[-1] for product in swapped}
+    if before == after:
+        return 1
+    return -1 if before == {key: -value for key, value in after.items()} else 0
+
+
+def _fields(
+    node: Node,
+) -> tuple[tuple[Node, ...], tuple[Axes, ...], Axes, tuple[Size, ...], float]:
+    if isinstance(node, Einsum):
+        return node.operands, node.axes, node.output, node.ranges, node.scale
+    axes = plain_axes(node.rank)
+    return canonical((node,), (axes,), axes, node.shape, 1.0)
 
 
 def _number(
-    order: Sequence[int], operands: Sequence[Node], axes: Sequence[Axes], output: Axes, ranges: Sequence[Size]
+    order: Sequence[int], axes: Sequence[Axes], output: Axes, ranges: Sequence[Size]
 ) -> tuple[tuple[Axes, ...], Axes, tuple[Size, ...]]:
-    """Labels numbered by first use (output, operands, symmetric operands last), first strides positive."""
+    """Labels numbered by first use (output first, then operands in order), first strides positive."""
     number: dict[int, int] = {}
     flips: dict[int, Axis] = {}
-    last = sorted(order, key=lambda k: is_symmetric(operands[k]))
-    for tensor_axes in [output, *(axes[k] for k in last)]:
+    for tensor_axes in [output, *(axes[k] for k in order)]:
         for axis in tensor_axes:
             for label, stride in axis.terms:
                 if label not in number:
@@ -147,9 +282,9 @@ def _number(
             axis = combine([(s, flips.get(label, label_axis(label))) for label, s in axis.terms], axis.offset)
         return axis.rename(number.__getitem__)
 
-    new_axes = tuple(
-        tuple(sorted(map(rename, axes[k]))) if is_symmetric(operands[k]) else tuple(map(rename, axes[k]))
-        for k in order
-    )
     by_number = sorted(number, key=number.__getitem__)
-    return new_axes, tuple(map(rename, output)), tuple(ranges[label] for label in by_number)
+    return (
+        tuple(tuple(map(rename, axes[k])) for k in order),
+        tuple(map(rename, output)),
+        tuple(ranges[label] for label in by_number),
+    )

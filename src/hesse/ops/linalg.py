@@ -286,7 +286,14 @@ def _concrete(name: str, size: Size) -> int:
 
 
 register(
-    General("inverse", _square_rule("inverse"), (_inverse_partial,), "{}^{{-1}}", flops=_cubic(2.0)),
+    General(
+        "inverse",
+        _square_rule("inverse"),
+        (_inverse_partial,),
+        "{}^{{-1}}",
+        flops=_cubic(2.0),
+        keeps_symmetry=True,
+    ),
     General(
         "determinant",
         _square_rule("determinant", 2),
@@ -323,7 +330,12 @@ register(
         flops=_cubic(1 / 3),
     ),
     General(
-        "pseudo_inverse", _pseudo_inverse_rule, (_pseudo_inverse_partial,), "{}^{{+}}", flops=_cubic(20.0)
+        "pseudo_inverse",
+        _pseudo_inverse_rule,
+        (_pseudo_inverse_partial,),
+        "{}^{{+}}",
+        flops=_cubic(20.0),
+        keeps_symmetry=True,
     ),
     General("expm_chain", _chain_rule, (_chain_partial,), r"\exp\left({}\right)", flops=_cubic(40.0)),
     General(

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from hesse.errors import ShapeError
-from hesse.ir import Apply, Node, Shape, apply_, map_, uniform, uniform_value
+from hesse.ir import Apply, Node, Shape, apply_, keep_symmetry, map_, uniform, uniform_value
 
 Formula = Callable[..., Node]
 
@@ -58,6 +58,8 @@ class General:
     latex: str
     kind: str = "real"
     flops: Callable[[tuple[Shape, ...]], float] | None = None
+    keeps_symmetry: bool = False
+    """Whether it turns symmetric matrices into symmetric ones."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,8 @@ def register(*records: Elementwise | General | Linear) -> None:
         if record.name in table:
             raise ValueError(f"the operation {record.name} is registered twice")
         table[record.name] = record
+        if isinstance(record, General) and record.keeps_symmetry:
+            keep_symmetry.add(record.name)
 
 
 def define(

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from hesse.calculus.cost import einsum_cost
 from hesse.ir import Einsum, Node, einsum, rebuild, topological, use_counts
+from hesse.plan.distribute import distributed
 
 MOST_OPERANDS = 6
 """Products are not flattened beyond this many operands (the search for their order would take long)."""
@@ -25,7 +26,8 @@ def flatten(roots: Sequence[Node]) -> list[Node]:
         operands = tuple(new[operand] for operand in node.operands)
         rebuilt = node if operands == node.operands else rebuild(node, operands)
         alone = {new[o] for o in node.operands if uses[o] == node.operands.count(o)}
-        new[node] = _flattened(rebuilt, alone) if isinstance(rebuilt, Einsum) else rebuilt
+        flat = _flattened(rebuilt, alone) if isinstance(rebuilt, Einsum) else rebuilt
+        new[node] = distributed(flat, alone) if isinstance(flat, Einsum) else flat
     return [new[root] for root in roots]
 
 

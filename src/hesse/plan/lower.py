@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import cast
 
 import numpy as np
@@ -122,12 +124,29 @@ class _Lowering:
                 return self._scaled(
                     self._view(term.source, tuple(map(_axis, term.labels)), order, term.ranges), term.factor
                 )
-        flops = sum(math.prod(self.shapes[term.source]) for term in terms if is_sum or term.factor != 1)
+        counts = Counter((term.source, abs(term.factor)) for term in terms)
+        terms = [
+            self._scaled_first(term)
+            if counts[term.source, abs(term.factor)] > 1
+            or isinstance(self.instructions[term.source], Literal)
+            else term
+            for term in terms
+        ]
+        flops = sum(
+            math.prod(self.shapes[term.source]) * (is_sum + (abs(term.factor) != 1)) for term in terms
+        )
         return self._emit(Combine(tuple(terms), is_sum), shape, flops)
+
+    def _scaled_first(self, term: Placed) -> Placed:
+        size = abs(term.factor)
+        return replace(term, source=self._scaled(term.source, size), factor=math.copysign(1.0, term.factor))
 
     def _scaled(self, source: Ref, factor: float) -> Ref:
         if factor == 1:
             return source
+        item = self.instructions[source]
+        if isinstance(item, Literal):
+            return self._emit(Literal(np.multiply(item.value, factor)), self.shapes[source])
         return self._emit(Scale(source, factor), self.shapes[source], math.prod(self.shapes[source]))
 
     def _placed(self, node: Node, is_term: bool) -> Placed:
@@ -145,7 +164,7 @@ class _Lowering:
             source = self.refs[core]
         elif isinstance(core, Einsum) and self.core_uses[core] == 1:  # free to choose its layout and scale
             order = tuple(label for label in first_labels(pattern.output) if label in labels)
-            within = factor if not is_term or abs(factor) != 1 else 1.0
+            within = abs(factor) if is_term else factor  # a sum subtracts what is negative
             source, factor = self._product(core, tuple(map(labels.index, order)), within), factor / within
             labels = order
         else:

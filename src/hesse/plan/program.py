@@ -128,6 +128,19 @@ def sources(instruction: Instruction) -> tuple[Ref, ...]:
             return instruction.sources
 
 
+def shares_memory(instruction: Instruction) -> bool:
+    """Whether the value may be a view of the one value that the instruction reads."""
+    match instruction:
+        case View():
+            return True
+        case Combine():
+            return len(instruction.terms) == 1
+        case CallMap():
+            return instruction.name == "stop_gradient"
+        case _:
+            return False
+
+
 @dataclass(frozen=True)
 class Program:
     """A straight-line program: instructions, the shape of each value, which values are the results."""
@@ -152,19 +165,23 @@ class Program:
         last.update({result: len(self.instructions) for result in self.results})
         return last
 
+    def last_reads(self) -> dict[Ref, int]:
+        """For each value the last instruction that reads its memory, be it through a view."""
+        last = self.last_uses()
+        for k in reversed(range(len(self.instructions))):
+            if shares_memory(self.instructions[k]):
+                (source,) = sources(self.instructions[k])
+                last[source] = max(last[source], last.get(k, k))
+        return last
+
     def peak_elements(self) -> int:
         """Largest number of array entries alive at once, inputs and literals not counted."""
         return self._peak
 
     @cached_property
     def _peak(self) -> int:
-        last, alive, peak = self.last_uses(), 0, 0
+        last, alive, peak = self.last_reads(), 0, 0
         frees: dict[int, int] = {}
-        owner: dict[Ref, Ref] = {}
-        for k, instruction in enumerate(self.instructions):
-            if isinstance(instruction, View):  # a view keeps its source alive
-                owner[k] = owner.get(instruction.source, instruction.source)
-                last[owner[k]] = max(last.get(owner[k], 0), last.get(k, k))
         for k, instruction in enumerate(self.instructions):
             if not isinstance(instruction, Load | Literal | View):
                 size = int(np.prod(self.shapes[k]))

@@ -1,7 +1,8 @@
 """Laws from declared facts about variables: antisymmetric matrices and positive entries.
 
-A symmetric variable needs no law here: the canonical form of a product orders its axes (`A' = A`), and
-`psd` and `diagonal` variables are symmetric. The table of this module is applied with that of `rules`.
+Symmetric and antisymmetric variables need no law for their transposes: the canonical form of a product orders
+their axes (`A' = A`, `A' = -A`), and `psd` and `diagonal` variables are symmetric. The table of this module is
+applied with that of `rules`.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from hesse.ir import (
     Variable,
     einsum,
     is_sparse,
+    is_zero,
     uniform,
     uniform_value,
-    unscaled,
     zero,
 )
 
@@ -98,61 +99,19 @@ def sqrt_of_square_of_positive(node: Node) -> Node | None:
     return first if first is second and whole and len(inside.ranges) == first.rank else None
 
 
-def is_antisymmetric(node: Node) -> bool:
-    """Whether swapping the two axes of the node changes its sign."""
-    return isinstance(node, Variable) and "antisymmetric" in node.attributes
-
-
 def antisymmetric_cancels(node: Node) -> Node | None:
-    """x' * A * x = 0, for antisymmetric A; so are its trace, its diagonal and tr(A * S) for symmetric S."""
+    """x' * (A * x) = 0, for antisymmetric A: the product as a whole is its own negative."""
     if not isinstance(node, Einsum):
         return None
     inner = [k for k, operand in enumerate(node.operands) if _multiplies_antisymmetric(operand)]
     fields = (node.axes, node.output, node.shape, node.ranges, node.scale)
-    whole = einsum(node.operands, *fields, expand=inner) if inner else node
-    if not isinstance(whole, Einsum):
-        return None
-    for k, operand in enumerate(whole.operands):
-        # Swapping the axes of A gives minus the product; if it gives the product itself, that is zero.
-        if is_antisymmetric(operand) and _with_swapped_axes(whole, k) is unscaled(whole)[0]:
-            return zero(node.shape)
-    return None
+    return zero(node.shape) if inner and is_zero(einsum(node.operands, *fields, expand=inner)) else None
 
 
 def _multiplies_antisymmetric(node: Node) -> bool:
-    return isinstance(node, Einsum) and any(map(is_antisymmetric, node.operands))
-
-
-def _with_swapped_axes(node: Einsum, position: int) -> Node:
-    """The product, with scale 1, with the axes of one operand swapped."""
-    axes = [row[::-1] if k == position else row for k, row in enumerate(node.axes)]
-    return einsum(node.operands, axes, node.output, node.shape, node.ranges)
-
-
-def transposed_antisymmetric(node: Node) -> Node | None:
-    """A' = -A, for antisymmetric A, in a product too: A' * x = -A * x."""
-    for k in _turned(node):
-        assert isinstance(node, Einsum)
-        swapped = _with_swapped_axes(node, k)
-        if len(_turned(swapped)) < len(_turned(node)):  # else the labels were renumbered: no progress
-            return swapped * -node.scale
-    return None
-
-
-def _turned(node: Node) -> list[int]:
-    """The antisymmetric operands that a chain of matrix products would write transposed.
-
-    In a chain the rows of the result come first, then the summed labels, then the columns of the result.
-    """
-    if not isinstance(node, Einsum):
-        return []
-    columns = node.output[1] if node.rank == 2 else None
-    return [
-        k
-        for k, operand in enumerate(node.operands)
-        if is_antisymmetric(operand)
-        and (node.axes[k][0] == columns, node.axes[k][0]) > (node.axes[k][1] == columns, node.axes[k][1])
-    ]
+    return isinstance(node, Einsum) and any(
+        isinstance(operand, Variable) and "antisymmetric" in operand.attributes for operand in node.operands
+    )
 
 
 ATTRIBUTE_RULES: tuple[Callable[[Node], Node | None], ...] = (
@@ -161,5 +120,4 @@ ATTRIBUTE_RULES: tuple[Callable[[Node], Node | None], ...] = (
     relu_of_positive,
     sqrt_of_square_of_positive,
     antisymmetric_cancels,
-    transposed_antisymmetric,
 )

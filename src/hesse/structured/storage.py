@@ -7,7 +7,6 @@ keep. The expression has the patterns, the parts have the numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from hesse.ir import (
@@ -21,6 +20,7 @@ from hesse.ir import (
     einsum,
     number,
     plain_axes,
+    transpose,
     variable,
 )
 
@@ -45,10 +45,33 @@ def entries(shape: Shape) -> int:
 
 def stored(node: Node) -> Storage:
     """The node as patterns over parts that take the least memory."""
-    parts: dict[Node, Variable] = {}
+    parts = _Parts()
     terms = node.operands if isinstance(node, Add) else (node,)
     rebuilt = [_stored_term(_least(term), parts) for term in terms]
-    return Storage(add(rebuilt, node.shape), tuple(parts.values()), tuple(parts))
+    return Storage(add(rebuilt, node.shape), tuple(parts.variables), tuple(parts.sources))
+
+
+class _Parts:
+    """The arrays that are kept, each with the order of axes in which its first term needs it."""
+
+    def __init__(self) -> None:
+        self.variables: list[Variable] = []
+        self.sources: list[Node] = []
+        self._known: dict[Node, tuple[Variable, tuple[int, ...]]] = {}
+
+    def find(self, node: Node, order: tuple[int, ...] | None = None) -> tuple[Variable, tuple[int, ...]]:
+        """The variable that stands for a node, and which axis of the node each of its axes is."""
+        if node not in self._known:
+            order = order or tuple(range(node.rank))
+            source = transpose(node, order)
+            part = variable(f"part{len(self.variables)}", source.shape)
+            self.variables.append(part)
+            self.sources.append(source)
+            self._known[node] = (part, order)
+        return self._known[node]
+
+    def of(self, node: Node) -> Variable:
+        return self.find(node)[0]
 
 
 def _least(term: Node) -> Node:
@@ -68,21 +91,18 @@ def _factor_entries(product: Einsum) -> int:
     return sum(entries(operand.shape) for operand in set(product.operands))
 
 
-def _stored_term(term: Node, parts: dict[Node, Variable]) -> Node:
+def _stored_term(term: Node, parts: _Parts) -> Node:
     if isinstance(term, Add):  # multiplying out made a sum of it
         return add([_stored_term(inner, parts) for inner in term.operands], term.shape)
     if not isinstance(term, Einsum):
         axes = plain_axes(term.rank)
-        return einsum([_part(term, parts)], [axes], axes, term.shape, term.shape)
+        return einsum([parts.of(term)], [axes], axes, term.shape, term.shape)
     core, pattern = core_and_pattern(term)
     if isinstance(core, Einsum) and core.operands and _factor_entries(core) >= entries(core.shape):
-        operands: Sequence[Node] = [_part(core, parts)]
-        return einsum(operands, pattern.axes, pattern.output, term.shape, pattern.ranges, pattern.scale)
-    operands = [_part(operand, parts) for operand in term.operands]
+        labels = [axis.label for axis in pattern.axes[0]]
+        appearing = dict.fromkeys(label for axis in pattern.output for label in axis.labels())
+        part, order = parts.find(core, tuple(labels.index(label) for label in appearing if label in labels))
+        axes = tuple(pattern.axes[0][k] for k in order)
+        return einsum([part], [axes], pattern.output, term.shape, pattern.ranges, pattern.scale)
+    operands = [parts.of(operand) for operand in term.operands]
     return einsum(operands, term.axes, term.output, term.shape, term.ranges, term.scale)
-
-
-def _part(node: Node, parts: dict[Node, Variable]) -> Variable:
-    if node not in parts:
-        parts[node] = variable(f"part{len(parts)}", node.shape)
-    return parts[node]
