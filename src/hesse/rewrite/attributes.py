@@ -1,8 +1,8 @@
 """Laws from declared facts about variables: antisymmetric matrices and positive entries.
 
-Symmetric and antisymmetric variables need no law for their transposes: the canonical form of a product orders
-their axes (`A' = A`, `A' = -A`), and `psd` and `diagonal` variables are symmetric. The table of this module is
-applied with that of `rules`.
+Symmetric and antisymmetric variables need no law for their transposes: the canonical form of a product
+orders their axes (`A' = A`, `A' = -A`), and `psd` and `diagonal` variables are symmetric. The table of this
+module is applied with that of `rules`.
 """
 
 from __future__ import annotations
