@@ -27,6 +27,7 @@ from hesse.errors import (
     NotationError,
     ShapeError,
     TracingError,
+    VerificationError,
 )
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import constant
@@ -74,6 +75,7 @@ __all__ = [
     "ShapeError",
     "Structured",
     "TracingError",
+    "VerificationError",
     "celu",
     "check",
     "constant",

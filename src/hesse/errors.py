@@ -7,6 +7,7 @@ HesseError
 ├── TracingError      user code that cannot be traced, or a function hesse does not know (also a TypeError)
 ├── DifferentiationError   an operation or a dtype without a derivative (also a TypeError)
 ├── MemoryLimitError  a result that would not fit into memory (also a MemoryError)
+├── VerificationError a derivative that a finite difference does not confirm (also an ArithmeticError)
 └── MissingPackageError    an operation needs a package that is not installed (also an ImportError)
 
 Each message says what was asked, what was found and what to do.
@@ -20,7 +21,7 @@ class HesseError(Exception):
 
 
 class ShapeError(HesseError, ValueError):
-    """Sizes or ranks do not fit together; `position` is the offset in the text of a formula, if it was one."""
+    """Sizes or ranks do not fit together; `position` is the offset in the text, if there was one."""
 
     position: int | None = None
 
@@ -49,3 +50,7 @@ class MemoryLimitError(HesseError, MemoryError):
 
 class MissingPackageError(HesseError, ImportError):
     """An operation needs a package that is not installed."""
+
+
+class VerificationError(HesseError, ArithmeticError):
+    """A derivative that does not agree with a finite difference, or could not be compared with one."""

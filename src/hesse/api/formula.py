@@ -2,58 +2,78 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
+from hesse.api.verify import Step, structured, verify
 from hesse.calculus import differentiate
 from hesse.errors import ArgumentError
 from hesse.frontends.expression import Expression
 from hesse.frontends.language import formula_node
-from hesse.frontends.symbolic import bind_shape
-from hesse.ir import Node, Variable
+from hesse.frontends.symbolic import CompiledExpression, bind_shape
+from hesse.ir import Node, Variable, pairwise
+from hesse.printing import einsum_text, latex, text
 from hesse.rewrite import simplify
+
+SYMMETRIC_MODES = ("free", "projected", "half")
+NOTATIONS: Mapping[str, Callable[[Node], str]] = {
+    "matrix": text,
+    "text": text,
+    "latex": latex,
+    "einsum": einsum_text,
+}
 
 
 class Formula(Expression):
     """An expression that was read from text, or a derivative of one.
 
-    `parent` is the formula it is a derivative of (None for the text itself), `by` the variable.
+    `parent` is the formula it is a derivative of (None for the text itself) and `by` the variable. What is
+    printed of a derivative has been compared with a finite difference before.
     """
 
-    __slots__ = ("by", "parent")
+    __slots__ = ("_compiled", "_verified", "by", "parent", "symmetric")
 
-    def __init__(self, node: Node, parent: Formula | None = None, by: Variable | None = None) -> None:
+    def __init__(
+        self, node: Node, parent: Formula | None = None, by: Variable | None = None, symmetric: str = "free"
+    ) -> None:
         super().__init__(node)
         self.parent = parent
         self.by = by
+        self.symmetric = symmetric
+        self._compiled: CompiledExpression | None = None
+        self._verified = parent is None
 
     def __repr__(self) -> str:
-        return f"Formula({str(self)!r}, shape={self.shape})"
+        return f"Formula({str(self)!r})"
 
     @property
-    def variables(self) -> tuple[Variable, ...]:
-        """The variables of the formula and of those it is a derivative of, by name."""
+    def function(self) -> Formula:
+        """The formula that was read, of which this one is a derivative."""
         root = self
         while root.parent is not None:
             root = root.parent
-        return super(Formula, root).variables
+        return root
 
-    def evaluate(self, **values: Any) -> np.ndarray:
-        """The value for arrays by name; sizes follow from the arrays.
+    @property
+    def differentiated_by(self) -> tuple[Variable, ...]:
+        """The variables of the differentiations, first to last."""
+        return () if self.parent is None or self.by is None else (*self.parent.differentiated_by, self.by)
 
-        >>> import numpy as np, hesse
-        >>> print(hesse.parse("x'*A*x").diff("x").evaluate(x=np.ones(2), A=np.eye(2)))
-        [2. 2.]
-        """
-        sizes: dict[str, int] = {}
-        for variable in self.variables:
-            if variable.name in values:
-                bind_shape(variable.name, variable, np.shape(values[variable.name]), sizes)
-        return self.compile()(**{**values, **sizes})
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """The variables of the formula that was read, by name."""
+        return super(Formula, self.function).variables
 
-    def diff(self, *variables: Any, mode: str = "auto") -> Self:
-        """The derivative by the given variables, one after the other.
+    def diff(self, *variables: Any, mode: str = "auto", symmetric: str = "free") -> Formula:
+        """The derivative by the given variables (names), one after the other.
+
+        For a variable that is declared symmetric, antisymmetric or diagonal, `symmetric` says what is meant:
+
+        - "free": the plain derivative G, all entries taken for independent;
+        - "projected": its part that has the same structure, `(G + G')/2` for a symmetric variable;
+        - "half": the derivative by its independent entries, `G + G' - diag(diag(G))` for a symmetric one.
 
         >>> import hesse
         >>> print(hesse.parse("x'*A*x").diff("x", "x"))
@@ -61,24 +81,119 @@ class Formula(Expression):
         """
         if not variables:
             raise ArgumentError("diff needs at least one variable to differentiate by")
+        if symmetric not in SYMMETRIC_MODES:
+            raise ArgumentError(f"symmetric must be one of {', '.join(SYMMETRIC_MODES)}, not {symmetric!r}")
         result = self
         for variable in [self._variable(variable) for variable in variables]:
             (node,) = differentiate(simplify([result.node])[0], [variable], mode)
-            result = type(self)(node, result, variable)
+            (node,) = simplify([_with_structure(node, variable, symmetric)])
+            result = Formula(node, result, variable, symmetric)
         return result
+
+    def compile(self, backend: str = "numpy") -> CompiledExpression:
+        """A function of arrays by name, compiled once for each combination of shapes and dtypes."""
+        if self._compiled is None or backend != "numpy":
+            self._compiled = super().compile(backend)
+        return self._compiled
+
+    def evaluate(self, **values: Any) -> np.ndarray:
+        """The value for arrays by name; sizes follow from the arrays (or are given by name).
+
+        >>> import numpy as np, hesse
+        >>> print(hesse.parse("x'*A*x").diff("x").evaluate(x=np.ones(2), A=np.eye(2)))
+        [2. 2.]
+        """
+        known = {variable.name: variable for variable in self.variables}
+        sizes: dict[str, int] = {}
+        for name, variable in known.items():
+            if name in values:
+                array = np.asarray(values[name])
+                bind_shape(name, variable, array.shape, sizes)
+                _check_facts(variable, array)
+        return self.compile()(**{**values, **sizes})
+
+    def to(self, notation: str) -> str:
+        """The formula in a notation: "matrix" (or "text"), "latex" or "einsum"."""
+        if notation not in NOTATIONS:
+            raise ArgumentError(f"there is no notation {notation!r}; choose one of {', '.join(NOTATIONS)}")
+        self.verify()
+        return NOTATIONS[notation](simplify([self.node])[0])
+
+    def verify(self) -> None:
+        """Compare the formula, if it is a derivative, with a finite difference of what it is a derivative of.
+
+        It is done once, before the formula is printed for the first time; a mismatch raises an error.
+        """
+        chain = [self]
+        while chain[-1].parent is not None and not chain[-1]._verified:
+            chain.append(chain[-1].parent)
+        for formula in reversed(chain[:-1]):
+            formula._verify_step()
+
+    def _verify_step(self) -> None:
+        assert self.parent is not None and self.by is not None
+        names = ", ".join(variable.name for variable in self.differentiated_by)
+        verify(
+            Step(
+                self.parent._at,
+                self._at,
+                self.variables,
+                self.by,
+                self.node.rank,
+                self.symmetric == "half",
+                f"by {names}",
+            )
+        )
+        self._verified = True
+
+    def _at(self, values: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> np.ndarray:
+        return self.compile()(**{**sizes, **values})
+
+
+def _with_structure(node: Node, variable: Variable, symmetric: str) -> Node:
+    """The derivative by a matrix with a declared structure: its last two axes in the asked-for sense."""
+    facts = variable.attributes
+    if symmetric == "free" or not facts & {"symmetric", "antisymmetric", "diagonal"}:
+        return node
+    diagonal = pairwise("...ii->...ii", node)
+    if "diagonal" in facts:
+        return diagonal
+    mirrored = pairwise("...ij->...ji", node)
+    both = node + mirrored if "symmetric" in facts else node - mirrored
+    if symmetric == "projected":
+        return both * 0.5
+    return both - diagonal if "symmetric" in facts else both
+
+
+def _check_facts(variable: Variable, array: np.ndarray) -> None:
+    """Refuse an array that is not what the variable was declared to be: results would be wrong."""
+    facts = variable.attributes
+    if "positive" in facts and not (array > 0).all():
+        raise ArgumentError(f"{variable.name} was declared positive, but the array has entries that are not")
+    structure = facts & {"symmetric", "antisymmetric", "diagonal"}
+    if structure and not np.allclose(array, structured(array, structure), rtol=1e-6, atol=1e-12):
+        fact = next(name for name in ("diagonal", "symmetric", "antisymmetric") if name in facts)
+        raise ArgumentError(f"{variable.name} was declared {fact}, but the array is not")
 
 
 def parse(text: str, **types: str) -> Formula:
-    """The formula that a text means.
+    """The formula that a text means; types of variables can be given by name.
 
     >>> import hesse
     >>> print(hesse.parse("norm2(A*x - y)^2").diff("x"))
     2*A'*(A*x - y)
+    >>> print(hesse.parse("x'*A*x", A="symmetric matrix").diff("x"))
+    2*A*x
     """
     return Formula(formula_node(text, types))
 
 
-def diff(formula: str | Formula, *variables: Any, **types: str) -> Formula:
-    """The derivative of a formula, or of a text, by variables."""
+def diff(formula: str | Formula, *variables: Any, symmetric: str = "free", **types: str) -> Formula:
+    """The derivative of a formula, or of a text, by variables; see `Formula.diff`.
+
+    >>> import hesse
+    >>> print(hesse.diff("tr(A*X)", "X", symmetric="projected", X="symmetric matrix"))
+    0.5*(A + A')
+    """
     expression = parse(formula, **types) if isinstance(formula, str) else formula
-    return expression.diff(*variables)
+    return expression.diff(*variables, symmetric=symmetric)

@@ -1,0 +1,193 @@
+"""Every derivative that is printed is compared with a finite difference first.
+
+A derivative G of F by X is right if G contracted with a direction D is the derivative of F(X + tD) at t = 0.
+That is tested at a random point of small size, drawn inside the domain of the formula: the declared facts are
+respected, and points at which something is not finite, or at which the difference quotients do not converge
+(a kink, a pole nearby), are replaced by others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from hesse.errors import VerificationError
+from hesse.ir import Size, Variable
+
+Evaluate = Callable[[Mapping[str, np.ndarray], Mapping[str, int]], np.ndarray]
+
+SIZE_CHOICES = ((4, 3, 2, 3, 2), (2, 3, 4, 2, 3), (3, 3, 3, 3, 3))
+"""Distinct sizes show exchanged axes; the second choice is for formulas that need wide matrices."""
+MOST_ENTRIES = 20_000
+"""Sizes are lowered until the derivative has no more entries than this."""
+STEP = 0.02
+TOLERANCE = 1e-6
+"""Relative difference between derivative and difference quotient that counts as a mismatch."""
+CONVERGED = 1e-7
+"""Relative change of the last extrapolation up to which a difference quotient is believed."""
+
+Style = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
+
+
+class Step(NamedTuple):
+    """One differentiation to be checked."""
+
+    function: Evaluate
+    derivative: Evaluate
+    variables: Sequence[Variable]
+    by: Variable
+    rank: int
+    independent: bool
+    """Whether the derivative is by the independent entries of a matrix with a structure."""
+    name: str
+
+
+def verify(step: Step) -> None:
+    """Raise unless the derivative agrees with a finite difference of the function."""
+    for values, sizes, generator in _points(step):
+        direction = structured(
+            generator.normal(size=values[step.by.name].shape), step.by.attributes - {"positive"}
+        )
+        quotient = _difference_quotient(step, values, sizes, direction)
+        if quotient is None:
+            continue
+        exact = _evaluated(step.derivative, values, sizes)
+        if exact is None:
+            continue
+        rank = step.by.rank
+        weights = _independent(direction, step.by.attributes) if step.independent else direction
+        slope = np.tensordot(exact, weights, rank) if rank else exact * direction
+        scale = np.max(np.abs(slope), initial=0.0) + np.max(np.abs(quotient.value), initial=0.0)
+        error = np.max(np.abs(slope - quotient.value), initial=0.0)
+        if error > TOLERANCE * scale + quotient.noise:
+            raise VerificationError(
+                f"the derivative {step.name} does not agree with a finite difference: the two differ by "
+                f"{error:.1e} where they are of size {scale / 2:.1e}. This is a "
+                "mistake in hesse; please report the formula"
+            )
+        return
+    raise VerificationError(
+        f"the derivative {step.name} could not be compared with a finite difference: at all points tried the "
+        "formula is not finite or not smooth. Declare the variables so that it is, such as positive vector x"
+    )
+
+
+class Quotient(NamedTuple):
+    """A directional derivative by finite differences, and the error that rounding may cause."""
+
+    value: np.ndarray
+    noise: float
+
+
+def _difference_quotient(
+    step: Step, values: Mapping[str, np.ndarray], sizes: Mapping[str, int], direction: np.ndarray
+) -> Quotient | None:
+    """Central differences with three steps, extrapolated (Richardson); None where they do not converge."""
+    name, rows, largest = step.by.name, [], 0.0
+    for h in (STEP, STEP / 2, STEP / 4):
+        above, below = (
+            _evaluated(step.function, {**values, name: values[name] + t * direction}, sizes) for t in (h, -h)
+        )
+        if above is None or below is None:
+            return None
+        largest = max(largest, np.max(np.abs(above), initial=0.0))
+        rows.append((above - below) / (2 * h))
+    first, second = ((4 * rows[k + 1] - rows[k]) / 3 for k in (0, 1))
+    value = (16 * second - first) / 15
+    noise = 1e-11 * largest / STEP
+    change = np.max(np.abs(value - second), initial=0.0)
+    if change > CONVERGED * np.max(np.abs(value), initial=0.0) + noise:
+        return None
+    return Quotient(value, noise)
+
+
+def _evaluated(
+    function: Evaluate, values: Mapping[str, np.ndarray], sizes: Mapping[str, int]
+) -> np.ndarray | None:
+    """The value of a function, or None where it is not finite."""
+    with np.errstate(all="ignore"):
+        try:
+            result = function(values, sizes)
+        except np.linalg.LinAlgError:
+            return None
+    return result if np.isfinite(result).all() else None
+
+
+def _points(step: Step) -> Iterator[tuple[dict[str, np.ndarray], dict[str, int], np.random.Generator]]:
+    symbols = list(
+        dict.fromkeys(
+            name
+            for variable in step.variables
+            for size in variable.shape
+            if isinstance(size, str)
+            for name in size.split("*")
+            if not name.isdigit()
+        )
+    )
+    for choice in SIZE_CHOICES if symbols else SIZE_CHOICES[:1]:
+        largest = max(1, int(MOST_ENTRIES ** (1.0 / max(1, step.rank))))
+        sizes = {name: min(largest, choice[k % len(choice)]) for k, name in enumerate(symbols)}
+        for number, style in enumerate(STYLES):
+            generator = np.random.default_rng(number + 1)
+            values = {variable.name: _array(generator, variable, sizes, style) for variable in step.variables}
+            yield values, sizes, generator
+
+
+def _array(
+    generator: np.random.Generator, variable: Variable, sizes: Mapping[str, int], style: Style
+) -> np.ndarray:
+    shape = tuple(size_value(size, sizes) for size in variable.shape)
+    return structured(style(generator, shape), variable.attributes)
+
+
+def size_value(size: Size, sizes: Mapping[str, int]) -> int:
+    """The number that a size is: a name, a number or a product of them."""
+    if isinstance(size, int):
+        return size
+    return int(np.prod([int(part) if part.isdigit() else sizes[part] for part in size.split("*")]))
+
+
+def structured(array: np.ndarray, attributes: frozenset[str]) -> np.ndarray:
+    """An array that has the declared attributes, made from one that need not."""
+    if "psd" in attributes:
+        array = array @ array.T / len(array) + 0.3 * np.eye(len(array))
+    if "positive" in attributes:
+        array = np.abs(array) + 0.1
+    if "diagonal" in attributes:
+        array = np.diag(np.diagonal(array))
+    elif "symmetric" in attributes:
+        array = (array + array.T) / 2
+    elif "antisymmetric" in attributes:
+        array = (array - array.T) / 2
+    return array
+
+
+def _independent(array: np.ndarray, attributes: frozenset[str]) -> np.ndarray:
+    """The entries that determine a matrix of this structure, the others set to zero."""
+    if "diagonal" in attributes:
+        return np.diag(np.diagonal(array))
+    if "symmetric" in attributes:
+        return np.tril(array)
+    return np.tril(array, -1) if "antisymmetric" in attributes else array
+
+
+def _near_unit(generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Positive entries; square matrices well inside the positive definite ones, not symmetric."""
+    array = generator.uniform(0.2, 1.0, shape)
+    if len(shape) == 2 and shape[0] == shape[1]:
+        array += len(array) * np.eye(len(array))
+    return array
+
+
+STYLES: tuple[Style, ...] = (
+    lambda generator, shape: generator.normal(size=shape),
+    lambda generator, shape: generator.uniform(0.4, 1.6, shape),
+    _near_unit,
+    lambda generator, shape: generator.uniform(-0.4, 0.4, shape),
+    lambda generator, shape: generator.uniform(0.1, 0.5, shape),
+    lambda generator, shape: -generator.uniform(0.4, 1.6, shape),
+    lambda generator, shape: generator.uniform(2.0, 3.0, shape),
+)
+"""Where points are drawn, most general first: signs mixed, positive, positive definite, small, …"""
