@@ -1,0 +1,1 @@
+"""The derivation of a derivative, rule by rule."""
