@@ -213,7 +213,7 @@ def _compiled(
     as_they_are = len(inputs) == len(labels) and all(cast is None for _, cast in casts)
     program = make_plan(roots)
     check_memory(program, dtype.itemsize, lambda: "" if storages else _structured_advice(built.roots, dtype))
-    compiled = compile_program(program, inputs, dtype)
+    compiled = compile_program(program, inputs, dtype, results_in_order=storages is None)
     return _Entry(built, program, compiled, dtype, None if as_they_are else tuple(casts), storages)
 
 

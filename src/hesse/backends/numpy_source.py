@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from hesse.ir import Axis
 from hesse.plan.program import Combine, Contract, Placed, View
 
 Labels = tuple[int, ...]
+SHORT_AXIS = 8
+"""An axis with fewer entries than this is too short to be the innermost loop."""
+LARGE = 4096
+"""Arrays of fewer entries than this fit into the fastest cache: their order in memory hardly matters."""
 
 
 def tuple_text(items: object) -> str:
@@ -64,12 +69,31 @@ def _affine(axes: tuple[Axis, ...], labels: Labels, ranges: tuple[int, ...]) -> 
     return f"{offsets}, {strides}, {shape}"
 
 
+def loop_order(labels: Labels, sizes: Mapping[int, int]) -> Labels | None:
+    """An order of axes that ends with a long one, where the last one is so short that loops over it are slow.
+
+    NumPy's element-wise loops run along the last axis in memory: three coordinates of a million points are
+    best kept as three arrays.
+    """
+    short = [label for label in labels if sizes[label] < SHORT_AXIS]
+    if not labels or labels[-1] not in short or math.prod(sizes[label] for label in labels) < LARGE:
+        return None
+    return (*short, *(label for label in labels if label not in short))
+
+
+def product_source(item: Contract, left: str, right: str, order: Labels | None) -> str:
+    """An element-wise product, in memory in the given order of axes."""
+    a, b, output = item.left_labels, item.right_labels, item.labels
+    if order is None:
+        return f"{aligned(left, a, output)} * {aligned(right, b, output)}"
+    text = f"np.multiply({aligned(left, a, order)}, {aligned(right, b, order)}, order='C')"
+    return permuted(text, tuple(order.index(label) for label in output))
+
+
 def contract_source(item: Contract, left: str, right: str, sizes: dict[int, int]) -> str:
-    """The product of two arrays: a multiplication, a dot product, an einsum or a matrix product."""
+    """A product of two arrays that is summed: a dot product, an einsum or a matrix product."""
     a, b, output = item.left_labels, item.right_labels, item.labels
     summed = [label for label in a if label in b and label not in output]
-    if not summed:
-        return f"{aligned(left, a, output)} * {aligned(right, b, output)}"
     batch = [label for label in output if label in a and label in b]
     rows = [label for label in output if label in a and label not in b]
     columns = [label for label in output if label in b and label not in a]
@@ -121,11 +145,12 @@ def repeats(item: Combine, shape: tuple[int, ...]) -> bool:
 
 
 class Target(NamedTuple):
-    """The array that a sum is written to."""
+    """The array that a sum is written to; `is_result`: in memory its axes are in order."""
 
     name: str
     shape: tuple[int, ...]
     itemsize: int
+    is_result: bool
 
 
 def combine_source(item: Combine, target: Target, names: list[str], spare: set[int]) -> list[str]:
@@ -154,7 +179,7 @@ def _dense_lines(
     terms = {k: (item.terms[k], names[k]) for k in dense}
     own = next((k for k in dense if k in spare and _is_whole(item.terms[k], shape)), None)
     if own is None:
-        text = _dense_sum(list(terms.values()))
+        text = _dense_sum(list(terms.values()), shape, in_order=is_written or target.is_result)
         if repeats(item, shape):
             text = f"np.broadcast_to({text}, {tuple_text(shape)})"
         if is_written and (len(dense) == 1 or repeats(item, shape)):
@@ -180,22 +205,30 @@ def _labels(term: Placed) -> Labels:
     return tuple(axis.label for axis in term.output)
 
 
-def _part(term: Placed, name: str) -> str:
-    """A dense term without its sign."""
-    part = aligned(name, term.labels, _labels(term))
+def _part(term: Placed, name: str, order: Labels | None = None) -> str:
+    """A dense term without its sign, its axes in an order."""
+    labels = _labels(term)
+    part = aligned(name, term.labels, labels if order is None else tuple(labels[k] for k in order))
     return part if abs(term.factor) == 1 else f"{abs(term.factor)!r} * {part}"
 
 
-def _dense_sum(terms: list[tuple[Placed, str]]) -> str:
+def _dense_sum(terms: list[tuple[Placed, str]], shape: tuple[int, ...], in_order: bool) -> str:
     ordered = sorted(terms, key=lambda pair: pair[0].factor < 0)  # begin with a positive term
-    text = ""
-    for term, name in ordered:
-        part = _part(term, name)
-        if text:
-            text += f" - {part}" if term.factor < 0 else f" + {part}"
-        else:
-            text = f"-{part}" if term.factor < 0 else part
-    return text
+    order = None
+    if len(terms) > 1 and not in_order:
+        order = loop_order(tuple(range(len(shape))), dict(enumerate(shape)))
+    parts = [_part(term, name, order) for term, name in ordered]
+    signs = ["-" if term.factor < 0 else "+" for term, _ in ordered]
+    text = f"-{parts[0]}" if signs[0] == "-" else parts[0]
+    if order is not None:
+        function = "np.subtract" if signs[1] == "-" else "np.add"
+        text = f"{function}({text}, {parts[1]}, order='C')"
+        parts, signs = parts[1:], signs[1:]
+    text = "".join([text, *(f" {sign} {part}" for sign, part in zip(signs[1:], parts[1:], strict=True))])
+    if order is None:
+        return text
+    back = tuple(order.index(k) for k in range(len(shape)))
+    return permuted(f"({text})" if len(parts) > 1 else text, back)
 
 
 def _place(term: Placed, name: str, target: Target, is_first: bool) -> str:

@@ -215,6 +215,23 @@ def argsort(params: Params, x: Array) -> Array:
     return np.argsort(x, axis=-1, kind="stable")
 
 
+def largest_entry(params: Params, x: Array) -> Array:
+    return np.asarray(np.max(x))
+
+
+def kron(params: Params, a: Array, b: Array) -> Array:
+    return np.asarray(np.kron(a, b))
+
+
+def vec(params: Params, x: Array) -> Array:
+    return np.array(np.swapaxes(x, 0, 1).reshape(-1, *x.shape[2:]))
+
+
+def reshape(params: Params, x: Array) -> Array:
+    rank, *sizes = params
+    return np.array(x.reshape(*sizes, *x.shape[rank:]))
+
+
 KERNELS: dict[str, Kernel] = {
     function.__name__: function
     for function in (
@@ -241,8 +258,11 @@ KERNELS: dict[str, Kernel] = {
         argmax,
         argmin,
         argsort,
+        kron,
+        vec,
+        reshape,
     )
-}
+} | {"max": largest_entry}
 
 
 def kernel(name: str) -> Kernel:

@@ -22,6 +22,7 @@ from hesse.ir import (
     Node,
     Variable,
     core_and_pattern,
+    is_sparse,
     plain_axes,
     topological,
 )
@@ -107,11 +108,14 @@ class _Lowering:
                 work = counts(shapes) if counts else float(math.prod(shape))
                 return self._emit(CallApply(node.name, node.params, self._sources(node)), shape, work)
             case Einsum():
-                return self._combine([self._placed(node, is_term=False)], shape, is_sum=False)
+                return self._combine([self._placed(node, with_sign=True)], shape, is_sum=False)
             case Add():
-                return self._combine(
-                    [self._placed(term, is_term=True) for term in node.operands], shape, is_sum=True
-                )
+                whole = [term for term in node.operands if not is_sparse(term)]
+                # a sum subtracts what is negative, but must begin with something
+                begins = [term for term in whole if not (isinstance(term, Einsum) and term.scale < 0)]
+                signed = whole[:1] if whole and not begins else []
+                terms = [self._placed(term, with_sign=term in signed) for term in node.operands]
+                return self._combine(terms, shape, is_sum=True)
 
     def _sources(self, node: Node) -> tuple[Ref, ...]:
         return tuple(self.refs[operand] for operand in node.operands)
@@ -149,7 +153,7 @@ class _Lowering:
             return self._emit(Literal(np.multiply(item.value, factor)), self.shapes[source])
         return self._emit(Scale(source, factor), self.shapes[source], math.prod(self.shapes[source]))
 
-    def _placed(self, node: Node, is_term: bool) -> Placed:
+    def _placed(self, node: Node, with_sign: bool) -> Placed:
         """A term of a sum as a core and where it goes; a term nobody else uses is not made whole first."""
         if not isinstance(node, Einsum):
             labels = tuple(range(node.rank))
@@ -164,7 +168,7 @@ class _Lowering:
             source = self.refs[core]
         elif isinstance(core, Einsum) and self.core_uses[core] == 1:  # free to choose its layout and scale
             order = tuple(label for label in first_labels(pattern.output) if label in labels)
-            within = abs(factor) if is_term else factor  # a sum subtracts what is negative
+            within = factor if with_sign else abs(factor)
             source, factor = self._product(core, tuple(map(labels.index, order)), within), factor / within
             labels = order
         else:
