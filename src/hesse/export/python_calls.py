@@ -1,0 +1,158 @@
+"""Functions and operations in Python: calls by the tables of names."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import cast
+
+from hesse.errors import ArgumentError
+from hesse.export.python_tables import ELEMENTWISE, HELPERS, MATRIX_EXPONENTIAL, OPERATIONS
+from hesse.export.terms import Call, Function, Number, Term
+from hesse.export.writer import Level, Piece, Signature, Writer, is_plain_number
+from hesse.ir import Shape, Size
+from hesse.ops.elementwise import INDICATORS
+
+COMPARISONS = {
+    "greater": ">",
+    "greater_equal": ">=",
+    "less": "<",
+    "less_equal": "<=",
+    "equal": "==",
+    "not_equal": "!=",
+}
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What differs between the array libraries."""
+
+    language: str
+    module: str
+    imports: str
+    axis: str
+    """The keyword for axes."""
+    permute: str
+    """The method that permutes axes."""
+    copy: str
+    """What is appended to copy an array that will be changed."""
+
+    @property
+    def is_torch(self) -> bool:
+        """Whether this is PyTorch, which needs types for new arrays."""
+        return self.language == "torch"
+
+
+DIALECTS = {
+    "numpy": Dialect("numpy", "np", "import numpy as np", "axis", "transpose", ".copy()"),
+    "torch": Dialect("torch", "torch", "import torch", "dim", "permute", ".clone()"),
+    "jax": Dialect("jax", "jnp", "import jax.numpy as jnp", "axis", "transpose", ""),
+}
+
+
+class PythonCalls(Writer):
+    """What of a Python writer calls functions of the array library."""
+
+    def __init__(self, dialect: Dialect, root: Term, given: Signature) -> None:
+        self.dialect = dialect
+        self.reserved = {
+            *HELPERS[dialect.language],
+            *("np", "torch", "jnp", "jax", "scipy", "math", "itertools", "dtype", "device"),
+            *("float", "int", "range", "len", "ValueError"),
+        }
+        self.indices: dict[tuple[str, int], str] = {}
+        super().__init__(root, given)
+
+    def assign(self, name: str, term: Term) -> None:
+        self.lines.append(f"{name} = {self.pieces[term].text}")
+
+    def infinite(self, value: float) -> str:
+        return f"{self.dialect.module}.{'nan' if math.isnan(value) else 'inf'}"
+
+    def shape(self, shape: Shape) -> str:
+        """A shape as a tuple."""
+        parts = [self.size(size) for size in shape]
+        return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+
+    def call(self, function: str, *arguments: str) -> Piece:
+        """A call of a function of the array library."""
+        return Piece(f"{self.dialect.module}.{function}({', '.join(arguments)})")
+
+    def made(self, function: str, *arguments: str) -> Piece:
+        """A call of a function that makes an array out of nothing, and so needs a type in PyTorch."""
+        if self.dialect.is_torch:
+            arguments = (*arguments, "dtype=dtype", "device=device")
+        return self.call(function, *arguments)
+
+    def function(self, term: Function) -> Piece:
+        name = term.name
+        if name in INDICATORS:
+            holds = self._condition(term)
+            if self.dialect.is_torch:
+                return Piece(f"({holds}).to(dtype)")
+            return self.call("where", holds, "1.0", "0.0")
+        if name == "where":
+            condition, *choices = term.arguments
+            texts = [self.tensor(choice) for choice in choices]
+            return self.call("where", self._condition(condition), *texts)
+        if name == "power":
+            base, exponent = term.arguments
+            return Piece(f"{self.text(base, Level.ATOM)}**{self.text(exponent, Level.ATOM)}", Level.POWER)
+        if name == "stop_gradient" and self.dialect.language == "numpy":
+            return self.pieces[term.arguments[0]]
+        texts = [self.tensor(operand) for operand in term.arguments]
+        if name == "polygamma" and self.dialect.is_torch:
+            texts[0] = self._order(term.arguments[0])
+        return self._template(ELEMENTWISE[self.dialect.language][name], texts)
+
+    def _order(self, term: Term) -> str:
+        if not isinstance(term, Number):
+            raise ArgumentError("PyTorch has polygamma only for a fixed order, not for a tensor of orders")
+        return str(int(term.value))
+
+    def tensor(self, term: Term) -> str:
+        """An operand of a function; PyTorch takes numbers only as tensors."""
+        text = self.text(term)
+        if self.dialect.is_torch and is_plain_number(term):
+            return self.made("tensor", text).text
+        return text
+
+    def _condition(self, term: Term) -> str:
+        if isinstance(term, Function) and term not in self.named:
+            if term.name in COMPARISONS:
+                left, right = (self.text(operand, Level.SUM) for operand in term.arguments)
+                return f"{left} {COMPARISONS[term.name]} {right}"
+            if term.name in ("logical_and", "logical_or"):
+                sign = "&" if term.name == "logical_and" else "|"
+                left, right = map(self._condition, term.arguments)
+                return f"({left}) {sign} ({right})"
+            if term.name == "logical_not":
+                return f"~({self._condition(term.arguments[0])})"
+        return f"{self.tensor(term)} != 0"
+
+    def operation(self, term: Call) -> Piece:
+        table = OPERATIONS[self.dialect.language]
+        if term.name not in table:
+            raise ArgumentError(
+                f"the operation {term.name} cannot be written in {self.dialect.language} code"
+            )
+        if term.name == "expm_chain" and term.params == (1,):
+            return self._template(MATRIX_EXPONENTIAL[self.dialect.language], [self.text(term.arguments[0])])
+        if term.name == "expm_chain" and term.arguments[0].rank > 2:
+            raise ArgumentError("derivatives of expm of a batch of matrices cannot be written as code")
+        texts = [
+            self.text(operand, Level.ATOM if term.name == "gather" else Level.SUM)
+            for operand in term.arguments
+        ]
+        if term.name == "solve" and 2 < term.arguments[0].rank != term.arguments[1].rank:
+            body = self.text(term.arguments[1], Level.ATOM)
+            return Piece(f"{self.dialect.module}.linalg.solve({texts[0]}, {body}[..., None])[..., 0]")
+        return self._template(table[term.name], texts, term.params)
+
+    def _template(self, template: str, texts: list[str], params: tuple[object, ...] = ()) -> Piece:
+        sizes = {f"p{k}": self.size(cast(Size, param)) for k, param in enumerate(params)}
+        head = re.match(r"(\w+)\(", template)
+        if head and head[1] in HELPERS[self.dialect.language]:
+            self.helpers[head[1]] = None
+        return Piece(template.format(*texts, **sizes))
