@@ -23,10 +23,24 @@ from hesse.rewrite.rules import RULES
 
 PAGE = Path(__file__).parent / "operations.md"
 CONSTANT = "locally constant"
-PARAMETERS: dict[str, tuple[Any, ...]] = {"expm_chain": (1,), "scatter": (9,), "flat_index": (9, 1)}
+PARAMETERS: dict[str, tuple[Any, ...]] = {
+    "expm_chain": (1,),
+    "scatter": (9,),
+    "flat_index": (9, 1),
+    "reshape": (1, "m", "n"),
+}
 """Parameters with which the records that have some are shown."""
-SHAPES: list[tuple[ir.Shape, ...]] = [(("n",),), (("n", "n"),), (("n", "n"), ("n",)), ((9,),), ((9, 9),)]
+SHAPES: list[tuple[ir.Shape, ...]] = [
+    (("n",),),
+    (("n", "n"),),
+    (("n", "n"), ("n",)),
+    ((9,),),
+    ((9, 9),),
+    (("m", "n"), ("p", "q")),
+]
 """Shapes of operands to show a record with: the first that the record accepts is taken."""
+LINEAR_SHAPES: dict[str, ir.Shape] = {"vec": ("m", "n"), "reshape": ("m*n",)}
+"""Operands of the linear records that do not take any vector."""
 INTRODUCTION = """\
 # Operations
 
@@ -145,7 +159,8 @@ def _example(record: General) -> tuple[list[ir.Variable], ir.Node]:
     for shapes in SHAPES:
         if len(shapes) != len(record.partials):
             continue
-        operands = [ir.variable("A" if len(shape) == 2 else "x", shape) for shape in shapes]
+        matrices = iter("AB")
+        operands = [ir.variable(next(matrices) if len(shape) == 2 else "x", shape) for shape in shapes]
         try:
             value = operation(record.name, *operands, params=PARAMETERS.get(record.name, ()))
             if all(record.partials):
@@ -162,9 +177,9 @@ def _linear() -> str:
         if isinstance(record, Linear):
             params = PARAMETERS.get(name, ())
             count = record.latex.count("{}")
-            size = 5 if params else 9
+            shape = LINEAR_SHAPES.get(name, (5 if params else 9,))
             index = [ir.variable("k", (5,), kind="integer")] * (count - 1)
-            value = operation(name, ir.variable("x", (size,)), *index, params=params)
+            value = operation(name, ir.variable("x", shape), *index, params=params)
             cotangent = ir.variable("u", value.shape)
             transposed = text(record.transpose(value, cotangent))  # type: ignore[arg-type]
             letters = ["x", "k"][:count]

@@ -205,6 +205,16 @@ def _solve(params: tuple[Any, ...], a: Array, b: Array) -> Array:
     return np.einsum("...ij,...j->...i" if b.ndim < a.ndim else "...ij,...jk->...ik", inverse, b)
 
 
+def _kron(params: tuple[Any, ...], a: Array, b: Array) -> Array:
+    outer = np.multiply.outer(a, b)
+    order = [axis for k in range(a.ndim) for axis in (k, a.ndim + k)]
+    return outer.transpose(order).reshape([m * n for m, n in zip(a.shape, b.shape, strict=True)])
+
+
+def _vec(params: tuple[Any, ...], x: Array) -> Array:
+    return np.concatenate([x[:, column] for column in range(x.shape[1])])
+
+
 OPERATIONS: dict[str, Callable[..., Any]] = {
     "inverse": _matrices(np.linalg.inv),
     "determinant": _matrices(np.linalg.det),
@@ -229,4 +239,8 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "argmax": lambda params, x: np.argmax(x, axis=-1),
     "argmin": lambda params, x: np.argmin(x, axis=-1),
     "argsort": lambda params, x: np.argsort(x, axis=-1, kind="stable"),
+    "max": lambda params, x: np.sort(x, axis=None)[-1],
+    "kron": _kron,
+    "vec": _vec,
+    "reshape": lambda params, x: np.reshape(x, (*params[1:], *x.shape[params[0] :])),
 }

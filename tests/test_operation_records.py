@@ -31,7 +31,7 @@ from hesse.ir import (
     topological,
     variable,
 )
-from hesse.ops import linalg, normalization, structural
+from hesse.ops import linalg, normalization, reshaping, structural
 from hesse.ops.registry import OPERATIONS, General, Linear
 from hesse.plan import lower
 
@@ -245,7 +245,22 @@ STRUCTURAL = [
     Case("triu", lambda x: structural.triu(cube(x), -1), lambda x: jnp.triu(x**3, -1), random(3, 2)),
 ]
 
-CASES = LINALG + NORMALIZATION + STRUCTURAL
+RESHAPING = [
+    Case("vec", lambda x: reshaping.vec(cube(x)), lambda x: (x**3).T.reshape(-1), random(2, 3)),
+    Case("vec of one column", lambda x: reshaping.vec(cube(x)), lambda x: (x**3).T.reshape(-1), random(3, 1)),
+    Case("kron", lambda x: reshaping.kron(x, cube(x)), lambda x: jnp.kron(x, x**3), random(2, 2)),
+    Case(
+        "kron of different sizes",
+        lambda x: reshaping.kron(x, constant(RIGHT[0])),
+        lambda x: jnp.kron(x, RIGHT[0]),
+        random(2, 3),
+    ),
+    Case("kron of vectors", lambda x: reshaping.kron(cube(x), x), lambda x: jnp.kron(x**3, x), random(3)),
+    Case("max", lambda x: reshaping.maximum_entry(cube(x)), lambda x: jnp.max(x**3), random(3, 2)),
+    Case("max at a tie", reshaping.maximum_entry, jnp.max, np.array([1.0, 3.0, 3.0])),
+    Case("max of a scalar", lambda x: reshaping.maximum_entry(cube(x)), lambda x: x**3, random()),
+]
+CASES = LINALG + NORMALIZATION + STRUCTURAL + RESHAPING
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -295,6 +310,8 @@ KERNEL_INPUTS: dict[str, tuple[tuple[Any, ...], tuple[np.ndarray, ...]]] = {
     "gather": ((), (random(3, 2), INDEX)),
     "scatter": ((4,), (random(2, 2, 2), INDEX)),
     "flat_index": ((3, 1), (ROW_INDEX,)),
+    "kron": ((), (random(2, 3), random(4, 2))),
+    "reshape": ((2, 3, 2), (random(2, 3, 4),)),
 }
 """Parameters and operands of the records that do not just take square matrices."""
 

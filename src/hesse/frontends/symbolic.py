@@ -10,7 +10,7 @@ import numpy as np
 from hesse.backends.numpy_backend import Compiled, compile_program
 from hesse.calculus import differentiate
 from hesse.errors import ArgumentError, DifferentiationError, ShapeError
-from hesse.ir import Node, Variable, bind_sizes, topological
+from hesse.ir import Einsum, Node, Variable, bind_sizes, size_names, topological
 from hesse.plan import make_plan
 from hesse.printing import Graph, einsum_text, latex, text
 from hesse.rewrite import simplify
@@ -105,7 +105,12 @@ class CompiledExpression:
                     f"two variables are called {variable.name}, of shapes {variable.shape} and "
                     f"{self._variables[variable.name].shape}; give one of them another name"
                 )
-        self._symbols = {size for n in topological([node]) for size in n.shape if isinstance(size, str)}
+        self._symbols = {
+            name
+            for n in topological([node])
+            for size in (*n.shape, *(n.ranges if isinstance(n, Einsum) else ()))
+            for name in size_names(size)
+        }
         self._programs: dict[Any, Compiled] = {}
 
     def __call__(self, **values: Any) -> np.ndarray:

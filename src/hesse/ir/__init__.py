@@ -1,6 +1,17 @@
 """Nodes, labels, sizes and constructors: the one small language everything is written in."""
 
-from hesse.ir.axis import Axis, Size, combine, constant_axis, label_axis, number, plain_axes
+from hesse.ir.axis import (
+    Axis,
+    Size,
+    bound_size,
+    combine,
+    constant_axis,
+    label_axis,
+    number,
+    plain_axes,
+    size_names,
+    size_product,
+)
 from hesse.ir.build import (
     apply_,
     broadcast,
@@ -44,6 +55,7 @@ __all__ = [
     "add",
     "apply_",
     "bind_sizes",
+    "bound_size",
     "broadcast",
     "combine",
     "concatenate",
@@ -70,6 +82,8 @@ __all__ = [
     "reshape",
     "scale",
     "select",
+    "size_names",
+    "size_product",
     "substitute",
     "sum_pieces",
     "symmetries",

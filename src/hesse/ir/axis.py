@@ -7,13 +7,14 @@ An axis is `offset + sum(stride * label)`. A plain label is `Axis(((3, 1),), 0)`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from hesse.errors import ShapeError
 
 Size = int | str
-"""A concrete size or the name of one (`"n"`), bound to an int before planning."""
+"""A concrete size, the name of one (`"n"`) or a product (`"2*m*n"`), bound to an int before planning."""
 
 
 def number(size: Size) -> int:
@@ -21,6 +22,39 @@ def number(size: Size) -> int:
     if isinstance(size, str):
         raise ShapeError(f"the size {size} has no value; bind it to a number first")
     return size
+
+
+def size_product(sizes: Iterable[Size]) -> Size:
+    """The product of sizes; names in alphabetical order, so that equal products are equal."""
+    factors = [factor for size in sizes for factor in _factors(size)]
+    count = math.prod(factor for factor in factors if isinstance(factor, int))
+    names = sorted(factor for factor in factors if isinstance(factor, str))
+    if not names or count == 0:
+        return count
+    return "*".join([*([str(count)] if count != 1 else []), *names])
+
+
+def _factors(size: Size) -> list[Size]:
+    if isinstance(size, int):
+        return [size]
+    return [int(part) if part.isdigit() else part for part in size.split("*")]
+
+
+def size_names(size: Size) -> list[str]:
+    """The names in a size."""
+    return [factor for factor in _factors(size) if isinstance(factor, str)]
+
+
+def bound_size(size: Size, sizes: Mapping[str, int]) -> Size:
+    """A size with the names that have values replaced by them."""
+    if isinstance(size, int):
+        return size
+    known = size_product(sizes.get(name, name) if isinstance(name, str) else name for name in _factors(size))
+    if isinstance(known, str):
+        return sizes.get(size, known)
+    if sizes.get(size, known) != known:
+        raise ShapeError(f"an axis has {sizes[size]} entries where the product {size} is {known}")
+    return known
 
 
 class Axis(NamedTuple):

@@ -12,7 +12,16 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from hesse.errors import ShapeError
-from hesse.ir.axis import Axis, Size, combine, constant_axis, label_axis, number, plain_axes
+from hesse.ir.axis import (
+    Axis,
+    Size,
+    combine,
+    constant_axis,
+    label_axis,
+    number,
+    plain_axes,
+    size_product,
+)
 from hesse.ir.einsum import einsum
 from hesse.ir.node import Apply, Constant, Einsum, FrozenArray, Map, Node, Params, Shape, Variable, intern
 from hesse.ir.product import Product, is_zero, make, zero
@@ -220,6 +229,8 @@ def reshape(node: Node, shape: Sequence[Size]) -> Node:
     shape = tuple(shape)
     if shape == node.shape:
         return node
+    if any(isinstance(size, str) for size in (*node.shape, *shape)):
+        return _symbolic_reshape(node, shape)
     old, new = tuple(map(number, node.shape)), tuple(map(number, shape))
     count = math.prod(old)
     if count != math.prod(new):
@@ -231,6 +242,17 @@ def reshape(node: Node, shape: Sequence[Size]) -> Node:
         return reshape(reshape(node, (count,)), shape)
     inner, outer, ranges = digits
     return view(node, inner, outer, shape, ranges)
+
+
+def _symbolic_reshape(node: Node, shape: Shape) -> Node:
+    """A reshape to symbolic sizes: an operation of its own until the sizes are bound."""
+    if size_product(node.shape) != size_product(shape):
+        raise ShapeError(f"cannot reshape {node.shape} to {shape}")
+    if is_zero(node):
+        return zero(shape)
+    if isinstance(node, Apply) and node.name == "reshape":
+        return reshape(node.operands[0], shape)
+    return intern(Apply, shape, (node,), name="reshape", params=(node.rank, *shape))
 
 
 def _common_digits(

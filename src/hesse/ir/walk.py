@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import assert_never, cast
 
-from hesse.ir.axis import Size
-from hesse.ir.build import apply_, map_, variable
+from hesse.ir.axis import Size, bound_size
+from hesse.ir.build import apply_, map_, reshape, variable
 from hesse.ir.einsum import einsum
 from hesse.ir.node import Add, Apply, Constant, Einsum, Map, Node, Shape, Variable
 from hesse.ir.product import core_and_pattern
@@ -69,6 +69,8 @@ def rebuild(node: Node, operands: tuple[Node, ...], size: Callable[[Size], Size]
             return add(operands, shape)
         case Map():
             return map_(node.name, *operands)
+        case Apply(name="reshape"):  # an einsum as soon as its sizes are numbers
+            return reshape(operands[0], shape)
         case Apply():
             return apply_(node.name, operands, shape, node.params, node.kind)
     assert_never(node)
@@ -93,7 +95,7 @@ def bind_sizes(roots: Iterable[Node], sizes: Mapping[str, int]) -> list[Node]:
     new: dict[Node, Node] = {}
 
     def size(old: Size) -> Size:
-        return sizes.get(old, old) if isinstance(old, str) else old
+        return bound_size(old, sizes)
 
     for node in topological(roots):
         new[node] = rebuild(node, tuple(new[operand] for operand in node.operands), size)

@@ -1,6 +1,6 @@
 """Tables of operations: element-wise, linear algebra, structural. Importing this package fills them."""
 
-from hesse.ops import elementwise, linalg, normalization, structural
+from hesse.ops import elementwise, linalg, normalization, reshaping, structural
 from hesse.ops.registry import ELEMENTWISE, OPERATIONS, Elementwise, General, Linear
 
 __all__ = [
@@ -12,5 +12,6 @@ __all__ = [
     "elementwise",
     "linalg",
     "normalization",
+    "reshaping",
     "structural",
 ]

@@ -148,6 +148,8 @@ def log_of_sum_of_exp(node: Node) -> Node | None:
     used = {label for axis in inside.axes[0] for label in axis.labels()}
     if x is None or not summed or not used.issuperset(summed):
         return None
+    if len(summed) > 1 and any(isinstance(inside.ranges[label], str) for label in summed):
+        return None  # the axes can be merged into one only when their sizes are numbers
     result = logsumexp(_sum_axes_last(inside, x, summed))
     return result + uniform(math.log(inside.scale), result.shape)
 
@@ -306,6 +308,8 @@ def _softmax_like(node: Einsum, a: int, b: int, x: Node, total: Einsum) -> Node 
     whole = len(names) == x.rank and [total.ranges[axis.label] for axis in total.axes[0]] == list(x.shape)
     if not whole or total.scale <= 0 or is_sparse(total) or not summed or len(summed) != len(set(summed)):
         return None
+    if len(summed) > 1 and any(isinstance(total.ranges[label], str) for label in summed):
+        return None  # the axes can be merged into one only when their sizes are numbers
     kept = [axis.label for axis in total.output if axis.is_label]
     aligned = all(node.axes[a][names[label]] == node.axes[b][k] for k, label in enumerate(kept))
     if len(kept) != total.rank or not aligned:
