@@ -33,7 +33,7 @@ class Formula(Expression):
     printed of a derivative has been compared with a finite difference before.
     """
 
-    __slots__ = ("_compiled", "_verified", "by", "parent", "symmetric")
+    __slots__ = ("_compiled", "_error", "by", "parent", "symmetric")
 
     def __init__(
         self, node: Node, parent: Formula | None = None, by: Variable | None = None, symmetric: str = "free"
@@ -43,7 +43,7 @@ class Formula(Expression):
         self.by = by
         self.symmetric = symmetric
         self._compiled: CompiledExpression | None = None
-        self._verified = parent is None
+        self._error: float | None = 0.0 if parent is None else None
 
     def __repr__(self) -> str:
         return f"Formula({str(self)!r})"
@@ -119,21 +119,24 @@ class Formula(Expression):
         self.verify()
         return NOTATIONS[notation](simplify([self.node])[0])
 
-    def verify(self) -> None:
+    def verify(self) -> float:
         """Compare the formula, if it is a derivative, with a finite difference of what it is a derivative of.
 
-        It is done once, before the formula is printed for the first time; a mismatch raises an error.
+        It is done once, before the formula is printed for the first time, for the orders below it too. The
+        result is the relative difference of the two; a mismatch raises an error.
         """
         chain = [self]
-        while chain[-1].parent is not None and not chain[-1]._verified:
+        while chain[-1].parent is not None and chain[-1]._error is None:
             chain.append(chain[-1].parent)
-        for formula in reversed(chain[:-1]):
-            formula._verify_step()
+        for formula in reversed(chain):
+            formula._error = formula._step_error() if formula._error is None else formula._error
+        assert self._error is not None
+        return self._error
 
-    def _verify_step(self) -> None:
+    def _step_error(self) -> float:
         assert self.parent is not None and self.by is not None
         names = ", ".join(variable.name for variable in self.differentiated_by)
-        verify(
+        return verify(
             Step(
                 self.parent._at,
                 self._at,
@@ -144,7 +147,6 @@ class Formula(Expression):
                 f"by {names}",
             )
         )
-        self._verified = True
 
     def _at(self, values: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> np.ndarray:
         return self.compile()(**{**sizes, **values})

@@ -44,8 +44,8 @@ class Step(NamedTuple):
     name: str
 
 
-def verify(step: Step) -> None:
-    """Raise unless the derivative agrees with a finite difference of the function."""
+def verify(step: Step) -> float:
+    """The relative difference between the derivative and a finite difference; an error if it is too large."""
     for values, sizes, generator in _points(step):
         direction = structured(
             generator.normal(size=values[step.by.name].shape), step.by.attributes - {"positive"}
@@ -67,7 +67,7 @@ def verify(step: Step) -> None:
                 f"{error:.1e} where they are of size {scale / 2:.1e}. This is a "
                 "mistake in hesse; please report the formula"
             )
-        return
+        return float(error / scale) if scale else 0.0
     raise VerificationError(
         f"the derivative {step.name} could not be compared with a finite difference: at all points tried the "
         "formula is not finite or not smooth. Declare the variables so that it is, such as positive vector x"

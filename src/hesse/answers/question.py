@@ -1,0 +1,82 @@
+"""What is asked: a formula in text, types of its variables, and what to differentiate by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hesse.api.formula import Formula, parse
+from hesse.errors import ArgumentError
+from hesse.ir import Variable, topological
+
+HIGHEST_ORDER = 6
+"""Derivatives of higher orders have too many terms to be read."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A formula, the variables to differentiate by (one after the other) and types that are not the usual ones."""
+
+    formula: str
+    by: tuple[str, ...] = ()
+    types: Mapping[str, str] = field(default_factory=dict)
+    symmetric: str = "free"
+
+
+def formula_of(question: Question) -> Formula:
+    """The formula itself.
+
+    >>> print(formula_of(Question("x'*x")))
+    x'*x
+    """
+    return parse(question.formula, **question.types)
+
+
+def derivative_of(question: Question, formula: Formula | None = None) -> Formula:
+    """The derivative that is asked for; the formula itself, simplified, if there are no variables.
+
+    >>> print(derivative_of(Question("x'*A*x", ("x", "x"))))
+    A + A'
+    """
+    if len(question.by) > HIGHEST_ORDER:
+        raise ArgumentError(
+            f"the derivative of order {len(question.by)} was asked for; the highest order is {HIGHEST_ORDER}"
+        )
+    formula = formula_of(question) if formula is None else formula
+    return formula.diff(*question.by, symmetric=question.symmetric) if question.by else formula
+
+
+def type_words(variable: Variable) -> str:
+    """The type of a variable in the words of a declaration, without sizes.
+
+    >>> type_words(formula_of(Question("psd matrix A; x'*A*x")).variables[0])
+    'psd matrix'
+    """
+    facts = variable.attributes
+    words = ["positive"] if "positive" in facts else []
+    words += [fact for fact in ("psd", "diagonal", "antisymmetric") if fact in facts]
+    if "symmetric" in facts and not facts & {"psd", "diagonal"}:
+        words.append("symmetric")
+    kinds = ("scalar", "vector", "matrix")
+    kind = kinds[variable.rank] if variable.rank < len(kinds) else f"tensor({variable.rank})"
+    return " ".join([*words, kind])
+
+
+def size_names(formula: Formula) -> tuple[str, ...]:
+    """The names of the sizes that a formula leaves open, in the order of its variables.
+
+    >>> size_names(formula_of(Question("norm2(A*x - y)^2")))
+    ('m', 'n')
+    """
+    shapes = [variable.shape for variable in formula.variables]
+    shapes += [node.shape for node in topological([formula.node])]
+    return tuple(
+        dict.fromkeys(
+            name
+            for shape in shapes
+            for size in shape
+            if isinstance(size, str)
+            for name in size.split("*")
+            if not name.isdigit()
+        )
+    )

@@ -1,0 +1,76 @@
+"""The answer to a question: types, the derivative in text and LaTeX, its layout, and convexity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hesse.answers.question import Question, derivative_of, formula_of, size_names, type_words
+from hesse.api.formula import Formula
+from hesse.convexity import convexity
+from hesse.ir import Variable
+
+
+@dataclass(frozen=True)
+class VariableAnswer:
+    """A variable of the formula: its type in words and its sizes."""
+
+    name: str
+    type: str
+    sizes: tuple[int | str, ...]
+
+
+@dataclass(frozen=True)
+class ConvexityAnswer:
+    """Whether the function is convex in a variable, and why."""
+
+    variable: str
+    verdict: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Everything about a derivative that does not depend on sizes."""
+
+    formula: str
+    formula_latex: str
+    variables: tuple[VariableAnswer, ...]
+    by: tuple[str, ...]
+    derivative: str
+    derivative_latex: str
+    shape: tuple[int | str, ...]
+    sizes: tuple[str, ...]
+    convexity: tuple[ConvexityAnswer, ...]
+
+
+def answer(question: Question) -> Answer:
+    """The answer to a question; what it says has been compared with a finite difference.
+
+    >>> found = answer(Question("x'*A*x", ("x",), {"A": "symmetric matrix"}))
+    >>> found.derivative, found.shape
+    ('2*A*x', ('n',))
+    """
+    formula = formula_of(question)
+    derivative = derivative_of(question, formula)
+    return Answer(
+        formula=str(formula),
+        formula_latex=formula.to("latex"),
+        variables=tuple(
+            VariableAnswer(variable.name, type_words(variable), variable.shape)
+            for variable in formula.variables
+        ),
+        by=question.by,
+        derivative=str(derivative),
+        derivative_latex=derivative.to("latex"),
+        shape=derivative.node.shape,
+        sizes=size_names(formula),
+        convexity=_convexity(formula, derivative.differentiated_by),
+    )
+
+
+def _convexity(formula: Formula, variables: tuple[Variable, ...]) -> tuple[ConvexityAnswer, ...]:
+    """Convexity in each variable of the derivative, where the function is scalar."""
+    if formula.node.rank:
+        return ()
+    found = {variable.name: convexity(formula.node, variable) for variable in dict.fromkeys(variables)}
+    return tuple(ConvexityAnswer(name, verdict, reason) for name, (verdict, reason) in found.items())

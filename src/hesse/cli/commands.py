@@ -1,0 +1,127 @@
+"""What each command does: ask, then print for people or as JSON."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from hesse.answers import Answer, Cost, Question, answer, check_orders, cost, derivative_of
+from hesse.cli.display import Row, display
+from hesse.errors import ArgumentError
+from hesse.plan import bytes_text
+
+
+def run(options: Namespace) -> None:
+    """Run the command that the options name."""
+    _COMMANDS[options.command](options)
+
+
+def _question(options: Namespace) -> Question:
+    return Question(options.formula, tuple(options.by), options.types, options.symmetric)
+
+
+def _diff(options: Namespace) -> None:
+    if options.output and not options.to:
+        raise ArgumentError("-o needs --to: say which notation or language to write into the file")
+    question = _question(options)
+    if options.to:
+        _written(derivative_of(question).to(options.to), options)
+        return
+    found = answer(question)
+    if options.json:
+        _print_json(found)
+        return
+    rows = [("formula", found.formula), (_derivative_label(found), found.derivative if found.by else "")]
+    display("hesse", rows, _remarks(found))
+
+
+def _written(text: str, options: Namespace) -> None:
+    if options.output:
+        Path(options.output).write_text(text.rstrip("\n") + "\n", encoding="utf-8")
+    if options.json:
+        print(json.dumps({"notation": options.to, "text": text, "file": options.output}, indent=2))
+    else:
+        print(f"wrote {options.output}" if options.output else text.rstrip("\n"))
+
+
+def _derivative_label(found: Answer) -> str:
+    names = {0: "value", 1: "gradient" if len(found.shape) else "derivative", 2: "Hessian"}
+    return f"{names.get(len(found.by), f'order {len(found.by)}')} by {', '.join(found.by)}"
+
+
+def _remarks(found: Answer) -> list[Row]:
+    types = [f"{v.name}: {v.type}{_sizes_text(v.sizes)}" for v in found.variables]
+    rows = [("types", ", ".join(types)), ("shape", _sizes_text(found.shape) or "scalar" if found.by else "")]
+    rows += [(f"in {c.variable}", f"{c.verdict}: {c.reason}") for c in found.convexity]
+    if not found.by:
+        rows.append(("next", "name the variables to differentiate by after the formula"))
+    return rows
+
+
+def _sizes_text(sizes: tuple[int | str, ...]) -> str:
+    return f"({','.join(map(str, sizes))})" if sizes else ""
+
+
+def _check(options: Namespace) -> None:
+    derivative = derivative_of(_question(options))
+    orders = check_orders(derivative)
+    if options.json:
+        print(json.dumps({"ok": True, "orders": [asdict(order) for order in orders]}, indent=2))
+        return
+    lines = [
+        f"order {order.order} by {order.by}, shape {_sizes_text(order.shape) or 'scalar'}: "
+        f"relative difference {order.error:.1e}"
+        for order in orders
+    ]
+    display("hesse check", [("derivative", str(derivative))], [("agrees", "\n".join(lines))])
+
+
+def _explain(options: Namespace) -> None:
+    derivative = derivative_of(_question(options))
+    found = cost(derivative, options.sizes)
+    if options.json:
+        print(json.dumps({"derivative": str(derivative), **asdict(found)}, indent=2))
+        return
+    display("hesse explain", [("derivative", str(derivative))], _cost_rows(found))
+
+
+def _cost_rows(found: Cost) -> list[Row]:
+    terms = [
+        f"{term.pattern}: {'core' if term.factors <= 1 else f'{term.factors} factors, core'} "
+        f"{_sizes_text(term.core) or 'constant'}" + (f", {term.copies:,} times" if term.copies > 1 else "")
+        for term in found.terms
+    ]
+    return [
+        ("sizes", ", ".join(f"{name} = {size:,}" for name, size in found.sizes.items())),
+        ("shape", _sizes_text(found.shape) or "scalar"),
+        ("structure", "\n".join(dict.fromkeys(terms))),
+        ("FLOPs", f"{found.flops:,.0f} dense, {found.structured_flops:,.0f} structured"),
+        ("result", f"{bytes_text(found.dense_bytes)} dense, {bytes_text(found.structured_bytes)} structured"),
+        ("peak memory", bytes_text(found.peak_bytes)),
+        ("contractions", "\n".join(found.contractions)),
+    ]
+
+
+def _graph(options: Namespace) -> None:
+    graph = derivative_of(_question(options)).graph()
+    if options.output:
+        graph.save(options.output)
+        print(f"wrote {options.output}")
+    else:
+        print(graph.dot, end="")
+
+
+def _print_json(found: Any) -> None:
+    print(json.dumps(asdict(found), indent=2))
+
+
+_COMMANDS: dict[str, Callable[[Namespace], None]] = {
+    "diff": _diff,
+    "check": _check,
+    "explain": _explain,
+    "graph": _graph,
+}
