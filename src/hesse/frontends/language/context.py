@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from hesse.errors import NotationError, ShapeError
-from hesse.frontends.language.sizes import Cell, Contradiction, Sizes, size_of, size_text
+from hesse.frontends.language.sizes import MOST_FACTORS, Cell, Contradiction, Sizes, size_of, size_text
 from hesse.frontends.language.source import Source, Span
 from hesse.frontends.language.values import Value
 from hesse.ir import Node, Size, broadcast, einsum, label_axis, uniform
@@ -56,6 +56,12 @@ class Context:
                 self.sizes.settle(equation)
             except Contradiction as problem:
                 self.contradict(problem, equation.spans, "they are sizes of one axis")
+
+    def product(self, cells: Sequence[Cell], span: Span) -> Cell:
+        """The product of sizes; it has few factors, lest nested products grow beyond all bounds."""
+        if self.sizes.factor_count(cells) > MOST_FACTORS:
+            self.refuse(f"a size is the product of at most {MOST_FACTORS} sizes", span)
+        return self.sizes.product(cells, span)
 
     def constant(self, number: float, span: Span) -> Value:
         """A number."""

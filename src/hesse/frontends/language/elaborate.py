@@ -111,9 +111,9 @@ class _Elaborator:
         for term in names:
             if id(term) in indexed:
                 ranks.setdefault(term.name, indexed[id(term)])
-        sizes = {
-            size for type_ in self._types.values() for size in type_.sizes or () if isinstance(size, str)
-        }
+        given = [type_.sizes or () for type_ in self._types.values()]
+        given += [term.sizes for term in terms if isinstance(term, Call)]
+        sizes = {size for several in given for size in several if isinstance(size, str)}
         for term in names:
             name = term.name
             if name in self._variables or name in self._definitions or name in UNITS:

@@ -8,15 +8,21 @@ from dataclasses import replace
 import hesse.ops.elementwise as table
 from hesse.frontends.language.context import Context
 from hesse.frontends.language.operators import aligned, literal_integer, square
+from hesse.frontends.language.sizes import Cell
 from hesse.frontends.language.syntax import Call
+from hesse.frontends.language.types import RANKS
 from hesse.frontends.language.values import Value
 from hesse.ir import Node, multiply, total, transpose
-from hesse.ops import linalg, normalization
+from hesse.ops import linalg, normalization, reshaping
 from hesse.ops.registry import ELEMENTWISE
 
 Rule = Callable[[Context, Call, list[Value]], Value]
 RULES: dict[str, Rule] = {}
-FEWEST_AND_MOST: dict[str, tuple[int, int]] = {}
+"""Functions of whole tensors, by name."""
+ARGUMENTS: dict[str, tuple[int, int]] = {}
+"""Their fewest and most arguments."""
+ELEMENTWISE_NAMES = {"max": "maximum", "min": "minimum"}
+"""What they are called between two tensors, entry by entry."""
 
 
 def _function(*names: str, arguments: tuple[int, int] = (1, 1)) -> Callable[[Rule], Rule]:
@@ -25,7 +31,7 @@ def _function(*names: str, arguments: tuple[int, int] = (1, 1)) -> Callable[[Rul
     def enter(rule: Rule) -> Rule:
         for name in names:
             RULES[name] = rule
-            FEWEST_AND_MOST[name] = arguments
+            ARGUMENTS[name] = arguments
         return rule
 
     return enter
@@ -39,45 +45,49 @@ def is_function(name: str) -> bool:
 def call(context: Context, term: Call, values: list[Value]) -> Value:
     """The value of a function call."""
     name = term.function
-    if name in RULES:
-        _check_count(context, term, *FEWEST_AND_MOST[name])
-        for value in values:
-            if value.is_indexed:
-                context.misread(
-                    f"{name} is a function of whole tensors, but {context.words(value)} is {value.kind}; "
-                    f"write sum[i](...) for sums over indices",
-                    value.span,
-                )
-        return RULES[name](context, term, values)
     if not is_function(name):
         context.misread(f"there is no function {name}; write * for a product", term.span)
-    return _elementwise(context, term, values)
+    if name not in RULES or (name in ELEMENTWISE_NAMES and len(values) == 2):
+        return _elementwise(context, term, ELEMENTWISE_NAMES.get(name, name), values)
+    _check_count(context, term, *ARGUMENTS[name])
+    for value in values:
+        if value.is_indexed:
+            context.misread(
+                f"{name} is a function of whole tensors, but {context.words(value)} is {value.kind}; "
+                "sums over indices are written sum[i](...)",
+                value.span,
+            )
+    return RULES[name](context, term, values)
 
 
 def _check_count(context: Context, term: Call, fewest: int, most: int) -> None:
     count = len(term.arguments)
     if not fewest <= count <= most:
-        wanted = str(fewest) if fewest == most else f"{fewest} to {most}"
+        wanted = str(fewest) if fewest == most else f"{fewest} or {most}"
         noun = "argument" if wanted == "1" else "arguments"
         context.misread(f"{term.function} takes {wanted} {noun}, not {count}", term.span)
 
 
-def _elementwise(context: Context, term: Call, values: list[Value]) -> Value:
-    name = term.function
+def _elementwise(context: Context, term: Call, name: str, values: list[Value]) -> Value:
+    """A function of each entry; several operands have one shape or the same indices."""
     arity = ELEMENTWISE[name].arity if name in ELEMENTWISE else 1
     _check_count(context, term, arity, arity)
-    if arity > 1 and any(value.is_indexed for value in values):
-        context.misread(
-            f"{name} of several terms with indices has no notation; name the terms first", term.span
-        )
-    operands = aligned(context, name, values) if arity > 1 else values
-    first = operands[0]
-    return replace(first, span=term.span, combine=table.function(name), operands=tuple(operands), factors=())
+    operands = aligned(context, term.function, values)
+    return replace(
+        operands[0], span=term.span, combine=table.function(name), operands=tuple(operands), factors=()
+    )
 
 
 def _scalar(term: Call, value: Value, combine: Callable[[Node], Node]) -> Value:
     """A scalar computed from one value."""
     return Value(term.span, (), combine, (value,))
+
+
+def _matrix(context: Context, term: Call, value: Value) -> None:
+    if value.rank != 2:
+        context.refuse(
+            f"{term.function} needs a matrix, but {context.words(value)} is {value.kind}", value.span
+        )
 
 
 def _axis(context: Context, term: Call, value: Value) -> int | None:
@@ -86,11 +96,10 @@ def _axis(context: Context, term: Call, value: Value) -> int | None:
         return None
     axis = literal_integer(term.arguments[1])
     if axis is None or not 0 <= axis < value.rank:
+        axes = ", ".join(map(str, range(value.rank))) or "none"
         context.refuse(
-            f"the second argument of {term.function} is an axis of {context.words(value)}: a number from 0 "
-            f"to {value.rank - 1}, rows first"
-            if value.rank
-            else f"{context.words(value)} is a scalar: it has no axes",
+            f"the second argument of {term.function} is an axis: {context.words(value)} is {value.kind} "
+            f"with the axes {axes}",
             term.arguments[1].span,
         )
     return axis
@@ -98,6 +107,7 @@ def _axis(context: Context, term: Call, value: Value) -> int | None:
 
 @_function("sum", arguments=(1, 2))
 def _sum(context: Context, term: Call, values: list[Value]) -> Value:
+    """`sum(X)` over all entries, `sum(X, 0)` over the rows, `sum(X, 1)` over the columns."""
     value = values[0]
     axis = _axis(context, term, value)
     labels = [str(k) for k in range(value.rank)]
@@ -121,14 +131,17 @@ def _norm2(context: Context, term: Call, values: list[Value]) -> Value:
     return _scalar(term, values[0], lambda node: table.sqrt(total(multiply(node, node), range(node.rank))))
 
 
-def _matrix(context: Context, term: Call, value: Value) -> None:
-    if value.rank != 2:
-        context.refuse(
-            f"{term.function} needs a matrix, but {context.words(value)} is {value.kind}", value.span
-        )
+@_function("max", "min")
+def _extremum(context: Context, term: Call, values: list[Value]) -> Value:
+    """The largest or smallest entry."""
+    if term.function == "max":
+        return _scalar(term, values[0], reshaping.maximum_entry)
+    return _scalar(term, values[0], lambda node: -reshaping.maximum_entry(-node))
 
 
 def _of_square(make: Callable[[Node], Node], keeps_axes: bool, *names: str) -> None:
+    """A function of square matrices."""
+
     @_function(*names)
     def rule(context: Context, term: Call, values: list[Value]) -> Value:
         (value,) = values
@@ -143,23 +156,44 @@ _of_square(linalg.determinant, False, "det")
 _of_square(linalg.log_determinant, False, "logdet")
 
 
-def _filled(rank: int, name: str) -> None:
-    @_function(name)
-    def rule(context: Context, term: Call, values: list[Value]) -> Value:
-        (value,) = values
-        if value.rank:
-            context.refuse(f"{name} repeats a scalar, but {context.words(value)} is {value.kind}", value.span)
-        labels = "ij"[:rank]
-        new = {label: context.sizes.fresh(term.span) for label in labels}
-        return context.contract(term.span, [(value, ())], labels, new=new)
+@_function("pinv")
+def _pseudo_inverse(context: Context, term: Call, values: list[Value]) -> Value:
+    _matrix(context, term, values[0])
+    return Value(term.span, values[0].cells[::-1], linalg.pseudo_inverse, (values[0],))
 
 
-_filled(1, "vector")
-_filled(2, "matrix")
+@_function("vector", "matrix", "tensor")
+def _filled(context: Context, term: Call, values: list[Value]) -> Value:
+    """A scalar repeated: `vector(c)` of the size that fits, `matrix(c, m, n)` of given sizes."""
+    (value,) = values
+    if value.rank:
+        context.refuse(
+            f"{term.function} repeats a scalar, but {context.words(value)} is {value.kind}", value.span
+        )
+    labels = [str(k) for k in range(RANKS[term.function] or len(term.sizes))]
+    return context.contract(term.span, [(value, ())], labels, new=_new_sizes(context, term, labels))
+
+
+@_function("eye", arguments=(0, 0))
+def _eye(context: Context, term: Call, values: list[Value]) -> Value:
+    return context.contract(term.span, [], "ii", new=_new_sizes(context, term, ["i"]))
+
+
+def _new_sizes(context: Context, term: Call, labels: list[str]) -> dict[str, Cell]:
+    """The sizes that a call gives, or open ones."""
+    if term.sizes and len(term.sizes) != len(labels):
+        context.misread(f"{term.function} takes {len(labels)} sizes, not {len(term.sizes)}", term.span)
+    given = term.sizes or (None,) * len(labels)
+    cells = [
+        context.sizes.fresh(term.span) if size is None else context.sizes.fixed(size, term.span)
+        for size in given
+    ]
+    return dict(zip(labels, cells, strict=True))
 
 
 @_function("diag")
 def _diag(context: Context, term: Call, values: list[Value]) -> Value:
+    """The diagonal matrix of a vector, the diagonal of a matrix."""
     (value,) = values
     if value.rank == 1:
         return context.contract(term.span, [(value, "i")], "ii")
@@ -167,8 +201,32 @@ def _diag(context: Context, term: Call, values: list[Value]) -> Value:
     return context.contract(term.span, [(value, "ii")], "i", "diag needs a square matrix")
 
 
-def _along_last(make: Callable[[Node], Node], keeps_axis: bool, name: str) -> None:
-    """A function along one axis, the last one unless the call names another."""
+@_function("vec")
+def _vec(context: Context, term: Call, values: list[Value]) -> Value:
+    """The columns of a matrix, one below the other."""
+    (value,) = values
+    if value.rank == 1:
+        return Value(term.span, value.cells, lambda node: node, (value,))
+    _matrix(context, term, value)
+    return Value(term.span, (context.product(value.cells[::-1], term.span),), reshaping.vec, (value,))
+
+
+@_function("kron", arguments=(2, 2))
+def _kron(context: Context, term: Call, values: list[Value]) -> Value:
+    left, right = values
+    if left.rank != right.rank or left.rank not in (1, 2) or left.is_row != right.is_row:
+        context.refuse(
+            f"kron needs two vectors or two matrices, but {context.words(left)} is {left.kind} and "
+            f"{context.words(right)} is {right.kind}",
+            left.span,
+            right.span,
+        )
+    sizes = [context.product(pair, term.span) for pair in zip(left.cells, right.cells, strict=True)]
+    return Value(term.span, tuple(sizes), reshaping.kron, (left, right), is_row=left.is_row)
+
+
+def _along_axis(make: Callable[[Node], Node], keeps_axis: bool, name: str) -> None:
+    """A function along one axis: the last one (each row of a matrix), or the second argument."""
 
     @_function(name, arguments=(1, 2))
     def rule(context: Context, term: Call, values: list[Value]) -> Value:
@@ -177,13 +235,12 @@ def _along_last(make: Callable[[Node], Node], keeps_axis: bool, name: str) -> No
             context.refuse(
                 f"{name} needs a vector or a matrix, but {context.words(value)} is a scalar", value.span
             )
-        axis = _axis(context, term, value)
-        last = value.rank - 1
-        axis = last if axis is None else axis
+        given = _axis(context, term, value)
+        axis = value.rank - 1 if given is None else given
         order = [*(k for k in range(value.rank) if k != axis), axis]
         back = [order.index(k) for k in range(value.rank)]
 
-        def combine(node: Node, *ignored: Node) -> Node:
+        def combine(node: Node) -> Node:
             result = make(transpose(node, order))
             return transpose(result, back) if keeps_axis else result
 
@@ -191,6 +248,6 @@ def _along_last(make: Callable[[Node], Node], keeps_axis: bool, name: str) -> No
         return Value(term.span, cells, combine, (value,), is_row=value.is_row and keeps_axis)
 
 
-_along_last(normalization.softmax, True, "softmax")
-_along_last(normalization.log_softmax, True, "log_softmax")
-_along_last(normalization.logsumexp, False, "logsumexp")
+_along_axis(normalization.softmax, True, "softmax")
+_along_axis(normalization.log_softmax, True, "log_softmax")
+_along_axis(normalization.logsumexp, False, "logsumexp")

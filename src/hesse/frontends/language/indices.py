@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import hesse.ops.elementwise as table
 from hesse.frontends.language.context import Context
+from hesse.frontends.language.sizes import Cell
 from hesse.frontends.language.source import Span
 from hesse.frontends.language.syntax import Binary, Contraction, Entries, SumOver
 from hesse.frontends.language.values import Value
@@ -29,13 +30,6 @@ def entries(context: Context, term: Entries, value: Value) -> Value:
     labels = tuple(dict.fromkeys(term.labels))
     factor = context.contract(term.span, [(value, term.labels)], labels, "they have the same index")
     return replace(factor, labels=labels)
-
-
-def unit(context: Context, term: Entries) -> Value:
-    """`delta[i,j]`: 1 where the indices are equal, else 0."""
-    if len(term.labels) != 2:
-        context.refuse(f"{term.operand.span and 'delta'} has 2 indices, not {len(term.labels)}", term.span)
-    return entries(context, term, unit_matrix(context, term.span))
 
 
 def unit_matrix(context: Context, span: Span) -> Value:
@@ -97,16 +91,32 @@ def binary(context: Context, term: Binary, left: Value, right: Value) -> Value:
         return product(context, term.span, left, right)
     if operator == "/":
         return product(context, term.span, left, replace_by(right, reciprocal))
-    labels = tuple(dict.fromkeys(left.labels + right.labels))
-    cells = dict(zip(left.labels + right.labels, left.cells + right.cells, strict=True))
-    for value in (left, right):
+    combine = {"+": _plus, "-": _minus, "^": table.power}[operator]
+    operands = together(context, [left, right])
+    return replace(operands[0], span=term.span, combine=combine, operands=tuple(operands))
+
+
+def together(context: Context, values: Sequence[Value]) -> list[Value]:
+    """Terms repeated along each other's indices, so that all have the same ones."""
+    _refuse_mixture(context, *values)
+    cells: dict[str, Cell] = {}
+    owners: dict[str, Value] = {}
+    for value in values:
         for label, cell in zip(value.labels, value.cells, strict=True):
-            context.equate(cells[label], cell, (left, right), f"they have the same index {label}")
-    spread = [
-        context.contract(value.span, [(value, value.labels)], labels, new=cells) for value in (left, right)
+            context.equate(
+                cells.setdefault(label, cell),
+                cell,
+                (owners.setdefault(label, value), value),
+                f"they have the same index {label}",
+            )
+    labels = tuple(cells)
+    return [
+        replace(
+            context.contract(value.span, [(value, value.labels)], labels, new=cells),
+            labels=labels,
+        )
+        for value in values
     ]
-    combine = {"+": lambda a, b: a + b, "-": lambda a, b: a - b, "^": table.power}[operator]
-    return Value(term.span, tuple(cells[label] for label in labels), combine, tuple(spread), labels)
 
 
 def product(context: Context, span: Span, left: Value, right: Value) -> Value:
@@ -140,3 +150,11 @@ def _refuse_mixture(context: Context, *values: Value) -> None:
                 indexed.span,
                 value.span,
             )
+
+
+def _plus(a: Node, b: Node) -> Node:
+    return a + b
+
+
+def _minus(a: Node, b: Node) -> Node:
+    return a - b

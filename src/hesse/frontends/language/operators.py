@@ -72,6 +72,8 @@ def scaled(context: Context, span: Span, value: Value, scalar: Value) -> Value:
 
 def aligned(context: Context, name: str, values: list[Value]) -> list[Value]:
     """Values of one shape: scalars are repeated into the shape of the others."""
+    if any(value.is_indexed for value in values):
+        return indices.together(context, values)
     like = next((value for value in values if value.rank), values[0])
     for value in values:
         if not value.rank:

@@ -31,6 +31,8 @@ from hesse.frontends.language.syntax import (
 )
 
 LARGEST_SIZE = 10**9
+FIRST_SIZE = {"eye": 0, "vector": 1, "matrix": 1, "tensor": 1}
+"""Functions whose arguments from this one on are sizes."""
 OPERATORS = {
     "plus": "+",
     "minus": "-",
@@ -244,7 +246,19 @@ class _Builder:
                     _place(arguments[0]),
                 )
             return self._einsum(span, arguments[0], arguments[1:])
-        return Call(span, str(name), arguments)
+        first_size = FIRST_SIZE.get(str(name), len(arguments))
+        sizes = tuple(self._given_size(argument) for argument in arguments[first_size:])
+        return Call(span, str(name), arguments[:first_size], sizes)
+
+    def _given_size(self, term: Term) -> int | str:
+        match term:
+            case Name():
+                return term.name
+            case Number() if term.value.is_integer() and 1 <= term.value <= LARGEST_SIZE:
+                return int(term.value)
+        raise self._source.error(
+            NotationError, f"a size is a name or a whole number from 1 to {LARGEST_SIZE}", term.span
+        )
 
     def _einsum(self, span: Span, notation: Token, operands: tuple[Term, ...]) -> Term:
         place = _place(notation)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Container, Iterable
 
 from hesse.frontends.language.source import Span
-from hesse.ir import Size
+from hesse.ir import Size, size_product
 
 MOST_FACTORS = 8
 """A product of sizes has at most this many factors."""
@@ -153,12 +153,7 @@ def _canonical(leaves: list[Cell]) -> tuple[int, list[int]]:
 
 def size_of(cell: Cell) -> Size:
     """The size of a cell whose leaves all have values: a number, a name, or a product such as `2*m*n`."""
-    values = [leaf.value for leaf in _leaves(cell)]
-    number = math.prod(value for value in values if isinstance(value, int))
-    names = sorted(value for value in values if isinstance(value, str))
-    if not names or number == 0:
-        return number
-    return "*".join([*([str(number)] if number != 1 else []), *names])
+    return size_product(leaf.value for leaf in _leaves(cell) if leaf.value is not None)
 
 
 def size_text(cell: Cell) -> str:

@@ -26,11 +26,12 @@ class Name:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Call:
-    """A function of whole tensors or of entries."""
+    """A function of whole tensors or of entries; `sizes` are those of `eye(n)` and `vector(c, n)`."""
 
     span: Span
     function: str
     arguments: tuple[Term, ...]
+    sizes: tuple[int | str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
