@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from hesse.errors import ArgumentError
 from hesse.frontends.language import functions, indices, operators
 from hesse.frontends.language.context import Context
+from hesse.frontends.language.reader import read
 from hesse.frontends.language.sizes import Cell, size_of
 from hesse.frontends.language.source import Source, Span
 from hesse.frontends.language.syntax import (
@@ -24,16 +26,21 @@ from hesse.frontends.language.syntax import (
     parts,
     postorder,
 )
-from hesse.frontends.language.types import KEYWORDS, Type, declared_type, default_rank
+from hesse.frontends.language.types import KEYWORDS, Type, declared_type, default_rank, type_from_text
 from hesse.frontends.language.values import Value, build
 from hesse.ir import Node, variable
 
 UNITS = ("eye", "delta")
 
 
-def elaborate(source: Source, document: Document, types: Mapping[str, Type]) -> Node:
-    """The node that a text means; `types` are given beside the text."""
-    return _Elaborator(source, document, types).node()
+def node_of_text(text: str, types: Mapping[str, str]) -> Node:
+    """The node that a formula means; `types` are types of variables by name, in words."""
+    for what, value in [("a formula", text), *((f"the type of {name}", t) for name, t in types.items())]:
+        if not isinstance(value, str):
+            raise ArgumentError(f"{what} is a text, not {value!r}")
+    source = Source(text)
+    given = {name: type_from_text(name, words) for name, words in types.items()}
+    return _Elaborator(source, read(source), given).node()
 
 
 class _Elaborator:
@@ -83,7 +90,9 @@ class _Elaborator:
             if name in given:
                 context.misread(f"{name} is declared in the text and by keyword; keep one of them", span)
             places[name] = span
-            types[name] = declared_type(context.source, span, declaration.words, name, declaration.sizes)
+            types[name] = declared_type(
+                context.source, (span, declaration.words_span), declaration.words, name, declaration.sizes
+            )
         for name in types:
             if name in self._definitions:
                 context.misread(

@@ -170,6 +170,8 @@ def _filled(context: Context, term: Call, values: list[Value]) -> Value:
         context.refuse(
             f"{term.function} repeats a scalar, but {context.words(value)} is {value.kind}", value.span
         )
+    if term.function == "tensor" and not term.sizes:
+        context.misread("tensor needs the sizes of its axes: tensor(c, n, n, n)", term.span)
     labels = [str(k) for k in range(RANKS[term.function] or len(term.sizes))]
     return context.contract(term.span, [(value, ())], labels, new=_new_sizes(context, term, labels))
 

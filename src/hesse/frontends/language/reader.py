@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import replace
-from importlib.resources import files
 from typing import Any
 
-from lark import Lark, Token, Tree, UnexpectedCharacters, UnexpectedEOF, UnexpectedInput
+import lark
+from lark import Token, Tree, UnexpectedCharacters, UnexpectedEOF, UnexpectedInput
 
 from hesse.errors import NotationError
+from hesse.frontends.language import build_tables, tables
 from hesse.frontends.language.source import DEEPEST_NESTING, LONGEST_TEXT, MOST_TERMS, Source, Span
 from hesse.frontends.language.syntax import (
     Binary,
@@ -30,6 +31,7 @@ from hesse.frontends.language.syntax import (
     postorder,
 )
 
+CLOSING = {"COMMA": ",", "RPAR": ")", "RSQB": "]", "SEMICOLON": ";", "LSQB": "["}
 LARGEST_SIZE = 10**9
 FIRST_SIZE = {"eye": 0, "vector": 1, "matrix": 1, "tensor": 1}
 """Functions whose arguments from this one on are sizes."""
@@ -46,9 +48,10 @@ OPERATORS = {
 
 
 @functools.cache
-def _parser() -> Lark:
-    grammar = files("hesse.frontends.language").joinpath("grammar.lark").read_text()
-    return Lark(grammar, parser="lalr", propagate_positions=True, maybe_placeholders=False)
+def _parser() -> lark.Lark:
+    """The parser from the stored tables, or from the grammar where another lark may not read them."""
+    same_version = lark.__version__ == tables.LARK_VERSION
+    return lark.Lark.load(tables.TABLES) if same_version else build_tables.parser()
 
 
 def read(source: Source) -> Document:
@@ -90,7 +93,6 @@ def _check_size(source: Source, document: Document) -> None:
 
 
 def _syntax_error(source: Source, problem: UnexpectedInput) -> NotationError:
-    expected = set(getattr(problem, "accepts", None) or getattr(problem, "expected", None) or ())
     if isinstance(problem, UnexpectedCharacters):
         offset = problem.pos_in_stream or 0
         place = Span(offset, offset + 1)
@@ -99,7 +101,10 @@ def _syntax_error(source: Source, problem: UnexpectedInput) -> NotationError:
             return source.error(
                 NotationError, "a text in quotes can only be the first argument of einsum", place
             )
-        return source.error(NotationError, f"{found} has no meaning here; {_wish(expected)}", place)
+        return source.error(
+            NotationError, f"{found} has no meaning here; {_wish(problem.allowed or set())}", place
+        )
+    expected = set(getattr(problem, "accepts", None) or getattr(problem, "expected", None) or ())
     token: Any = getattr(problem, "token", None)
     if isinstance(problem, UnexpectedEOF) or token is None or token.type == "$END":
         end = len(source.text.rstrip())
@@ -115,13 +120,12 @@ def _wish(expected: set[str]) -> str:
     if "NUMBER" in expected and "LPAR" in expected:
         return "expected an operand (a number, a name, a function or a parenthesis)"
     if expected & {"PLUS", "STAR"}:
-        closing = [symbol for name, symbol in (("RPAR", ")"), ("COMMA", ",")) if name in expected]
+        closing = [symbol for name, symbol in CLOSING.items() if name in expected and symbol in "),"]
         return "expected an operator" + "".join(f" or {symbol!r}" for symbol in closing)
     if "NAME" in expected:
         return "expected a name"
-    if "RSQB" in expected:
-        return "expected ',' or ']'"
-    return "expected something else"
+    closing = [symbol for name, symbol in CLOSING.items() if name in expected]
+    return f"expected {' or '.join(map(repr, closing))}" if closing else "remove it"
 
 
 def _place(token: Token) -> Span:
@@ -158,11 +162,12 @@ class _Builder:
         return [*words[0], words[1]] if isinstance(words[0], list) else list(words)
 
     def _declaration(self, span: Span, words: list[Token], *declared: Declaration) -> list[Declaration]:
-        return [replace(one, words=tuple(map(str, words))) for one in declared]
+        place = Span(_place(words[0]).start, _place(words[-1]).end)
+        return [replace(one, words=tuple(map(str, words)), words_span=place) for one in declared]
 
     def _declared(self, span: Span, name: Token, *sizes: int | str) -> Declaration:
         has_sizes = self._source.text[span.start : span.end].endswith(")")
-        return Declaration(span, (), str(name), sizes if has_sizes else None)
+        return Declaration(span, (), span, str(name), sizes if has_sizes else None)
 
     def _size(self, span: Span, token: Token) -> int | str:
         if token.type == "NAME":

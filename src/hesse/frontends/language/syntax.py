@@ -107,6 +107,7 @@ class Declaration:
 
     span: Span
     words: tuple[str, ...]
+    words_span: Span
     name: str
     sizes: tuple[int | str, ...] | None
 

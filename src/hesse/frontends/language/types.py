@@ -38,14 +38,17 @@ def default_rank(name: str) -> int:
     return 2 if name[0].isupper() else 0 if name[0] in "abcdefg" else 1
 
 
-def declared_type(source: Source, span: Span, words: Sequence[str], name: str, sizes: Sizes | None) -> Type:
-    """The type that the words of a declaration say; `span` is the place to point at."""
+def declared_type(
+    source: Source, spans: tuple[Span, Span], words: Sequence[str], name: str, sizes: Sizes | None
+) -> Type:
+    """The type that the words of a declaration say; `spans` are the places of the name and the words."""
+    span, words_span = spans
     kinds = [word for word in words if word in RANKS]
     unknown = [word for word in words if word not in RANKS and word not in ATTRIBUTES]
     if unknown or len(kinds) > 1:
         problem = f"{unknown[0]} is no type" if unknown else f"{' and '.join(kinds)} are two types"
         known = ", ".join([*ATTRIBUTES, *RANKS])
-        raise source.error(NotationError, f"{problem}; a type is made of the words {known}", span)
+        raise source.error(NotationError, f"{problem}; a type is made of the words {known}", words_span)
     rank = RANKS[kinds[0]] if kinds else default_rank(name)
     if kinds == ["tensor"]:
         if sizes is None:
@@ -90,7 +93,7 @@ def type_from_text(name: str, text: str) -> Type:
     sizes = (
         None if inside is None else tuple(_size(source, whole, part.strip()) for part in inside.split(","))
     )
-    return declared_type(source, whole, words, name, sizes)
+    return declared_type(source, (whole, whole), words, name, sizes)
 
 
 def _size(source: Source, span: Span, text: str) -> int | str:
