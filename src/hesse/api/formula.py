@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,13 +14,17 @@ from hesse.frontends.expression import Expression
 from hesse.frontends.language import formula_node
 from hesse.frontends.symbolic import CompiledExpression, bind_shape
 from hesse.ir import Node, Variable, pairwise
-from hesse.printing import einsum_text, latex, text
+from hesse.printing import einsum_text, index_text, latex, text
 from hesse.rewrite import simplify
+
+if TYPE_CHECKING:
+    from hesse.convexity import Convexity
 
 SYMMETRIC_MODES = ("free", "projected", "half")
 NOTATIONS: Mapping[str, Callable[[Node], str]] = {
     "matrix": text,
     "text": text,
+    "index": index_text,
     "latex": latex,
     "einsum": einsum_text,
 }
@@ -113,11 +117,54 @@ class Formula(Expression):
         return self.compile()(**{**values, **sizes})
 
     def to(self, notation: str) -> str:
-        """The formula in a notation: "matrix" (or "text"), "latex" or "einsum"."""
-        if notation not in NOTATIONS:
-            raise ArgumentError(f"there is no notation {notation!r}; choose one of {', '.join(NOTATIONS)}")
+        """The formula in a notation, or as a function in a language.
+
+        Notations are "matrix" (or "text", what `str` gives), "index", "latex" and "einsum"; languages are
+        "numpy", "torch", "jax", "matlab", "julia" and "cpp".
+
+        >>> import hesse
+        >>> print(hesse.parse("x'*A*x").diff("x").to("index"))
+        g[i] = sum[p](A[i,p]*x[p]) + sum[p](A[p,i]*x[p])
+        """
         self.verify()
-        return NOTATIONS[notation](simplify([self.node])[0])
+        (node,) = simplify([self.node])
+        if notation in NOTATIONS:
+            return NOTATIONS[notation](node)
+        from hesse.export import LANGUAGES, export  # noqa: PLC0415
+
+        if notation not in LANGUAGES:
+            known = ", ".join([*NOTATIONS, *LANGUAGES])
+            raise ArgumentError(f"there is no notation {notation!r}; choose one of {known}")
+        return export(node, notation, self._name, self._description)
+
+    @property
+    def _name(self) -> str:
+        """What a function that computes the formula is called."""
+        by = self.differentiated_by
+        if len(by) == 1:
+            return "jacobian" if self.function.node.rank else "gradient"
+        scalar = not self.function.node.rank
+        return "function" if not by else "hessian" if len(by) == 2 and scalar else "derivative"
+
+    @property
+    def _description(self) -> str:
+        """One line that says what the formula is."""
+        function = text(simplify([self.function.node])[0])
+        if self.parent is None:
+            return f"The value of {function}."
+        names = ", ".join(variable.name for variable in self.differentiated_by)
+        return f"The derivative of {function} by {names}."
+
+    def convexity(self, name: str) -> Convexity:
+        """Whether the formula is convex or concave in a variable, and why; "unknown" claims nothing.
+
+        >>> import hesse
+        >>> print(hesse.parse("sum(exp(A*x))").convexity("x").verdict)
+        convex
+        """
+        from hesse.convexity import convexity  # noqa: PLC0415
+
+        return convexity(self.node, self._variable(name))
 
     def verify(self) -> float:
         """Compare the formula, if it is a derivative, with a finite difference of what it is a derivative of.
