@@ -1,19 +1,34 @@
 """Answers to questions about formulas, as plain data: what the command line prints and the page shows."""
 
 from hesse.answers.check import CheckAnswer, check_orders
-from hesse.answers.cost import Cost, cost
-from hesse.answers.question import Question, derivative_of, formula_of, type_words
-from hesse.answers.result import Answer, answer
+from hesse.answers.cost import LARGEST_SIZE, Cost, cost
+from hesse.answers.question import (
+    HIGHEST_ORDER,
+    TYPE_CHOICES,
+    Question,
+    derivative_of,
+    formula_of,
+    type_words,
+)
+from hesse.answers.result import Answer, Reading, answer, reading
+from hesse.answers.structure import Structure, structure
 
 __all__ = [
+    "HIGHEST_ORDER",
+    "LARGEST_SIZE",
+    "TYPE_CHOICES",
     "Answer",
     "CheckAnswer",
     "Cost",
     "Question",
+    "Reading",
+    "Structure",
     "answer",
     "check_orders",
     "cost",
     "derivative_of",
     "formula_of",
+    "reading",
+    "structure",
     "type_words",
 ]

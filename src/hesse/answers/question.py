@@ -7,15 +7,32 @@ from dataclasses import dataclass, field
 
 from hesse.api.formula import Formula, parse
 from hesse.errors import ArgumentError
+from hesse.frontends.language.reader import read
+from hesse.frontends.language.source import Source
 from hesse.ir import Variable, topological
 
 HIGHEST_ORDER = 6
 """Derivatives of higher orders have too many terms to be read."""
+TYPE_CHOICES = (
+    "scalar",
+    "positive scalar",
+    "vector",
+    "positive vector",
+    "matrix",
+    "symmetric matrix",
+    "psd matrix",
+    "diagonal matrix",
+    "antisymmetric matrix",
+    "positive matrix",
+    "tensor(3)",
+    "tensor(4)",
+)
+"""The types that a page offers to choose from; more can be written in words."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """A formula, the variables to differentiate by (one after the other) and types that are not the usual ones."""
+    """A formula, the variables to differentiate by (one after the other), and types other than the usual."""
 
     formula: str
     by: tuple[str, ...] = ()
@@ -29,7 +46,23 @@ def formula_of(question: Question) -> Formula:
     >>> print(formula_of(Question("x'*x")))
     x'*x
     """
-    return parse(question.formula, **question.types)
+    formula = parse(question.formula, **question.types)
+    names = [variable.name for variable in formula.variables]
+    for name in question.types:
+        if name not in names:
+            known = ", ".join(names) or "none"
+            raise ArgumentError(f"the type of {name} was given, but the formula has only {known}")
+    return formula
+
+
+def declared_names(question: Question) -> frozenset[str]:
+    """The variables that the text itself declares.
+
+    >>> declared_names(Question("psd matrix A; x'*A*x"))
+    frozenset({'A'})
+    """
+    document = read(Source(question.formula))
+    return frozenset(declaration.name for declaration in document.declarations)
 
 
 def derivative_of(question: Question, formula: Formula | None = None) -> Formula:

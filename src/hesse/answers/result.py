@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hesse.answers.question import Question, derivative_of, formula_of, size_names, type_words
+from hesse.answers.question import Question, declared_names, derivative_of, formula_of, size_names, type_words
 from hesse.api.formula import Formula
 from hesse.convexity import convexity
 from hesse.ir import Variable
@@ -12,11 +12,22 @@ from hesse.ir import Variable
 
 @dataclass(frozen=True)
 class VariableAnswer:
-    """A variable of the formula: its type in words and its sizes."""
+    """A variable of the formula: its type in words, its sizes, and whether the text itself declares it."""
 
     name: str
     type: str
     sizes: tuple[int | str, ...]
+    declared: bool
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A formula as it was understood."""
+
+    formula: str
+    formula_latex: str
+    variables: tuple[VariableAnswer, ...]
+    sizes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -29,18 +40,36 @@ class ConvexityAnswer:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Answer(Reading):
     """Everything about a derivative that does not depend on sizes."""
 
-    formula: str
-    formula_latex: str
-    variables: tuple[VariableAnswer, ...]
     by: tuple[str, ...]
     derivative: str
     derivative_latex: str
     shape: tuple[int | str, ...]
-    sizes: tuple[str, ...]
     convexity: tuple[ConvexityAnswer, ...]
+
+
+def reading(question: Question) -> Reading:
+    """How the formula itself is understood.
+
+    >>> [(v.name, v.type, v.sizes) for v in reading(Question("A*x")).variables]
+    [('A', 'matrix', ('m', 'n')), ('x', 'vector', ('n',))]
+    """
+    return _reading(question, formula_of(question))
+
+
+def _reading(question: Question, formula: Formula) -> Reading:
+    declared = declared_names(question)
+    return Reading(
+        formula=str(formula),
+        formula_latex=formula.to("latex"),
+        variables=tuple(
+            VariableAnswer(variable.name, type_words(variable), variable.shape, variable.name in declared)
+            for variable in formula.variables
+        ),
+        sizes=size_names(formula),
+    )
 
 
 def answer(question: Question) -> Answer:
@@ -53,17 +82,11 @@ def answer(question: Question) -> Answer:
     formula = formula_of(question)
     derivative = derivative_of(question, formula)
     return Answer(
-        formula=str(formula),
-        formula_latex=formula.to("latex"),
-        variables=tuple(
-            VariableAnswer(variable.name, type_words(variable), variable.shape)
-            for variable in formula.variables
-        ),
+        **vars(_reading(question, formula)),
         by=question.by,
         derivative=str(derivative),
         derivative_latex=derivative.to("latex"),
         shape=derivative.node.shape,
-        sizes=size_names(formula),
         convexity=_convexity(formula, derivative.differentiated_by),
     )
 

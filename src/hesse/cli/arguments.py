@@ -57,7 +57,7 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
 
 def _shielded(parser: argparse.ArgumentParser, item: str) -> str:
     """A formula may begin with a minus sign: one that is no option gets a space, which argparse lets pass."""
-    is_option = item.split("=")[0] in parser._option_string_actions or item == "--"
+    is_option = item.partition("=")[0] in parser._option_string_actions or item == "--"
     return f" {item}" if item.startswith("-") and not is_option and not re.match(r"-[-a-z]+$", item) else item
 
 

@@ -13,6 +13,7 @@ from hesse.answers import Answer, Cost, Question, answer, check_orders, cost, de
 from hesse.cli.display import Row, display
 from hesse.errors import ArgumentError
 from hesse.plan import bytes_text
+from hesse.web import serve
 
 
 def run(options: Namespace) -> None:
@@ -115,6 +116,10 @@ def _graph(options: Namespace) -> None:
         print(graph.dot, end="")
 
 
+def _serve(options: Namespace) -> None:
+    serve(options.port, options.open)
+
+
 def _print_json(found: Any) -> None:
     print(json.dumps(asdict(found), indent=2))
 
@@ -124,4 +129,5 @@ _COMMANDS: dict[str, Callable[[Namespace], None]] = {
     "check": _check,
     "explain": _explain,
     "graph": _graph,
+    "serve": _serve,
 }

@@ -12,7 +12,7 @@ Row = tuple[str, str]
 
 
 def rich_is_wanted(stream: TextIO) -> bool:
-    """Whether to print with colours: on a terminal, or if FORCE_COLOR says so; rich takes a while to import."""
+    """Whether to print with colours: on a terminal, or if FORCE_COLOR says so (rich is slow to import)."""
     terminal = stream.isatty() or bool(os.environ.get("FORCE_COLOR"))
     return terminal and not os.environ.get("NO_COLOR") and importlib.util.find_spec("rich") is not None
 
