@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 
 from hesse.errors import ArgumentError
 from hesse.export.build import build
+from hesse.export.matlab import MatlabWriter, matlab_file
 from hesse.export.python import PythonWriter
 from hesse.export.python_calls import DIALECTS
 from hesse.export.python_function import python_file
@@ -17,7 +19,7 @@ from hesse.rewrite import simplify
 
 FACTS = frozenset({"symmetric", "antisymmetric", "diagonal", "psd", "positive"})
 """Attributes of variables that the code relies on."""
-LANGUAGES = ("numpy", "torch", "jax")
+LANGUAGES = ("numpy", "torch", "jax", "matlab")
 
 
 def export(node: Node, language: str, name: str = "f", description: str = "") -> str:
@@ -37,13 +39,18 @@ def export(node: Node, language: str, name: str = "f", description: str = "") ->
     (flat,) = flatten([simple])
     given = signature(flat, name)
     documentation = _documentation(simple, given, description)
-    return python_file(PythonWriter(DIALECTS[language], build(flat), given), documentation)
+    term = build(flat)
+    if language == "matlab":
+        return matlab_file(MatlabWriter(term, given), documentation)
+    return python_file(PythonWriter(DIALECTS[language], term, given), documentation)
 
 
 def _documentation(node: Node, given: Signature, description: str) -> str:
     """The formula, the description, and the shapes of arguments and result."""
     names = [variable.name for variable in given.variables] + list(given.sizes)
-    lines = _wrapped(f"{given.name}({', '.join(names)}) = {text(node)}")
+    formula = text(node)
+    sign = ":" if re.match(r"\w+\[[\w,]*\] = ", formula) else " ="  # index notation has a left side
+    lines = _wrapped(f"{given.name}({', '.join(names)}){sign} {formula}")
     if description:
         lines += ["", *(line for part in description.splitlines() for line in _wrapped(part))]
     lines += ["", "Arguments:"]

@@ -258,9 +258,7 @@ class PythonWriter(PythonCalls):
     def _source(self, source: Term, labels: tuple[int, ...], order: tuple[int, ...]) -> str:
         """The source with its axes in the order that the index asks for."""
         turn = tuple(labels.index(label) for label in order if label in labels)
-        if isinstance(source, Permute) and source not in self.named:
-            turn = tuple(source.order[k] for k in turn)
-            source = source.operand
+        source, turn = self.unturned(source, turn)
         text = self.text(source)
         if turn != tuple(range(len(turn))):
             turned = ", ".join(map(str, turn))

@@ -10,18 +10,9 @@ from typing import cast
 from hesse.errors import ArgumentError
 from hesse.export.python_tables import ELEMENTWISE, HELPERS, MATRIX_EXPONENTIAL, OPERATIONS
 from hesse.export.terms import Call, Function, Number, Term
-from hesse.export.writer import Level, Piece, Signature, Writer, is_plain_number
+from hesse.export.writer import SIGNS, Level, Piece, Signature, Writer, is_plain_number
 from hesse.ir import Shape, Size
 from hesse.ops.elementwise import INDICATORS
-
-COMPARISONS = {
-    "greater": ">",
-    "greater_equal": ">=",
-    "less": "<",
-    "less_equal": "<=",
-    "equal": "==",
-    "not_equal": "!=",
-}
 
 
 @dataclass(frozen=True)
@@ -53,6 +44,8 @@ DIALECTS = {
 
 class PythonCalls(Writer):
     """What of a Python writer calls functions of the array library."""
+
+    signs = SIGNS
 
     def __init__(self, dialect: Dialect, root: Term, given: Signature) -> None:
         self.dialect = dialect
@@ -88,20 +81,20 @@ class PythonCalls(Writer):
     def function(self, term: Function) -> Piece:
         name = term.name
         if name in INDICATORS:
-            holds = self._condition(term)
+            holds = self.condition(term)
             if self.dialect.is_torch:
                 return Piece(f"({holds}).to(dtype)")
             return self.call("where", holds, "1.0", "0.0")
         if name == "where":
             condition, *choices = term.arguments
-            texts = [self.tensor(choice) for choice in choices]
-            return self.call("where", self._condition(condition), *texts)
+            texts = [self.operand(choice) for choice in choices]
+            return self.call("where", self.condition(condition), *texts)
         if name == "power":
             base, exponent = term.arguments
             return Piece(f"{self.text(base, Level.ATOM)}**{self.text(exponent, Level.ATOM)}", Level.POWER)
         if name == "stop_gradient" and self.dialect.language == "numpy":
             return self.pieces[term.arguments[0]]
-        texts = [self.tensor(operand) for operand in term.arguments]
+        texts = [self.operand(operand) for operand in term.arguments]
         if name == "polygamma" and self.dialect.is_torch:
             texts[0] = self._order(term.arguments[0])
         return self._template(ELEMENTWISE[self.dialect.language][name], texts)
@@ -111,25 +104,12 @@ class PythonCalls(Writer):
             raise ArgumentError("PyTorch has polygamma only for a fixed order, not for a tensor of orders")
         return str(int(term.value))
 
-    def tensor(self, term: Term) -> str:
+    def operand(self, term: Term) -> str:
         """An operand of a function; PyTorch takes numbers only as tensors."""
         text = self.text(term)
         if self.dialect.is_torch and is_plain_number(term):
             return self.made("tensor", text).text
         return text
-
-    def _condition(self, term: Term) -> str:
-        if isinstance(term, Function) and term not in self.named:
-            if term.name in COMPARISONS:
-                left, right = (self.text(operand, Level.SUM) for operand in term.arguments)
-                return f"{left} {COMPARISONS[term.name]} {right}"
-            if term.name in ("logical_and", "logical_or"):
-                sign = "&" if term.name == "logical_and" else "|"
-                left, right = map(self._condition, term.arguments)
-                return f"({left}) {sign} ({right})"
-            if term.name == "logical_not":
-                return f"~({self._condition(term.arguments[0])})"
-        return f"{self.tensor(term)} != 0"
 
     def operation(self, term: Call) -> Piece:
         table = OPERATIONS[self.dialect.language]

@@ -7,9 +7,9 @@ own, so that writers can write `A @ x`. Terms are interned, so that equal ones a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -260,12 +260,16 @@ class Terms:
             return term
         if isinstance(term, Permute):
             return self.permuted(term.operand, tuple(term.order[k] for k in order))
+        if is_multiple(term):
+            return self._inside(term, lambda part: self.permuted(part, order))
         return self.make(Permute, [term.shape[k] for k in order], term, order)
 
     def expanded(self, term: Term, positions: tuple[int, ...], rank: int) -> Term:
         """The term with axes of size 1 between and around its axes; scalars stay scalars."""
         if term.rank in (0, rank):
             return term
+        if is_multiple(term):
+            return self._inside(term, lambda part: self.expanded(part, positions, rank))
         shape: list[Size] = [1] * rank
         for position, size in zip(positions, term.shape, strict=True):
             shape[position] = size
@@ -306,19 +310,19 @@ class Terms:
         """A term as a product; products of several terms stay whole, they may be needed elsewhere."""
         if isinstance(term, Number):
             return Product((), term.value, (), ())
-        inner = term.operand if isinstance(term, Expand) else term
-        if isinstance(inner, Product) and len(inner.operands) == 1:
-            return Product(
-                term.shape,
-                inner.factor,
-                tuple((self._expanded_like(part, term), power) for part, power in inner.factors),
-                tuple((self._expanded_like(part, term), power) for part, power in inner.divisors),
-            )
-        return Product(term.shape, 1.0, ((term, 1),), ())
+        return term if is_multiple(term) else Product(term.shape, 1.0, ((term, 1),), ())
 
-    def _expanded_like(self, part: Term, outer: Term) -> Term:
-        """The one term of a product, expanded as the product is."""
-        return self.expanded(part, outer.positions, outer.rank) if isinstance(outer, Expand) else part
+    def _inside(self, term: Product, change: Callable[[Term], Term]) -> Term:
+        """A multiple of a power of one term, with that term changed."""
+        factors = tuple((change(part), power) for part, power in term.factors)
+        divisors = tuple((change(part), power) for part, power in term.divisors)
+        shape = (factors + divisors)[0][0].shape
+        return self.make(Product, shape, term.factor, factors, divisors)
+
+
+def is_multiple(term: Term) -> TypeGuard[Product]:
+    """Whether a term is a number times a power of one term."""
+    return isinstance(term, Product) and len(term.operands) == 1
 
 
 def broadcast_shape(terms: Iterable[Term]) -> Shape:

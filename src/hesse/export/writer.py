@@ -6,7 +6,7 @@ import itertools
 import keyword
 import math
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -15,6 +15,7 @@ from hesse.export.terms import (
     Argument,
     Count,
     Expand,
+    Function,
     Identity,
     Literal,
     Number,
@@ -32,6 +33,13 @@ LONGEST_INLINE = 60
 """Terms whose text is longer than this get a line of their own."""
 LINE_LENGTH = 100
 """Comments are wrapped at this many characters."""
+
+
+SIGNS: Mapping[str, str] = {
+    **{"greater": ">", "greater_equal": ">=", "less": "<", "less_equal": "<=", "equal": "=="},
+    **{"not_equal": "!=", "logical_and": "&", "logical_or": "|", "logical_not": "~"},
+}
+"""Comparison and logic in most languages."""
 
 
 class Level(IntEnum):
@@ -118,6 +126,8 @@ class Writer:
 
     reserved: Collection[str] = ()
     indent = "    "
+    signs: Mapping[str, str] = SIGNS
+    """Comparison and logic."""
 
     def __init__(self, root: Term, given: Signature) -> None:
         self.root, self.given = root, given
@@ -194,6 +204,32 @@ class Writer:
     def infinite(self, value: float) -> str:
         """The text of an infinite number or of nan."""
         raise NotImplementedError
+
+    def condition(self, term: Term) -> str:
+        """A term that is 0 or 1 as a condition."""
+        if not isinstance(term, Function) or term in self.named or term.name not in self.signs:
+            return f"{self.operand(term)} {self.dotted(term)}{self.signs['not_equal']} 0"
+        sign = self.dotted(term) + self.signs[term.name]
+        if term.name == "logical_not":
+            return f"{sign}({self.condition(term.arguments[0])})"
+        left, right = term.arguments
+        if term.name in ("logical_and", "logical_or"):
+            return f"({self.condition(left)}) {sign} ({self.condition(right)})"
+        return f"{self.text(left)} {sign} {self.text(right)}"
+
+    def dotted(self, term: Term) -> str:
+        """What marks an operator as element-wise."""
+        return ""
+
+    def operand(self, term: Term) -> str:
+        """An operand of a function."""
+        return self.text(term)
+
+    def unturned(self, term: Term, turn: tuple[int, ...]) -> tuple[Term, tuple[int, ...]]:
+        """What to permute, and how, so that the axes of a term are in another order."""
+        if isinstance(term, Permute) and term not in self.named:
+            return term.operand, tuple(term.order[k] for k in turn)
+        return term, turn
 
     def affine(self, axis: Axis, indices: list[str], first: int) -> str:
         """A position as a formula of loop indices; both count from `first`."""

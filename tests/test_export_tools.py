@@ -1,0 +1,92 @@
+"""Exported MATLAB and C++ code is run by Octave and g++, where they are installed."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import export_cases
+import export_tools
+import hesse
+from hesse.errors import ArgumentError
+from hesse.export import export
+
+ALL = [
+    *export_cases.classics(),
+    *export_cases.rows(),
+    *export_cases.records(),
+    *export_cases.affine(),
+    *export_cases.constants(),
+]
+OCTAVE = shutil.which("octave-cli") or shutil.which("octave")
+
+REFUSED = {
+    "matlab": {
+        "cumulative_product_by_c": "the operation path_products",
+        "expm_by_X": "the operation expm_chain",
+        "gathered_rows": "gather of rows by a matrix of indices",
+        "inverse_batch": "inverse of a batch of matrices",
+        "largest_of_rows": "argmax of rows",
+        "largest_of_rows_by_D": "argmax of rows",
+        "scattered": "the operation scatter",
+        "solve_batch": "solve of a batch of matrices",
+        "sorted": "argsort of rows",
+    },
+}
+"""Cases that a language refuses, and why."""
+
+
+@pytest.mark.parametrize(
+    ("language", "name", "reason"),
+    [(language, name, reason) for language, refused in REFUSED.items() for name, reason in refused.items()],
+)
+def test_what_cannot_be_written_is_refused(language, name, reason):
+    (case,) = [case for case in ALL if case.name == name]
+    message = re.escape(f"{reason} cannot be written in {language} code; export to numpy, torch or jax")
+    with pytest.raises(ArgumentError, match=message):
+        export(case.expression.node, language)
+
+
+def _written(language: str) -> list[export_cases.Case]:
+    return [case for case in ALL if case.name not in REFUSED[language]]
+
+
+def _compare(results: dict[str, np.ndarray], cases: list[export_cases.Case]) -> None:
+    for case in cases:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            expected = case.value()
+        np.testing.assert_allclose(results[case.name], expected, rtol=1e-9, atol=1e-11, err_msg=case.name)
+
+
+@pytest.mark.skipif(OCTAVE is None, reason="Octave is not installed: MATLAB code is written but not run")
+def test_matlab_code_agrees(tmp_path: Path):
+    cases = _written("matlab")
+    _compare(export_tools.run_octave(cases, tmp_path, str(OCTAVE)), cases)
+
+
+@pytest.mark.skipif(OCTAVE is None, reason="Octave is not installed: MATLAB code is written but not run")
+def test_matlab_code_checks_its_arguments(tmp_path: Path):
+    A, x = hesse.variable("A", ("m", "n")), hesse.variable("x", ("n",))
+    C, s = hesse.variable("C", ("n", "n", 2)), hesse.variable("s", ())
+    expression = s * (A @ x) @ (A @ x) + np.sum(C)
+    (tmp_path / "guarded.m").write_text(export(expression.node, "matlab", "guarded"))
+    calls = {
+        "guarded(ones(2, 3), ones(3, 3, 2), 1, ones(3, 1))": "36",
+        "guarded(ones(2, 3), ones(3, 3, 2), 1, ones(2, 1))": "x must be a column vector (n) = [3 1]",
+        "guarded(ones(2, 3), ones(3, 4, 2), 1, ones(3, 1))": "C must be an array of 3 axes (n, n, 2) = [",
+        "guarded(ones(2, 3), ones(3, 3, 2), [1 2], ones(3, 1))": "s must be a scalar, but its size is [1 2]",
+        "guarded(ones(2, 3, 2), ones(3, 3, 2), 1, ones(3, 1))": "A must be a matrix (m, n), but its size is",
+    }
+    lines = [f"try, disp({call}); catch problem, disp(problem.message); end" for call in calls]
+    (tmp_path / "run_guarded.m").write_text("\n".join(lines) + "\n")
+    command = [str(OCTAVE), "--no-gui", "--norc", "--quiet", "run_guarded.m"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
+    for line, expected in zip(done.stdout.splitlines(), calls.values(), strict=True):
+        assert expected in line
