@@ -69,18 +69,22 @@ def contraction(context: Context, term: Contraction, operands: Sequence[Value]) 
 
 
 def ordered(context: Context, span: Span, value: Value, labels: Sequence[str] | None) -> Value:
-    """The tensor with these indices as axes, in this order (in alphabetical order if none is given)."""
+    """The tensor with these indices as axes, in this order (in alphabetical order if none is given).
+
+    The term is repeated along an index that only the left side has.
+    """
     if labels is None:
         labels = sorted(value.labels)
-    elif set(labels) != set(value.labels):
-        right = ", ".join(sorted(value.labels)) or "none"
+    elif not set(labels).issuperset(value.labels):
         context.misread(
-            f"the left side has the indices {', '.join(labels)}, the right side has {right}; "
-            "they must be the same",
+            f"the left side has the indices {', '.join(labels)}, the right side has "
+            f"{', '.join(sorted(value.labels))}; the left side must have them all",
             span,
             value.span,
         )
-    return _multiplied(context, value.span, value.factors or (value,), tuple(labels), free=False)
+    factors = [(factor, factor.labels) for factor in value.factors or (value,)]
+    new = {label: context.sizes.fresh(span) for label in labels if label not in value.labels}
+    return context.contract(value.span, factors, tuple(labels), "they have the same index", new=new)
 
 
 def binary(context: Context, term: Binary, left: Value, right: Value) -> Value:
@@ -132,12 +136,9 @@ def replace_by(value: Value, function: Callable[[Node], Node]) -> Value:
     return replace(value, combine=function, operands=(value,), factors=())
 
 
-def _multiplied(
-    context: Context, span: Span, factors: Sequence[Value], labels: tuple[str, ...], free: bool = True
-) -> Value:
+def _multiplied(context: Context, span: Span, factors: Sequence[Value], labels: tuple[str, ...]) -> Value:
     operands = [(factor, factor.labels) for factor in factors]
-    result = context.contract(span, operands, labels, "they have the same index")
-    return replace(result, labels=labels if free else ())
+    return replace(context.contract(span, operands, labels, "they have the same index"), labels=labels)
 
 
 def _refuse_mixture(context: Context, *values: Value) -> None:
