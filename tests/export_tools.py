@@ -28,6 +28,29 @@ def _results(output: str, cases: list[Case]) -> dict[str, np.ndarray]:
     return found
 
 
+def _julia_array(array: np.ndarray, kind: str) -> str:
+    convert = repr if kind == "real" else lambda value: str(int(value) + 1)
+    entries = ", ".join(convert(value) for value in array.ravel(order="F").tolist())
+    return entries if not array.ndim else f"reshape([{entries}], {', '.join(map(str, array.shape))})"
+
+
+def run_julia(cases: list[Case], folder: Path, julia: str) -> dict[str, np.ndarray]:
+    """The results of all cases, computed by one Julia process; each file is a module of its own."""
+    lines = []
+    for case in cases:
+        (folder / f"{case.name}.jl").write_text(export(case.expression.node, "julia", "f"))
+        arrays = case.arrays()
+        given = [_julia_array(arrays[v.name], v.kind) for v in case.expression.variables]
+        arguments = ", ".join([*given, *map(str, case.sizes().values())])
+        lines.append(f'module case_{case.name}; include("{case.name}.jl"); end')
+        lines.append(f'println("{case.name} ", join(case_{case.name}.f({arguments}), " "))')
+    (folder / "run.jl").write_text("\n".join(lines) + "\n")
+    command = [julia, "--startup-file=no", "--compile=min", "-O0", "run.jl"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    return _results(done.stdout, cases)
+
+
 def run_octave(cases: list[Case], folder: Path, octave: str) -> dict[str, np.ndarray]:
     """The results of all cases, computed by one Octave process."""
     lines = ["warning('off', 'all');"]

@@ -1,4 +1,4 @@
-"""Exported MATLAB and C++ code is run by Octave and g++, where they are installed."""
+"""Exported MATLAB, Julia and C++ code is run by Octave, Julia and g++, where they are installed."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ ALL = [
 ]
 OCTAVE = shutil.which("octave-cli") or shutil.which("octave")
 
+JULIA = shutil.which("julia")
+
 REFUSED = {
     "matlab": {
         "cumulative_product_by_c": "the operation path_products",
@@ -39,6 +41,7 @@ REFUSED = {
         "sorted": "argsort of rows",
     },
 }
+REFUSED["julia"] = REFUSED["matlab"]
 """Cases that a language refuses, and why."""
 
 
@@ -69,6 +72,32 @@ def _compare(results: dict[str, np.ndarray], cases: list[export_cases.Case]) -> 
 def test_matlab_code_agrees(tmp_path: Path):
     cases = _written("matlab")
     _compare(export_tools.run_octave(cases, tmp_path, str(OCTAVE)), cases)
+
+
+NEED_A_PACKAGE = {f"row_{name}" for name in ("digamma", "erf", "erfc", "lgamma", "polygamma")}
+"""Rows for which Julia needs the package SpecialFunctions."""
+
+
+@pytest.mark.skipif(JULIA is None, reason="Julia is not installed: Julia code is written but not run")
+def test_julia_code_agrees(tmp_path: Path):
+    cases = [case for case in _written("julia") if case.name not in NEED_A_PACKAGE]
+    _compare(export_tools.run_julia(cases, tmp_path, str(JULIA)), cases)
+
+
+@pytest.mark.skipif(JULIA is None, reason="Julia is not installed: Julia code is written but not run")
+def test_julia_code_checks_its_arguments(tmp_path: Path):
+    A, x = hesse.variable("A", ("m", "n")), hesse.variable("x", ("n",))
+    (tmp_path / "guarded.jl").write_text(export((A @ x).node, "julia", "guarded"))
+    script = 'include("guarded.jl"); try guarded(ones(2, 3), ones(2)) catch problem; print(problem.msg) end'
+    command = [str(JULIA), "--startup-file=no", "-e", script]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "x must have size (n,) = (3,), not (2,)"
+
+
+def test_julia_code_names_the_package_it_needs():
+    code = export(hesse.erf(hesse.variable("x", ("n",))).node, "julia")
+    assert code.startswith("using LinearAlgebra\nusing SpecialFunctions\n")
+    assert "return SpecialFunctions.erf.(x)" in code
 
 
 @pytest.mark.skipif(OCTAVE is None, reason="Octave is not installed: MATLAB code is written but not run")

@@ -7,6 +7,7 @@ import textwrap
 
 from hesse.errors import ArgumentError
 from hesse.export.build import build
+from hesse.export.julia import JuliaWriter, julia_file
 from hesse.export.matlab import MatlabWriter, matlab_file
 from hesse.export.python import PythonWriter
 from hesse.export.python_calls import DIALECTS
@@ -19,7 +20,7 @@ from hesse.rewrite import simplify
 
 FACTS = frozenset({"symmetric", "antisymmetric", "diagonal", "psd", "positive"})
 """Attributes of variables that the code relies on."""
-LANGUAGES = ("numpy", "torch", "jax", "matlab")
+LANGUAGES = ("numpy", "torch", "jax", "matlab", "julia")
 
 
 def export(node: Node, language: str, name: str = "f", description: str = "") -> str:
@@ -42,6 +43,8 @@ def export(node: Node, language: str, name: str = "f", description: str = "") ->
     term = build(flat)
     if language == "matlab":
         return matlab_file(MatlabWriter(term, given), documentation)
+    if language == "julia":
+        return julia_file(JuliaWriter(term, given), documentation)
     return python_file(PythonWriter(DIALECTS[language], term, given), documentation)
 
 

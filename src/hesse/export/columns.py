@@ -5,7 +5,7 @@ Vectors are columns. Arrays broadcast along missing last axes, so only leading a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import cast
 
 from hesse.errors import ArgumentError
@@ -35,6 +35,12 @@ from hesse.export.terms import (
 )
 from hesse.export.writer import Level, Piece, Writer, as_divisor
 from hesse.ir import Axis, Shape, Size
+
+ONE_MATRIX = {
+    *("inverse", "determinant", "log_determinant", "sign_determinant", "solve", "cholesky"),
+    *("pseudo_inverse", "eigvalsh", "eigenvectors", "expm_chain"),
+}
+"""Operations that take one matrix at a time."""
 
 
 class ColumnWriter(Writer):
@@ -118,6 +124,18 @@ class ColumnWriter(Writer):
         return ArgumentError(
             f"{what} cannot be written in {self.language} code; export to numpy, torch or jax"
         )
+
+    def check_operation(self, term: Call, table: Collection[str]) -> None:
+        """Refuse operations that the language has no function for."""
+        first = term.arguments[0]
+        if term.name not in table or (term.name == "expm_chain" and term.params != (1,)):
+            raise self.unsupported(f"the operation {term.name}")
+        if term.name in ONE_MATRIX and first.rank > 2:
+            raise self.unsupported(f"{term.name} of a batch of matrices")
+        if term.name in ("argmax", "argmin", "argsort") and first.rank > 1:
+            raise self.unsupported(f"{term.name} of rows")
+        if term.name == "gather" and term.arguments[1].rank > 1 and first.rank > 1:
+            raise self.unsupported("gather of rows by a matrix of indices")
 
     def render(self, term: Term) -> Piece:
         match term:

@@ -126,17 +126,12 @@ class MatlabWriter(ColumnWriter):
 
     def operation(self, term: Call) -> Piece:
         first = term.arguments[0]
-        if term.name not in OPERATIONS or (term.name == "expm_chain" and term.params != (1,)):
-            raise self.unsupported(f"the operation {term.name}")
-        if term.name in ONE_MATRIX and first.rank > 2:
-            raise self.unsupported(f"{term.name} of a batch of matrices")
+        self.check_operation(term, OPERATIONS)
         if term.name == "gather":
             return self._gather(term)
         if term.name == "solve":
             right = self.text(term.arguments[1], Level.ATOM)
             return Piece(f"{self.text(first, Level.ATOM)} \\ {right}", Level.PRODUCT)
-        if term.name in ("argmax", "argmin", "argsort") and first.rank > 1:
-            raise self.unsupported(f"{term.name} of rows")
         piece = self.template(OPERATIONS[term.name], [self.text(first)], axis=str(first.rank))
         if term.name == "product" and term.rank:
             return Piece(self.reshaped(piece.text, self.dims(term.shape)))
@@ -144,18 +139,11 @@ class MatlabWriter(ColumnWriter):
 
     def _gather(self, term: Call) -> Piece:
         source, index = term.arguments
-        if index.rank > 1 and source.rank > 1:
-            raise self.unsupported("gather of rows by a matrix of indices")
         more = ", :" * (source.rank - 1)
         text = f"{self.name(source)}({self.text(index)}{more})"
         return Piece(text if index.rank or source.rank == 1 else self.reshaped(text, self.dims(term.shape)))
 
 
-ONE_MATRIX = {
-    *("inverse", "determinant", "log_determinant", "sign_determinant", "solve", "cholesky"),
-    *("pseudo_inverse", "eigvalsh", "eigenvectors", "expm_chain"),
-}
-"""Operations that take one matrix at a time."""
 MATLAB_WORDS = {
     *("break", "case", "catch", "continue", "else", "elseif", "end", "error", "for", "function", "global"),
     *("if", "otherwise", "persistent", "return", "switch", "try", "while", "size", "ndims", "isequal"),
