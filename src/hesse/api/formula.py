@@ -11,7 +11,7 @@ from hesse.api.verify import Step, structured, verify
 from hesse.calculus import differentiate
 from hesse.errors import ArgumentError
 from hesse.frontends.expression import Expression
-from hesse.frontends.language import formula_node
+from hesse.frontends.language import read_formula
 from hesse.frontends.symbolic import CompiledExpression, bind_shape
 from hesse.ir import Node, Variable, pairwise
 from hesse.printing import einsum_text, index_text, latex, text
@@ -37,12 +37,18 @@ class Formula(Expression):
     printed of a derivative has been compared with a finite difference before.
     """
 
-    __slots__ = ("_compiled", "_error", "by", "parent", "symmetric")
+    __slots__ = ("_compiled", "_error", "_known", "by", "parent", "symmetric")
 
     def __init__(
-        self, node: Node, parent: Formula | None = None, by: Variable | None = None, symmetric: str = "free"
+        self,
+        node: Node,
+        parent: Formula | None = None,
+        by: Variable | None = None,
+        symmetric: str = "free",
+        known: tuple[Variable, ...] | None = None,
     ) -> None:
         super().__init__(node)
+        self._known = known
         self.parent = parent
         self.by = by
         self.symmetric = symmetric
@@ -67,8 +73,9 @@ class Formula(Expression):
 
     @property
     def variables(self) -> tuple[Variable, ...]:
-        """The variables of the formula that was read, by name."""
-        return super(Formula, self.function).variables
+        """The variables of the text that was read, by name; the formula itself may not need them all."""
+        root = self.function
+        return super(Formula, root).variables if root._known is None else root._known
 
     def diff(self, *variables: Any, mode: str = "auto", symmetric: str = "free") -> Formula:
         """The derivative by the given variables (names), one after the other.
@@ -234,7 +241,8 @@ def parse(text: str, **types: str) -> Formula:
     >>> print(hesse.parse("x'*A*x", A="symmetric matrix").diff("x"))
     2*A*x
     """
-    return Formula(formula_node(text, types))
+    node, variables = read_formula(text, types)
+    return Formula(node, known=variables)
 
 
 def diff(formula: str | Formula, *variables: Any, symmetric: str = "free", **types: str) -> Formula:

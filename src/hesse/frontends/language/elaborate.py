@@ -28,19 +28,19 @@ from hesse.frontends.language.syntax import (
 )
 from hesse.frontends.language.types import KEYWORDS, Type, declared_type, default_rank, type_from_text
 from hesse.frontends.language.values import Value, build
-from hesse.ir import Node, variable
+from hesse.ir import Node, Variable, variable
 
 UNITS = ("eye", "delta")
 
 
-def node_of_text(text: str, types: Mapping[str, str]) -> Node:
-    """The node that a formula means; `types` are types of variables by name, in words."""
+def elaborate(text: str, types: Mapping[str, str]) -> tuple[Node, tuple[Variable, ...]]:
+    """The node that a formula means, and its variables; `types` are types of variables by name, in words."""
     for what, value in [("a formula", text), *((f"the type of {name}", t) for name, t in types.items())]:
         if not isinstance(value, str):
             raise ArgumentError(f"{what} is a text, not {value!r}")
     source = Source(text)
     given = {name: type_from_text(name, words) for name, words in types.items()}
-    return _Elaborator(source, read(source), given).node()
+    return _Elaborator(source, read(source), given).formula()
 
 
 class _Elaborator:
@@ -48,13 +48,14 @@ class _Elaborator:
         self._context = Context(source)
         self._document = document
         self._definitions = self._defined_names()
+        self._given = types
         self._types = self._declared_types(types)
         self._values: dict[int, Value] = {}
         self._named: dict[str, Value] = {}
         self._variables: dict[str, Value] = {}
 
-    def node(self) -> Node:
-        """The node of the result."""
+    def formula(self) -> tuple[Node, tuple[Variable, ...]]:
+        """The node of the result, and the variables by name."""
         self._find_variables()
         for definition in self._in_order():
             for term in postorder([definition.term]):
@@ -64,9 +65,11 @@ class _Elaborator:
                 value = indices.ordered(self._context, definition.span, value, definition.labels)
             self._named[definition.name or ""] = value
             result = value
+        self._check_types_are_used()
         self._context.settle()
         self._context.sizes.give_names({*self._variables, *self._definitions})
-        return build(result)
+        found = [build(value) for _, value in sorted(self._variables.items())]
+        return build(result), tuple(node for node in found if isinstance(node, Variable))
 
     def _defined_names(self) -> dict[str, Definition]:
         found: dict[str, Definition] = {}
@@ -110,11 +113,7 @@ class _Elaborator:
     def _find_variables(self) -> None:
         """Give every variable its axes, in the order of the text: sizes are named in that order."""
         terms = postorder([d.term for d in (self._document.result, *self._document.definitions)])
-        indexed = {
-            id(term.operand): len(term.labels)
-            for term in terms
-            if isinstance(term, Entries) and isinstance(term.operand, Name)
-        }
+        indexed = _index_counts(terms)
         names = sorted((term for term in terms if isinstance(term, Name)), key=lambda term: term.span)
         ranks: dict[str, int] = {}
         for term in names:
@@ -134,6 +133,12 @@ class _Elaborator:
                 self._context.misread(f"{name} is the name of a size and cannot be a variable", term.span)
             type_ = self._types.get(name) or Type(ranks.get(name, default_rank(name)))
             self._variables[name] = self._variable(name, type_, self._places.get(name, term.span))
+
+    def _check_types_are_used(self) -> None:
+        unused = [name for name in self._given if name not in self._variables]
+        if unused:
+            known = ", ".join(sorted(self._variables)) or "none"
+            raise ArgumentError(f"there is no variable {unused[0]} in the formula; it has {known}")
 
     def _variable(self, name: str, type_: Type, span: Span) -> Value:
         context = self._context
@@ -217,3 +222,16 @@ class _Elaborator:
 
 def _same(node: Node) -> Node:
     return node
+
+
+def _index_counts(terms: list[Term]) -> dict[int, int]:
+    """How many indices a name has where it stands with indices: `T[i,j,k]`, `T *[ijk,k,ij] x`."""
+    counts: dict[int, int] = {}
+    for term in terms:
+        if isinstance(term, Entries):
+            counts[id(term.operand)] = len(term.labels)
+        elif isinstance(term, Contraction):
+            counts |= {
+                id(part): len(letters) for part, letters in zip(term.operands, term.inputs, strict=True)
+            }
+    return counts

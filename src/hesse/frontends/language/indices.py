@@ -73,6 +73,13 @@ def ordered(context: Context, span: Span, value: Value, labels: Sequence[str] | 
 
     The term is repeated along an index that only the left side has.
     """
+    if value.rank and not value.is_indexed:
+        context.misread(
+            f"the left side has indices, but {context.words(value)} is {value.kind} without any; "
+            "give both sides indices or none",
+            span,
+            value.span,
+        )
     if labels is None:
         labels = sorted(value.labels)
     elif not set(labels).issuperset(value.labels):

@@ -82,7 +82,9 @@ def _check_size(source: Source, document: Document) -> None:
             document.result.span,
         )
     for term in terms:
-        depths[id(term)] = 1 + max((depths[id(part)] for part in parts(term)), default=0)
+        # a chain a + b + c is no deeper than one operator, though its tree leans to the left
+        levels = [depths[id(part)] + (not _is_chain(term, part)) for part in parts(term)]
+        depths[id(term)] = max(levels, default=1)
         if depths[id(term)] > DEEPEST_NESTING:
             raise source.error(
                 NotationError,
@@ -92,15 +94,15 @@ def _check_size(source: Source, document: Document) -> None:
             )
 
 
+def _is_chain(term: Term, part: Term) -> bool:
+    return isinstance(term, Binary) and isinstance(part, Binary) and part is term.left
+
+
 def _syntax_error(source: Source, problem: UnexpectedInput) -> NotationError:
     if isinstance(problem, UnexpectedCharacters):
         offset = problem.pos_in_stream or 0
         place = Span(offset, offset + 1)
         found = f"the character {source.text[place.start]!r}"
-        if found == "the character '\"'":
-            return source.error(
-                NotationError, "a text in quotes can only be the first argument of einsum", place
-            )
         return source.error(
             NotationError, f"{found} has no meaning here; {_wish(problem.allowed or set())}", place
         )
@@ -111,7 +113,9 @@ def _syntax_error(source: Source, problem: UnexpectedInput) -> NotationError:
         return source.error(
             NotationError, f"the formula ends too early: {_wish(expected)}", Span(end, end + 1)
         )
-    place = Span(token.start_pos, token.end_pos)
+    place = _place(token)
+    if token.type == "STRING":
+        return source.error(NotationError, "a text in quotes can only be the first argument of einsum", place)
     return source.error(NotationError, f"{token.value!r} cannot stand here: {_wish(expected)}", place)
 
 
