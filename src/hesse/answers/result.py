@@ -44,6 +44,7 @@ class Answer(Reading):
     """Everything about a derivative that does not depend on sizes."""
 
     by: tuple[str, ...]
+    title: str
     derivative: str
     derivative_latex: str
     shape: tuple[int | str, ...]
@@ -84,11 +85,31 @@ def answer(question: Question) -> Answer:
     return Answer(
         **vars(_reading(question, formula)),
         by=question.by,
+        title=_title(formula, question.by),
         derivative=str(derivative),
         derivative_latex=derivative.to("latex"),
         shape=derivative.node.shape,
         convexity=_convexity(formula, derivative.differentiated_by),
     )
+
+
+def _title(formula: Formula, by: tuple[str, ...]) -> str:
+    """What the derivative is called.
+
+    >>> _title(formula_of(Question("x'*x")), ("x", "x"))
+    'Hessian by x'
+    """
+    scalar = formula.node.rank == 0
+    match len(by):
+        case 0:
+            return "Value"
+        case 1:
+            kind = "Gradient" if scalar else "Jacobian"
+        case 2 if scalar and by[0] == by[1]:
+            return f"Hessian by {by[0]}"
+        case order:
+            kind = f"Derivative of order {order}"
+    return f"{kind} by {', '.join(by)}"
 
 
 def _convexity(formula: Formula, variables: tuple[Variable, ...]) -> tuple[ConvexityAnswer, ...]:

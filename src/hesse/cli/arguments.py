@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 import hesse
-from hesse.api.formula import NOTATIONS, SYMMETRIC_MODES
+from hesse.api.formula import SYMMETRIC_MODES
 
 DESCRIPTION = "Derivatives of matrix and tensor formulas, of any order, as formulas and as code."
 EXAMPLES = """\
@@ -113,7 +113,12 @@ def _formula_parser(name: str, example: str, json: bool = True) -> argparse.Argu
 
 def _diff_parser() -> argparse.ArgumentParser:
     parser = _formula_parser("diff", 'hesse "norm2(X*w - y)^2" w w --to numpy -o hessian.py')
-    parser.add_argument("--to", choices=tuple(NOTATIONS), help="print the derivative in this notation only")
+    parser.add_argument(
+        "--to",
+        metavar="NOTATION",
+        help="print the derivative in this notation only: matrix (or text), index, latex, einsum, "
+        "numpy, torch, jax, matlab, julia, cpp",
+    )
     parser.add_argument("--steps", action="store_true", help="show the derivation, rule by rule")
     parser.add_argument("-o", "--output", metavar="FILE", help="write what --to prints into a file")
     return parser

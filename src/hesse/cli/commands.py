@@ -13,7 +13,6 @@ from hesse.answers import Answer, Cost, Question, answer, check_orders, cost, de
 from hesse.cli.display import Row, display
 from hesse.errors import ArgumentError
 from hesse.plan import bytes_text
-from hesse.web import serve
 
 
 def run(options: Namespace) -> None:
@@ -36,7 +35,10 @@ def _diff(options: Namespace) -> None:
     if options.json:
         _print_json(found)
         return
-    rows = [("formula", found.formula), (_derivative_label(found), found.derivative if found.by else "")]
+    rows = [
+        ("formula", found.formula),
+        (found.title, found.derivative if found.by else ""),
+    ]
     display("hesse", rows, _remarks(found))
 
 
@@ -47,11 +49,6 @@ def _written(text: str, options: Namespace) -> None:
         print(json.dumps({"notation": options.to, "text": text, "file": options.output}, indent=2))
     else:
         print(f"wrote {options.output}" if options.output else text.rstrip("\n"))
-
-
-def _derivative_label(found: Answer) -> str:
-    names = {0: "value", 1: "gradient" if len(found.shape) else "derivative", 2: "Hessian"}
-    return f"{names.get(len(found.by), f'order {len(found.by)}')} by {', '.join(found.by)}"
 
 
 def _remarks(found: Answer) -> list[Row]:
@@ -117,6 +114,8 @@ def _graph(options: Namespace) -> None:
 
 
 def _serve(options: Namespace) -> None:
+    from hesse.web import serve  # noqa: PLC0415 (the other commands start without it)
+
     serve(options.port, options.open)
 
 

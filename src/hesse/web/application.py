@@ -16,7 +16,8 @@ from starlette.exceptions import HTTPException
 
 import hesse
 from hesse.answers import HIGHEST_ORDER, LARGEST_SIZE, TYPE_CHOICES, Answer, Cost, Reading
-from hesse.api.formula import NOTATIONS, SYMMETRIC_MODES
+from hesse.answers.notations import ALL_NOTATIONS
+from hesse.api.formula import SYMMETRIC_MODES
 from hesse.web.guard import Application, Guard
 from hesse.web.limits import LONGEST_FORMULA, Limits
 from hesse.web.pool import BusyError, Pool, TooSlowError, WorkerLostError
@@ -74,7 +75,7 @@ def _add_interface(application: FastAPI, pool: Pool, limits: Limits) -> None:
         """What can be asked, and the limits."""
         return About(
             version=hesse.__version__,
-            notations=tuple(NOTATIONS),
+            notations=ALL_NOTATIONS,
             types=TYPE_CHOICES,
             symmetric=SYMMETRIC_MODES,
             highest_order=HIGHEST_ORDER,

@@ -8,13 +8,13 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from hesse.answers import HIGHEST_ORDER, LARGEST_SIZE, Structure
-from hesse.api.formula import NOTATIONS
+from hesse.answers.notations import ALL_NOTATIONS
 from hesse.web.limits import LONGEST_FORMULA, LONGEST_NAME, LONGEST_TYPE, MOST_NAMES
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]*$", max_length=LONGEST_NAME)]
 Words = Annotated[str, StringConstraints(max_length=LONGEST_TYPE)]
 Size = Annotated[int, Field(ge=1, le=LARGEST_SIZE)]
-Notation = Annotated[str, StringConstraints(pattern=f"^({'|'.join(NOTATIONS)})$")]
+Notation = Annotated[str, StringConstraints(pattern=f"^({'|'.join(ALL_NOTATIONS)})$")]
 
 
 class ReadRequest(BaseModel):

@@ -11,6 +11,7 @@ import signal
 import sys
 from typing import Any
 
+from hesse.answers.notations import ALL_NOTATIONS
 from hesse.errors import HesseError
 from hesse.web.tasks import TASKS
 
@@ -28,6 +29,8 @@ def main() -> None:
     _limit_memory(memory)
     for task in TASKS:
         _answered(task, WARM_UP)
+    for notation in ALL_NOTATIONS:
+        _answered("render", {**WARM_UP, "notation": notation})
     answers.write(b'"ready"\n')
     answers.flush()
     for line in sys.stdin.buffer:
