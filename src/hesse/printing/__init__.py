@@ -3,6 +3,6 @@
 from hesse.printing.einsum_text import einsum_text
 from hesse.printing.graph import Graph
 from hesse.printing.latex import latex
-from hesse.printing.text import text
+from hesse.printing.text import index_text, text
 
-__all__ = ["Graph", "einsum_text", "latex", "text"]
+__all__ = ["Graph", "einsum_text", "index_text", "latex", "text"]

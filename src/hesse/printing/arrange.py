@@ -6,162 +6,246 @@ Work is linear in the number of nodes, and none is visited recursively.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from hesse.ir import Node, topological
-from hesse.printing.chains import chained, multiplied, transposed
+from hesse.ir import Add, Einsum, Map, Node, topological
 from hesse.printing.describe import describe, is_large
-from hesse.printing.forms import Call, Chain, Elementwise, Form, Indexed, Leaf, Scaled, Transposed, leaves
-from hesse.printing.notation import fresh_names
+from hesse.printing.forms import Call, Entry, Form, Indexed, Leaf, Scaled, leaves, parts, unsized
+from hesse.printing.index_forms import Indexing, labels_in, lettered, plain_labels, whole_nodes
+from hesse.printing.join import Joining, signed
+from hesse.printing.names import Names
 from hesse.printing.pieces import Level, Piece, in_order, render
+from hesse.rewrite.presentation import present
 
 SHARED_LENGTH = 10
-"""A subexpression that is used more than once gets a name if its text is longer than this."""
+"""A subexpression that is used more than once gets a name if its text is longer than this …"""
+OFTEN, OFTEN_LENGTH = 3, 7
+"""… and if it is used this often, if it is this long."""
+ENTRY_LENGTH = 24
+"""A longer product gets a name before it gets indices: `B[i,j] where B = …`."""
 TEXT_LIMIT = 2000
 """Subexpressions get names before a piece of text grows longer than this …"""
 LONG_LENGTH = 40
 """… if they are longer than this."""
-JOIN_LIMIT = 12
-"""Products are joined up to this many factors."""
 DEPTH_LIMIT = 40
 """Subexpressions get names before this many nodes are nested in each other (TeX gives up at 255 groups)."""
+DISTRIBUTED_NODES = 150
+"""Larger expressions are not tried with products distributed over sums."""
+ATTEMPTS = 4
+"""How often a layout is made again without the names that were used only once."""
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A name for a part of a formula, with letters for its axes where it is written with indices."""
+
+    name: str
+    letters: tuple[str, ...] = ()
 
 
 @dataclass
 class Arrangement:
     """How the formula of a node is laid out: the same for text and LaTeX.
 
-    `forms` are those of the nodes that are printed, operands first, with the terms of sums in printing
-    order; `definitions` are the names and texts of the named ones.
+    `forms` are those of the parts that are printed, operands first, with the terms of sums in printing
+    order; `definitions` are the names of the named ones, `pieces` the texts (for these, their names).
     """
 
-    forms: dict[Node, Form] = field(default_factory=dict)
-    definitions: dict[Node, tuple[str, Piece]] = field(default_factory=dict)
-    pieces: dict[Node, Piece] = field(default_factory=dict)
-    depths: dict[Node, int] = field(default_factory=dict)
+    root: Leaf
+    left: Definition | None
+    forms: dict[Leaf, Form] = field(default_factory=dict)
+    definitions: dict[Leaf, Definition] = field(default_factory=dict)
+    pieces: dict[Leaf, Piece] = field(default_factory=dict)
+    texts: dict[Leaf, str] = field(default_factory=dict)
 
-    def enter(self, node: Node, form: Form) -> bool:
-        """Print a node; the answer is whether its text is neither too long nor too deeply nested."""
-        form = in_order(form, self.pieces)
-        piece = render(form, self.pieces)
-        depth = 1 + max((self.depths[leaf] for leaf in leaves(form)), default=-1)
-        self.forms[node], self.pieces[node], self.depths[node] = form, piece, depth
-        return len(piece.body) <= TEXT_LIMIT and depth <= DEPTH_LIMIT
-
-    def name(self, node: Node, names: Iterator[str]) -> None:
-        """Print a node by a name from now on."""
-        name = next(names)
-        self.definitions[node] = (name, self.pieces[node])
-        self.pieces[node] = Piece(name)
-        self.depths[node] = 0
+    @property
+    def length(self) -> int:
+        """The length of the formula with its definitions."""
+        return sum(len(self.texts[leaf]) + 5 for leaf in [self.root, *self.definitions])
 
 
-def arrange(root: Node) -> Arrangement:
-    """Choose the subexpressions that get names, and print all pieces."""
-    order = topological([root])
-    temporaries, constants = fresh_names("t", order), fresh_names("c", order)
-    operands = Counter(operand for node in order for operand in node.operands)
-    shared = {node for node, count in operands.items() if count > 1}
-    forms, uses = _uses(root, shared)
-    result = Arrangement()
-    for node, form in forms.items():
-        for operand in _unreadable(form, result.pieces):
-            result.name(operand, temporaries)
-        joined = _Joining(result, uses).join(form)
-        if not result.enter(node, joined):
-            _name_longest(form, len(result.pieces[node].body), result, temporaries)
-            result.enter(node, form)
-        if is_large(node):
-            result.name(node, constants)
-        elif uses[node] > 1 and len(result.pieces[node].body) > SHARED_LENGTH and node.operands:
-            result.name(node, temporaries)
-    return result
+def arrange(node: Node, strict: bool = False) -> Arrangement:
+    """The shortest layout of the formula of a node; `strict` asks for index notation throughout."""
+    nodes = [present(node)]
+    if len(topological([node])) <= DISTRIBUTED_NODES:
+        nodes.append(present(node, distribute=True))
+    return min((_arranged(form, strict) for form in dict.fromkeys(nodes)), key=lambda layout: layout.length)
 
 
-def _unreadable(form: Form, pieces: Mapping[Node, Piece]) -> list[Node]:
-    """The operands of a product with indices that would be long expressions in parentheses."""
-    body = form.body if isinstance(form, Scaled) else form
-    if not isinstance(body, Indexed):
-        return []
-    found = {node: pieces[node] for node in leaves(body)}
-    return [
-        node for node, piece in found.items() if piece.level < Level.ATOM and len(piece.body) > SHARED_LENGTH
-    ]
+def _arranged(node: Node, strict: bool) -> Arrangement:
+    unnamed: set[Leaf] = set()
+    for _ in range(ATTEMPTS):
+        arranger = _Arranger(node, strict, unnamed)
+        found = arranger.arrangement()
+        once = arranger.used_once()
+        if not once:
+            break
+        unnamed |= once
+    return found
 
 
-class _Joining:
-    """Products joined with the products that are used only in them: `A*(B*x)` is written `A*B*x`.
+class _Arranger:
+    def __init__(self, root: Node, strict: bool, unnamed: set[Leaf]) -> None:
+        self.names = Names(root)
+        self.unnamed = unnamed
+        order = topological([root])
+        whole = whole_nodes(root)
+        operands = Counter(operand for node in order for operand in node.operands)
+        self.shared = {node for node, count in operands.items() if count > 1}
+        products = [node for node in order if isinstance(node, Einsum) and (strict or node not in whole)]
+        self.plain = all(plain_labels(node) is not None for node in products)
+        self.whole = whole if self.plain else set(order)
+        self.indexing = Indexing(self.whole, strict)
+        is_atom = not isinstance(root, Add | Map | Einsum)
+        indexed = strict if is_atom or root.rank <= 2 else True
+        self.root = Leaf(
+            root, self.plain and (root not in whole or (indexed and not (is_atom and not strict)))
+        )
+        self.own: dict[Leaf, Form] = {}
+        self.depths: dict[Leaf, int] = {}
+        self.forced: set[Leaf] = set()
 
-    How a product is grouped is for the plan to say, not for the formula.
-    """
+    def arrangement(self) -> Arrangement:
+        """Choose the subexpressions that get names, and print all pieces."""
+        root = self.root
+        left = None
+        if root.indexed and root.node.rank:
+            left = Definition(self.names.left_side(root.node.rank), self.names.axes(root.node.rank))
+        self.result = Arrangement(root, left)
+        forms, self.uses = self._described(root)
+        for leaf, form in forms.items():
+            for operand in self._unreadable(form):
+                self._name(operand)
+            if not self._enter(leaf, self._joined(leaf, form)):
+                self._name_longest(form, len(self.result.texts[leaf]))
+                self._enter(leaf, self._joined(leaf, form))
+            if leaf != root and self._deserves_name(leaf):
+                self._name(leaf)
+        return self.result
 
-    def __init__(self, result: Arrangement, uses: Mapping[Node, int]) -> None:
-        self.result, self.uses = result, uses
+    def used_once(self) -> set[Leaf]:
+        """The named parts that turned out to be written only once, and need no name."""
+        uses = Counter(leaf for form in self._reachable() for leaf in leaves(form))
+        free = self.result.definitions.keys() - self.forced
+        return {leaf for leaf in free if uses[leaf] < 2 and not is_large(leaf.node)}
 
-    def join(self, form: Form) -> Form:
-        """The form with its products joined."""
-        match form:
-            case Chain():
-                whole = chained([self._inner(factor) for factor in form.factors])
-                return whole if isinstance(whole, Chain) and len(whole.factors) <= JOIN_LIMIT else form
-            case Elementwise():
-                return self._elementwise(form)
-            case Scaled() if form.body is not None:
-                return replace(form, body=self.join(form.body))
-            case Call():
-                return replace(form, arguments=tuple(map(self.join, form.arguments)))
+    def _reachable(self) -> list[Form]:
+        seen: dict[Leaf, Form] = {}
+        stack = [self.root]
+        while stack:
+            leaf = stack.pop()
+            if leaf not in seen:
+                seen[leaf] = self.result.forms[leaf]
+                stack += leaves(seen[leaf])
+        return list(seen.values())
+
+    def _described(self, root: Leaf) -> tuple[dict[Leaf, Form], dict[Leaf, int]]:
+        """The forms of the parts that are printed, operands first, and how often each would be written."""
+        forms: dict[Leaf, Form] = {}
+        order: dict[Leaf, Form] = {}
+        stack = [(root, False)]
+        while stack:
+            leaf, done = stack.pop()
+            if done:
+                order[leaf] = forms[leaf]
+            elif leaf not in order:
+                forms[leaf] = self._form(leaf)
+                stack.append((leaf, True))
+                stack += [(part, False) for part in reversed(list(leaves(forms[leaf]))) if part not in order]
+        uses = {root: 1}
+        for form in order.values():
+            for leaf in leaves(form):
+                uses[leaf] = uses.get(leaf, 0) + 1
+        return order, uses
+
+    def _form(self, leaf: Leaf) -> Form:
+        if leaf.indexed:
+            return self.indexing.form(leaf.node)
+        form = describe(leaf.node, self.shared if not self.plain else frozenset(self.shared))
+        if isinstance(form, Call) and form.table == "apply":
+            arguments = tuple(Leaf(part, part not in self.whole) for part in leaf.node.operands)
+            self.forced |= {argument for argument in arguments if argument.indexed}
+            return replace(form, arguments=arguments)
         return form
 
-    def _own(self, leaf: Form) -> Form | None:
-        """The form of a leaf that is written nowhere else."""
-        if not isinstance(leaf, Leaf) or self.uses[leaf.node] > 1 or leaf.node in self.result.definitions:
-            return None
-        return self.result.forms[leaf.node]
+    def _joined(self, leaf: Leaf, form: Form) -> Form:
+        own = {part: self.own[part] for part in leaves(form) if part not in self.result.definitions}
+        scalar = leaf.indexed or leaf.node.rank == 0
+        return Joining(own, self._length).join(form, scalar)
 
-    def _inner(self, factor: Form) -> Form:
-        turned = isinstance(factor, Transposed)
-        found = self._own(factor.body if isinstance(factor, Transposed) else factor)
-        if not isinstance(found, Chain):
-            return self.join(factor)
-        return transposed(found) if turned else found
+    def _length(self, form: Form) -> int:
+        names = {label: "i" for label in labels_in(form)}
+        written = lettered(form, names, ()) if names else form
+        return len(render(in_order(written, self.result.pieces), self.result.pieces).text)
 
-    def _elementwise(self, form: Elementwise) -> Form:
-        groups: list[Form] = []
-        for factor, power in form.factors:
-            found = self._own(factor) if power == 1 else None
-            inner = isinstance(found, Elementwise) and found.scalar == form.scalar
-            groups.append(found if found is not None and inner else Elementwise(((factor, power),)))
-        groups.append(Elementwise((), form.divisors))
-        whole = multiplied(groups, form.scalar)
-        return whole if len(whole.factors) <= JOIN_LIMIT else form
+    def _lettered(self, form: Form, letters: tuple[str, ...]) -> Form:
+        labels = labels_in(form)
+        bound = labels - set(range(len(letters)))
+        return lettered(form, dict(enumerate(letters)), self.names.summed(len(bound))) if labels else form
+
+    def _enter(self, leaf: Leaf, form: Form) -> bool:
+        """Print a part; the answer is whether its text is neither too long nor too deeply nested."""
+        letters = self.names.axes(leaf.node.rank) if leaf.indexed else ()
+        ordered = in_order(self._lettered(unsized(signed(form)), letters), self.result.pieces)
+        piece = render(ordered, self.result.pieces)
+        self.own[leaf], self.result.forms[leaf], self.result.pieces[leaf] = form, ordered, piece
+        self.result.texts[leaf] = piece.text
+        self.depths[leaf] = 1 + max((self.depths[part] for part in leaves(form)), default=-1)
+        return len(piece.body) <= TEXT_LIMIT and self.depths[leaf] <= DEPTH_LIMIT
+
+    def _deserves_name(self, leaf: Leaf) -> bool:
+        if leaf in self.forced or is_large(leaf.node):
+            return True
+        if leaf in self.unnamed or not leaf.node.operands:
+            return False
+        length, uses = len(self.result.pieces[leaf].body), self.uses[leaf]
+        if uses > 1 and length > SHARED_LENGTH:
+            return True
+        return uses >= OFTEN and length >= OFTEN_LENGTH and isinstance(leaf.node, Add)
+
+    def _name(self, leaf: Leaf) -> None:
+        """Print a part by a name from now on."""
+        name = self.names.constant() if is_large(leaf.node) else self.names.name(leaf.node)
+        letters = self.names.axes(leaf.node.rank) if leaf.indexed else ()
+        self.result.definitions[leaf] = Definition(name, letters)
+        self.result.pieces[leaf] = Piece(name)
+        self.depths[leaf] = 0
+
+    def _unreadable(self, form: Form) -> list[Leaf]:
+        """The operands of a product with indices that would be long expressions in parentheses."""
+        found: list[Leaf] = []
+        limit = SHARED_LENGTH
+        body = form.body if isinstance(form, Scaled) else form
+        if isinstance(body, Indexed):
+            found = list(leaves(body))
+        elif any(isinstance(part, Entry) for part in _inside(form)):
+            limit = ENTRY_LENGTH
+            entries = [part.body for part in _inside(form) if isinstance(part, Entry)]
+            found = [leaf for leaf in entries if isinstance(leaf, Leaf) and not leaf.indexed]
+        pieces: Mapping[Leaf, Piece] = self.result.pieces
+        unnamed = [leaf for leaf in dict.fromkeys(found) if leaf not in self.result.definitions]
+        long = [
+            leaf for leaf in unnamed if pieces[leaf].level < Level.ATOM and len(pieces[leaf].body) > limit
+        ]
+        self.forced |= set(long)
+        return long
+
+    def _name_longest(self, form: Form, length: int) -> None:
+        """Name operands until the text is short and no operand is deeply nested."""
+        for leaf in sorted(dict.fromkeys(leaves(form)), key=lambda leaf: -len(self.result.pieces[leaf].body)):
+            size = len(self.result.pieces[leaf].body)
+            too_deep = self.depths[leaf] >= DEPTH_LIMIT
+            named = leaf in self.result.definitions
+            if (
+                leaf.node.operands
+                and not named
+                and (too_deep or (length > TEXT_LIMIT and size > LONG_LENGTH))
+            ):
+                self._name(leaf)
+                self.forced.add(leaf)
+                length -= size - len(self.result.pieces[leaf].body)
 
 
-def _uses(root: Node, shared: Container[Node]) -> tuple[dict[Node, Form], dict[Node, int]]:
-    """The forms of the nodes that are printed, operands first, and how often each would be written."""
-    forms: dict[Node, Form] = {}
-    order: dict[Node, Form] = {}
-    stack = [(root, False)]
-    while stack:
-        node, done = stack.pop()
-        if done:
-            order[node] = forms[node]
-        elif node not in order:
-            forms[node] = describe(node, shared)
-            stack.append((node, True))
-            stack += [(leaf, False) for leaf in reversed(list(leaves(forms[node]))) if leaf not in order]
-    uses = {root: 1}
-    for form in order.values():
-        for leaf in leaves(form):
-            uses[leaf] = uses.get(leaf, 0) + 1
-    return order, uses
-
-
-def _name_longest(form: Form, length: int, result: Arrangement, names: Iterator[str]) -> None:
-    """Name operands until the text is short and no operand is deeply nested."""
-    for node in sorted(dict.fromkeys(leaves(form)), key=lambda node: -len(result.pieces[node].body)):
-        size = len(result.pieces[node].body)
-        too_deep = result.depths[node] >= DEPTH_LIMIT
-        if node.operands and (too_deep or (length > TEXT_LIMIT and size > LONG_LENGTH)):
-            result.name(node, names)
-            length -= size - len(result.pieces[node].body)
+def _inside(form: Form) -> list[Form]:
+    return [form, *(inner for part in parts(form) for inner in _inside(part))]

@@ -6,11 +6,12 @@ weights form trees (or one cycle: a trace), the product has a matrix notation: `
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from hesse.ir import Axis, Einsum, Map, Node, Shape, Size, Variable
-from hesse.printing.forms import Call, Chain, Elementwise, Form, Leaf, Transposed
+from hesse.ir import Axis, Einsum, Map, Node, Shape, Size, Variable, transpose
+from hesse.printing.forms import Call, Chain, Elementwise, Form, Leaf, Number, Scaled, Symbol, Transposed
 
 Labels = tuple[int, ...]
 Unit = tuple[int, int]
@@ -41,7 +42,7 @@ def matrix_form(node: Einsum) -> tuple[Form | None, Form | None] | None:
     found = _single(factors[0], tables[-1]) if len(factors) == 1 else None
     if found is not None:
         return _scalar_product(scalars, []), found
-    return _network_form(factors, tables[-1], scalars)
+    return _network_form(factors, tables[-1], scalars, node.ranges)
 
 
 def powers(operands: Sequence[Node], scalar: bool = False) -> Form:
@@ -49,7 +50,7 @@ def powers(operands: Sequence[Node], scalar: bool = False) -> Form:
     factors: dict[Node, int] = {}
     divisors: dict[Node, int] = {}
     for operand in operands:
-        if isinstance(operand, Map) and operand.name == "reciprocal" and len(operands) > 1:
+        if isinstance(operand, Map) and operand.name == "reciprocal":
             (inner,) = operand.operands
             divisors[inner] = divisors.get(inner, 0) + 1
         else:
@@ -110,7 +111,8 @@ def _paired(units: Sequence[Unit], output: int) -> list[tuple[Unit, Unit]] | Non
 
 
 def _is_symmetric(node: Node) -> bool:
-    return isinstance(node, Variable) and "symmetric" in node.attributes
+    """Whether a node is a square matrix that is its own transpose by its structure."""
+    return node.rank == 2 and node.shape[0] == node.shape[1] and transpose(node, [1, 0]) is node
 
 
 def _single(factor: Factor, output: Labels) -> Form | None:
@@ -122,7 +124,7 @@ def _single(factor: Factor, output: Labels) -> Form | None:
         if output == labels[::-1] and len(labels) == 2:
             return Transposed(form)
         if not output and len(labels) > 1:
-            return Call("sum", (form,), scalar=True)
+            return _square_root(form, lambda root: norm(root, 2)) or Call("sum", (form,), scalar=True)
     elif len(labels) == 2 and not output:
         return Call("tr", (form,), scalar=True)
     elif len(labels) == 2 and output == labels[:1]:
@@ -131,19 +133,56 @@ def _single(factor: Factor, output: Labels) -> Form | None:
 
 
 def _network_form(
-    factors: Sequence[Factor], output: Labels, scalars: Sequence[Node]
+    factors: Sequence[Factor], output: Labels, scalars: Sequence[Node], ranges: Sequence[Size]
 ) -> tuple[Form | None, Form | None] | None:
     known = {label for factor in factors for label in factor.labels}
-    if len(output) > 2 or not known.issuperset(output):
-        return None
-    if any(len(f.labels) > 2 or len(set(f.labels)) < len(f.labels) for f in factors):
+    if len(output) > 2 or any(len(factor.labels) > 2 for factor in factors):
         return None
     network = _Network(factors, output)
-    body = network.body(output)
+    missing = [label for label in dict.fromkeys(output) if label not in known]
+    if missing and not known.intersection(output):
+        body: Form | None = pattern([ranges[label] if label < len(ranges) else 1 for label in output], output)
+    else:
+        for label in missing:
+            network.weights[label] = _ones(ranges[label] if label < len(ranges) else 1)
+        body = network.body(output)
     products = [network.scalar(labels) for labels in network.components() if not labels.intersection(output)]
     if (output and body is None) or None in products:
         return None
     return _scalar_product(scalars, [product for product in products if product is not None]), body
+
+
+def pattern(sizes: Sequence[Size], labels: Sequence[int]) -> Form | None:
+    """The name of a tensor of ones where its labels agree: `vector(1,n)`, `matrix(1,m,n)`, `eye(n)`."""
+    if len(labels) == 2 and labels[0] == labels[1]:
+        return Call("eye", (Symbol(str(sizes[0])),))
+    return filled(1.0, sizes)
+
+
+def filled(value: float, sizes: Sequence[Size]) -> Form | None:
+    """A vector or a matrix of equal entries."""
+    if len(sizes) not in (1, 2):
+        return None
+    return Call("vector" if len(sizes) == 1 else "matrix", (Number(value), *(Symbol(str(s)) for s in sizes)))
+
+
+def _ones(*sizes: Size) -> Form:
+    """A vector of ones, whose size may follow from what it is multiplied by."""
+    return Call("vector", (Number(1.0), *(Symbol(str(size)) for size in sizes)))
+
+
+def norm(form: Form, power: int) -> Form:
+    """A power of the norm of a vector or a matrix."""
+    call = Call("norm2", (form,), scalar=True)
+    return call if power == 1 else Elementwise(((call, power),), scalar=True)
+
+
+def _square_root(form: Form, function: Callable[[Form], Form]) -> Form | None:
+    """A function of the element-wise root of a square."""
+    if not isinstance(form, Elementwise) or form.divisors or any(power % 2 for _, power in form.factors):
+        return None
+    half = tuple((part, power // 2) for part, power in form.factors)
+    return function(half[0][0] if len(half) == 1 and half[0][1] == 1 else Elementwise(half))
 
 
 def _scalar_product(scalars: Sequence[Node], products: Sequence[Form]) -> Form | None:
@@ -169,8 +208,14 @@ class _Network:
     """Matrices between labels and vectors at labels."""
 
     def __init__(self, factors: Sequence[Factor], output: Labels) -> None:
-        self.weights = {f.labels[0]: f.form for f in factors if len(f.labels) == 1}
-        self.matrices = [_Matrix(*f.labels, f.form, f.symmetric) for f in factors if len(f.labels) == 2]
+        self.weights: dict[int, Form] = {}
+        for labels, form, _ in sorted(factors, key=lambda factor: len(factor.labels)):
+            if len(set(labels)) == 1:
+                weight = form if len(labels) == 1 else Call("diagonal", (form,))
+                own = self.weights.get(labels[0])
+                self.weights[labels[0]] = weight if own is None else multiplied([own, weight])
+        pairs = [factor for factor in factors if len(set(factor.labels)) == 2]
+        self.matrices = [_Matrix(f.labels[0], f.labels[1], f.form, f.symmetric) for f in pairs]
         self._merge_parallel(output)
 
     def _merge_parallel(self, output: Labels) -> None:
@@ -264,7 +309,9 @@ class _Network:
 
     def _column(self, label: int, skipped: Iterable[_Matrix] = ()) -> Form | None:
         hanging = self._hanging(label, skipped)
-        return _product(hanging) if hanging else None
+        if hanging is None:
+            return None
+        return _product(hanging) if hanging else _ones()
 
     def scalar(self, labels: set[int]) -> Form | None:
         """A component without output labels."""
@@ -278,10 +325,10 @@ class _Network:
         if len(matrices) == 1 and len(bare) == 2:
             return Call("sum", (matrices[0].form,), scalar=True)
         if bare:
-            column = self._column(bare[0]) if len(bare) == 1 else None
+            column = self._column(bare[0])
             return None if column is None else Call("sum", (column,), scalar=True)
         forms = [self._from_end(end) for end in dict.fromkeys(ends)]
-        return min((form for form in forms if form is not None), key=_transposes, default=None)
+        return min((form for form in forms if form is not None), key=transposes, default=None)
 
     def _from_end(self, end: int) -> Form | None:
         (matrix,) = self.at(end)
@@ -292,7 +339,7 @@ class _Network:
         if any(len(self.at(label)) != 2 for label in labels):
             return None
         rounds = [self._round(matrices[0], start) for start in matrices[0][:2]]
-        return Call("tr", (min(rounds, key=_transposes),), scalar=True)
+        return Call("tr", (min(rounds, key=transposes),), scalar=True)
 
     def _round(self, matrix: _Matrix, start: int) -> Form:
         """Once around a cycle."""
@@ -316,6 +363,20 @@ def chained(factors: Sequence[Form]) -> Form:
     return flat[0] if len(flat) == 1 else Chain(tuple(flat))
 
 
+def matrix_powers(form: Chain) -> Form:
+    """`X*X*X` is `X^3`."""
+    factors: list[Form] = []
+    for factor, group in itertools.groupby(form.factors):
+        count = len(list(group))
+        if count == 1:
+            factors.append(factor)
+        elif isinstance(factor, Transposed):
+            factors.append(Transposed(Call("matrix_power", (factor.body,), params=(count,))))
+        else:
+            factors.append(Call("matrix_power", (factor,), params=(count,)))
+    return factors[0] if len(factors) == 1 else Chain(tuple(factors))
+
+
 def transposed(form: Form) -> Form:
     """The transpose of a form: `(A*x)'` is `x'*A'`."""
     match form:
@@ -323,7 +384,7 @@ def transposed(form: Form) -> Form:
             return form.body
         case Chain():
             return Chain(tuple(transposed(factor) for factor in reversed(form.factors)))
-        case Call(name="diag"):
+        case Call(name="diag" | "eye"):
             return form
         case Leaf() if _is_symmetric(form.node):
             return form
@@ -349,10 +410,15 @@ def _product(forms: Sequence[Form]) -> Form:
 def _inner_product(form: Form) -> Form:
     """The sum of a vector; that of a product of two is `x'*y`."""
     if isinstance(form, Elementwise) and not form.divisors and sum(power for _, power in form.factors) == 2:
-        return Chain((Transposed(form.factors[0][0]), form.factors[-1][0]))
-    return Call("sum", (form,), scalar=True)
+        first, last = form.factors[0][0], form.factors[-1][0]
+        if first != last or (isinstance(first, Leaf) and isinstance(first.node, Variable)):
+            return Chain((Transposed(first), last))
+    return _square_root(form, lambda root: norm(root, 2)) or Call("sum", (form,), scalar=True)
 
 
-def _transposes(form: Form) -> int:
+def transposes(form: Form) -> int:
+    """How many factors of a product are transposed."""
+    if isinstance(form, Scaled):
+        return 0 if form.body is None else transposes(form.body)
     factors = form.factors if isinstance(form, Chain) else (form,)
     return sum(isinstance(factor, Transposed) for factor in factors)

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Container
+from dataclasses import replace
 from typing import Any, assert_never, cast
 
 import numpy as np
 
-from hesse.ir import Add, Apply, Constant, Einsum, Map, Node, Shape, Variable, einsum, is_zero
-from hesse.printing.chains import labels_of, matrix_form, powers
-from hesse.printing.forms import Call, Elementwise, Form, Indexed, Leaf, Literal, Number, Scaled, Sum, Symbol
+from hesse.ir import Add, Apply, Constant, Einsum, Map, Node, Variable, einsum, is_zero
+from hesse.printing.chains import filled, labels_of, matrix_form, norm, powers
+from hesse.printing.forms import (
+    Call,
+    Chain,
+    Elementwise,
+    Form,
+    Indexed,
+    Leaf,
+    Literal,
+    Number,
+    Scaled,
+    Sum,
+    Symbol,
+    Transposed,
+)
 from hesse.printing.notation import range_notes, unused_sizes
 
 LITERAL_LIMIT = 6
@@ -31,10 +45,10 @@ def describe(node: Node, shared: Container[Node] = ()) -> Form:
             return Sum(tuple(map(Leaf, placed))) if placed else _einsum(node)
         case Add():
             if not node.operands:
-                return _filled("zeros", node.shape) if node.shape else Number(0.0)
+                return filled(0.0, node.shape) or Number(0.0)
             return Sum(tuple(form for operand in node.operands for form in _terms(operand, shared)))
         case Map():
-            return Call(node.name, tuple(map(broadcasting, node.operands)), "map", scalar=node.rank == 0)
+            return _function(node)
         case Apply():
             return Call(node.name, tuple(map(Leaf, node.operands)), "apply", node.rank == 0, node.params)
     assert_never(node)
@@ -48,15 +62,26 @@ def is_large(node: Node) -> bool:
 def _constant(node: Constant) -> Form:
     if node.rank == 0:
         return Number(float(node.value))
-    return _filled("constant", node.shape) if is_large(node) else Literal(_nested(node.value))
+    sizes = tuple(Symbol(str(size)) for size in node.shape)
+    return Call("constant", sizes) if is_large(node) else Literal(_nested(node.value))
 
 
 def _nested(array: np.ndarray) -> Any:
     return tuple(map(_nested, array)) if array.ndim else float(array)
 
 
-def _filled(name: str, shape: Shape) -> Call:
-    return Call(name, tuple(Symbol(str(size)) for size in shape))
+def _function(node: Map) -> Form:
+    """An element-wise function; the root of `x'*x` is a norm."""
+    if node.name == "sqrt" and node.rank == 0 and isinstance(node.operands[0], Einsum):
+        match describe(node.operands[0]):
+            case Elementwise(factors=((Call(name="norm2") as call, 2),), divisors=()):
+                return call
+            case Elementwise(factors=((Chain(factors=(Transposed(body=row), column)), 1),), divisors=()):
+                if row == column:
+                    return norm(row, 1)
+    if node.name == "reciprocal":
+        return powers([node], scalar=node.rank == 0)
+    return Call(node.name, tuple(map(broadcasting, node.operands)), "map", scalar=node.rank == 0)
 
 
 def broadcasting(node: Node) -> Form:
@@ -64,7 +89,8 @@ def broadcasting(node: Node) -> Form:
     if is_zero(node):
         return Number(0.0)
     if isinstance(node, Einsum) and not any(operand.rank for operand in node.operands) and _fills(node):
-        return _scaled(node, powers(node.operands, scalar=True) if node.operands else None, None)
+        scalars = powers(node.operands, scalar=True) if node.operands else None
+        return scaled_form(node.scale, unused_sizes(node), scalars, None)
     return Leaf(node)
 
 
@@ -106,33 +132,26 @@ def _fills(node: Einsum) -> bool:
 def _einsum(node: Einsum) -> Form:
     found = matrix_form(node)
     if found is not None:
-        return _scaled(node, *found)
-    scalars = [operand for operand in node.operands if not operand.rank]
+        scalars, body = found
+        sizes = unused_sizes(node)
+        if isinstance(body, Call) and body.name in ("vector", "matrix") and scalars is None and not sizes:
+            return replace(body, arguments=(Number(node.scale), *body.arguments[1:]))
+        return scaled_form(node.scale, sizes, scalars, body)
+    numbers = [operand for operand in node.operands if not operand.rank]
     factors = tuple(
         (Leaf(part), axes) for part, axes in zip(node.operands, node.axes, strict=True) if part.rank
     )
-    body = None if factors else _pattern(node)
-    if body is None and (factors or node.shape):
-        body = Indexed(factors, node.output, range_notes(node))
-    return _scaled(node, powers(scalars, scalar=True) if scalars else None, body)
+    body = Indexed(factors, node.output, range_notes(node)) if factors or node.shape else None
+    product = powers(numbers, scalar=True) if numbers else None
+    return scaled_form(node.scale, unused_sizes(node), product, body)
 
 
-def _pattern(node: Einsum) -> Form | None:
-    """The name of an output pattern: ones or a unit matrix."""
-    if _fills(node):
-        return _filled("ones", node.shape) if node.shape else None
-    labels = labels_of(node.output, node.shape, node.ranges)
-    unit = labels is not None and len(labels) == 2 and labels[0] == labels[1] is not None
-    return _filled("eye", node.shape[:1]) if unit else None
-
-
-def _scaled(node: Einsum, scalars: Form | None, body: Form | None) -> Form:
-    """The form with the scale of the node, and the sizes of labels summed over without any use."""
-    sizes = unused_sizes(node)
-    if node.scale == 1 and not sizes and (scalars is None or body is None):
+def scaled_form(value: float, sizes: tuple[str, ...], scalars: Form | None, body: Form | None) -> Form:
+    """A number, sizes of labels that are summed over without any use, and scalars times a tensor."""
+    if value == 1 and not sizes and (scalars is None or body is None):
         return body or scalars or Number(1.0)
     if not sizes and scalars is None and body is None:
-        return Number(node.scale)
+        return Number(value)
     if scalars is not None and not isinstance(scalars, Elementwise):
         scalars = Elementwise(((scalars, 1),), scalar=True)
-    return Scaled(node.scale, sizes, scalars, body)
+    return Scaled(value, sizes, scalars, body)

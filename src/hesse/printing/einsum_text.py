@@ -30,19 +30,19 @@ def einsum_text(node: Node) -> str:
     """
     order = topological([node])
     temporaries, constants = fresh_names("t", order), fresh_names("c", order)
-    pieces: dict[Node, Piece] = {}
+    pieces: dict[Leaf, Piece] = {}
     lines: list[str] = []
     for step in order:
         if step.operands or is_large(step) or is_indexed(step):
             name = next(constants if is_large(step) else temporaries)
             lines.append(f"{name} = {_right_side(step, pieces)}")
-            pieces[step] = Piece(name)
+            pieces[Leaf(step)] = Piece(name)
         else:
-            pieces[step] = render(describe(step), pieces)
-    return "\n".join(lines or [pieces[node].text])
+            pieces[Leaf(step)] = render(describe(step), pieces)
+    return "\n".join(lines or [pieces[Leaf(node)].text])
 
 
-def _right_side(node: Node, pieces: Mapping[Node, Piece]) -> str:
+def _right_side(node: Node, pieces: Mapping[Leaf, Piece]) -> str:
     if isinstance(node, Einsum):
         factors = ([] if node.scale == 1 else [number_text(node.scale)]) + list(unused_sizes(node))
         return " * ".join([*factors, _product(node, pieces)])
@@ -60,8 +60,8 @@ def _by_names(node: Node) -> Form:
     return replace(form, arguments=operands) if isinstance(form, Call) and operands else form
 
 
-def _product(node: Einsum, pieces: Mapping[Node, Piece]) -> str:
-    names = [pieces[operand].text for operand in node.operands]
+def _product(node: Einsum, pieces: Mapping[Leaf, Piece]) -> str:
+    names = [pieces[Leaf(operand)].text for operand in node.operands]
     if node.axes == (node.output,) and node.operands[0].shape == node.shape == node.ranges:
         return names[0]
     spec = einsum_spec(node)

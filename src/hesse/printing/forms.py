@@ -7,8 +7,8 @@ only write them down.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
 from hesse.ir import Axis, Node, Size
@@ -16,9 +16,10 @@ from hesse.ir import Axis, Node, Size
 
 @dataclass(frozen=True)
 class Leaf:
-    """An operand, written as its own form or by its name."""
+    """An operand, written as its own form or by its name; `indexed` says that its form has indices."""
 
     node: Node
+    indexed: bool = False
 
 
 @dataclass(frozen=True)
@@ -103,19 +104,62 @@ class Indexed:
     notes: tuple[tuple[int, Size], ...]
 
 
-Form = Leaf | Number | Symbol | Literal | Call | Sum | Transposed | Chain | Elementwise | Scaled | Indexed
+Label = int | str
+"""An index: a number until letters are given out, those of the axes of the tensor at hand first."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An entry of a tensor: `A[i,j]`, `(A*x)[i]`."""
+
+    body: Form
+    labels: tuple[Label, ...]
+
+
+@dataclass(frozen=True)
+class Delta:
+    """One where two indices are equal, else zero."""
+
+    first: Label
+    second: Label
+
+
+@dataclass(frozen=True)
+class Over:
+    """A sum over all values of some indices."""
+
+    labels: tuple[Label, ...]
+    body: Form
+
+
+Form = (
+    Leaf
+    | Number
+    | Symbol
+    | Literal
+    | Call
+    | Sum
+    | Transposed
+    | Chain
+    | Elementwise
+    | Scaled
+    | Indexed
+    | Entry
+    | Delta
+    | Over
+)
 
 
 def parts(form: Form) -> tuple[Form, ...]:
     """The forms directly inside a form."""
     match form:
-        case Leaf() | Number() | Symbol() | Literal():
+        case Leaf() | Number() | Symbol() | Literal() | Delta():
             return ()
         case Call():
             return form.arguments
         case Sum():
             return form.terms
-        case Transposed():
+        case Transposed() | Entry() | Over():
             return (form.body,)
         case Chain():
             return form.factors
@@ -128,9 +172,86 @@ def parts(form: Form) -> tuple[Form, ...]:
     assert_never(form)
 
 
-def leaves(form: Form) -> Iterator[Node]:
+def mapped(form: Form, function: Callable[[Form], Form]) -> Form:
+    """The form with a function applied to the forms directly inside it."""
+    match form:
+        case Leaf() | Number() | Symbol() | Literal() | Delta():
+            return form
+        case Call():
+            return replace(form, arguments=tuple(map(function, form.arguments)))
+        case Sum():
+            return Sum(tuple(map(function, form.terms)))
+        case Transposed() | Entry() | Over():
+            return replace(form, body=function(form.body))
+        case Chain():
+            return Chain(tuple(map(function, form.factors)))
+        case Elementwise():
+            above = tuple((function(part), power) for part, power in form.factors)
+            below = tuple((function(part), power) for part, power in form.divisors)
+            return replace(form, factors=above, divisors=below)
+        case Scaled():
+            scalars = None if form.scalars is None else mapped(form.scalars, function)
+            assert scalars is None or isinstance(scalars, Elementwise)
+            return replace(form, scalars=scalars, body=None if form.body is None else function(form.body))
+        case Indexed():
+            return replace(form, factors=tuple((function(part), axes) for part, axes in form.factors))
+    assert_never(form)
+
+
+def leaves(form: Form) -> Iterator[Leaf]:
     """The operands in a form, as often as they will be written."""
     if isinstance(form, Leaf):
-        yield form.node
+        yield form
     for part in parts(form):
         yield from leaves(part)
+
+
+PATTERNS = {"eye": 1, "vector": 2, "matrix": 3}
+"""Calls that make a tensor of a given size, and with how many arguments."""
+
+
+def unsized(form: Form) -> Form:
+    """The form without the sizes that follow from the other terms of a sum: `A + eye`."""
+    form = mapped(form, unsized)
+    if isinstance(form, Sum) and any(_has_shape(term) for term in form.terms):
+        return Sum(tuple(map(_without_sizes, form.terms)))
+    return form
+
+
+def _is_sized(form: Form) -> bool:
+    return (
+        isinstance(form, Call) and form.table == "builtin" and len(form.arguments) == PATTERNS.get(form.name)
+    )
+
+
+def _has_shape(form: Form) -> bool:
+    """Whether the shape of a term follows from its variables."""
+    match form:
+        case Leaf():
+            return form.node.rank > 0
+        case Scaled():
+            return form.body is not None and _has_shape(form.body)
+        case Chain():
+            return not any(map(_mentions_size, form.factors)) and any(map(_has_shape, form.factors))
+        case Transposed():
+            return _has_shape(form.body)
+        case Elementwise():
+            return not form.scalar and any(_has_shape(part) for part in parts(form))
+        case Call():
+            return not form.scalar and not _is_sized(form) and any(map(_has_shape, form.arguments))
+        case Sum():
+            return any(map(_has_shape, form.terms))
+    return False
+
+
+def _mentions_size(form: Form) -> bool:
+    return _is_sized(form) or any(map(_mentions_size, parts(form)))
+
+
+def _without_sizes(form: Form) -> Form:
+    match form:
+        case Call() if _is_sized(form):
+            return replace(form, arguments=() if form.name == "eye" else form.arguments[:1])
+        case Scaled() | Chain() | Transposed() | Sum():
+            return mapped(form, _without_sizes)
+    return form

@@ -13,18 +13,23 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 
-from hesse.ir import Axis, Node
+from hesse.ir import Node
 from hesse.ops.registry import ELEMENTWISE, OPERATIONS
-from hesse.printing.arrange import arrange
+from hesse.printing.arrange import Definition, arrange
+from hesse.printing.chains import matrix_powers
 from hesse.printing.forms import (
     Call,
     Chain,
+    Delta,
     Elementwise,
+    Entry,
     Form,
     Indexed,
+    Label,
     Leaf,
     Literal,
     Number,
+    Over,
     Scaled,
     Sum,
     Symbol,
@@ -46,16 +51,23 @@ PLACES = f"{chr(PRIVATE)}-{chr(PRIVATE + 0xFF)}"
 def latex(node: Node) -> str:
     """The formula of a node in LaTeX, named subexpressions in a `where` clause."""
     arrangement = arrange(node)
-    pieces: dict[Node, Piece] = {}
-    definitions: dict[str, str] = {}
+    pieces: dict[Leaf, Piece] = {}
+    definitions: list[str] = []
     for part, form in arrangement.forms.items():
         pieces[part] = _render(form, pieces)
         if part in arrangement.definitions:
-            name = latex_name(arrangement.definitions[part][0])
-            definitions[name] = pieces[part].text
-            pieces[part] = Piece(name)
-    clauses = r",\quad ".join(f"{name} = {body}" for name, body in definitions.items())
-    return pieces[node].text + (rf" \quad\text{{where}}\quad {clauses}" if clauses else "")
+            definition = arrangement.definitions[part]
+            definitions.append(f"{_left_side(definition)} = {pieces[part].text}")
+            pieces[part] = Piece(latex_name(definition.name))
+    result = pieces[arrangement.root].text
+    if arrangement.left is not None:
+        result = f"{_left_side(arrangement.left)} = {result}"
+    clauses = r",\quad ".join(definitions)
+    return result + (rf" \quad\text{{where}}\quad {clauses}" if clauses else "")
+
+
+def _left_side(definition: Definition) -> str:
+    return _entry(latex_name(definition.name), definition.letters)
 
 
 def latex_name(name: str) -> str:
@@ -83,10 +95,10 @@ def _held(piece: Piece, least: Level) -> str:
     return piece.body if piece.holds(least) else rf"\left({piece.text}\right)"
 
 
-def _render(form: Form, pieces: Mapping[Node, Piece]) -> Piece:
+def _render(form: Form, pieces: Mapping[Leaf, Piece]) -> Piece:
     match form:
         case Leaf():
-            return pieces[form.node]
+            return pieces[form]
         case Number():
             return _number(form.value)
         case Symbol():
@@ -102,7 +114,10 @@ def _render(form: Form, pieces: Mapping[Node, Piece]) -> Piece:
         case Transposed():
             return Piece(_held(_render(form.body, pieces), Level.ATOM) + r"^{\top}", Level.POWER)
         case Chain():
-            first, *others = (_render(factor, pieces) for factor in form.factors)
+            powers = matrix_powers(form)
+            if not isinstance(powers, Chain):
+                return _render(powers, pieces)
+            first, *others = (_render(factor, pieces) for factor in powers.factors)
             factors = [_held(first, Level.PRODUCT), *(_held(factor, Level.POWER) for factor in others)]
             return Piece(" ".join(factors), Level.PRODUCT)
         case Elementwise():
@@ -111,6 +126,13 @@ def _render(form: Form, pieces: Mapping[Node, Piece]) -> Piece:
             return _scaled(form, pieces)
         case Indexed():
             return _indexed(form, pieces)
+        case Entry():
+            return Piece(_entry(_held(_render(form.body, pieces), Level.ATOM), form.labels))
+        case Delta():
+            return Piece(_entry(r"\delta", (form.first, form.second)))
+        case Over():
+            body = _held(_render(form.body, pieces), Level.PRODUCT)
+            return Piece(rf"\sum_{{{_subscript(form.labels)}}} {body}", Level.PRODUCT)
     assert_never(form)
 
 
@@ -139,13 +161,19 @@ def _call(form: Call, arguments: Sequence[Piece]) -> Piece:
         return _filled(record.latex if record else _function(form.name, len(arguments)), arguments)
     sizes = r" \times ".join(argument.text for argument in arguments)
     match form.name:
-        case "ones":
-            return Piece(rf"\mathbf{{1}}_{{{sizes}}}")
-        case "zeros":
-            return Piece(rf"\mathbf{{0}}_{{{sizes}}}")
         case "eye":
-            return Piece(f"I_{{{sizes}}}")
-    return _filled(_function(form.name, len(arguments)), arguments)
+            return Piece(f"I_{{{sizes}}}" if sizes else "I")
+        case "vector" | "matrix":
+            value, *shape = arguments
+            sizes = r" \times ".join(argument.text for argument in shape)
+            return Piece(rf"\mathbf{{{value.text}}}" + (f"_{{{sizes}}}" if sizes else ""))
+        case "matrix_power":
+            base = _held(arguments[0], Level.ATOM)
+            return Piece(f"{base}^{{{form.params[0]}}}", Level.POWER)
+        case "norm2":
+            return Piece(rf"\left\|{arguments[0].text}\right\|")
+    name = "diag" if form.name == "diagonal" else form.name
+    return _filled(_function(name, len(arguments)), arguments)
 
 
 def _function(name: str, arity: int) -> str:
@@ -189,7 +217,7 @@ def _level(skeleton: str) -> Level:
     return Level.POWER if re.search(r"[\^_]$|\\frac|\\sqrt", outside) else Level.ATOM
 
 
-def _power(form: Form, power: int, scalar: bool, pieces: Mapping[Node, Piece]) -> Piece:
+def _power(form: Form, power: int, scalar: bool, pieces: Mapping[Leaf, Piece]) -> Piece:
     piece = _render(form, pieces)
     if power == 1:
         return piece
@@ -197,7 +225,7 @@ def _power(form: Form, power: int, scalar: bool, pieces: Mapping[Node, Piece]) -
     return Piece(f"{_held(piece, Level.ATOM)}^{{{exponent}}}", Level.POWER)
 
 
-def _elementwise(form: Elementwise, pieces: Mapping[Node, Piece]) -> Piece:
+def _elementwise(form: Elementwise, pieces: Mapping[Leaf, Piece]) -> Piece:
     if form.scalar:
         return _quotient([], form, pieces)
     factors = [_power(part, power, False, pieces) for part, power in form.factors]
@@ -211,23 +239,27 @@ def _elementwise(form: Elementwise, pieces: Mapping[Node, Piece]) -> Piece:
     return Piece(r" \oslash ".join([r" \odot ".join(joined), *below]), Level.ELEMENTWISE)
 
 
-def _quotient(factors: list[str], form: Elementwise, pieces: Mapping[Node, Piece]) -> Piece:
-    """Scalars, over those that divide."""
+def _quotient(
+    factors: list[str], form: Elementwise, pieces: Mapping[Leaf, Piece], last: Level = Level.PRODUCT
+) -> Piece:
+    """Scalars, over those that divide; what comes last in a product needs no parentheses around it."""
     above = [_power(part, power, True, pieces) for part, power in form.factors]
     below = [_power(part, power, True, pieces) for part, power in form.divisors]
     if not factors and not below and len(above) == 1:
         return above[0]
-    top = " ".join([*factors, *(_held(factor, Level.POWER) for factor in above)])
+    levels = [Level.POWER] * (len(above) - 1) + [last]
+    top = " ".join([*factors, *(_held(factor, least) for factor, least in zip(above, levels, strict=False))])
     if not below:
         return Piece(top, Level.PRODUCT)
     bottom = " ".join(_held(divisor, Level.POWER) for divisor in below)
     return Piece(rf"\frac{{{top or '1'}}}{{{bottom}}}", Level.POWER)
 
 
-def _scaled(form: Scaled, pieces: Mapping[Node, Piece]) -> Piece:
+def _scaled(form: Scaled, pieces: Mapping[Leaf, Piece]) -> Piece:
     factors = [] if abs(form.value) == 1 else [_number(abs(form.value)).body]
     factors += map(latex_name, form.sizes)
-    front = _quotient(factors, form.scalars, pieces).body if form.scalars else " ".join(factors)
+    last = Level.PRODUCT if form.body is None else Level.POWER
+    front = _quotient(factors, form.scalars, pieces, last).body if form.scalars else " ".join(factors)
     if form.body is None:
         return Piece(front, Level.PRODUCT, form.value < 0)
     body = _render(form.body, pieces)
@@ -235,8 +267,11 @@ def _scaled(form: Scaled, pieces: Mapping[Node, Piece]) -> Piece:
     return Piece(f"{front} {_held(body, Level.ELEMENTWISE)}".lstrip(), level, form.value < 0)
 
 
-def _indexed(form: Indexed, pieces: Mapping[Node, Piece]) -> Piece:
-    factors = [_entry(_held(_render(part, pieces), Level.ATOM), axes) for part, axes in form.factors]
+def _indexed(form: Indexed, pieces: Mapping[Leaf, Piece]) -> Piece:
+    factors = [
+        _entry(_held(_render(part, pieces), Level.ATOM), list(map(axis_text, axes)))
+        for part, axes in form.factors
+    ]
     kept = {label for axis in form.output for label in axis.labels()}
     inside = {label for _, axes in form.factors for axis in axes for label in axis.labels()}
     bounds = {label: f"<{size}" for label, size in form.notes}
@@ -247,16 +282,18 @@ def _indexed(form: Indexed, pieces: Mapping[Node, Piece]) -> Piece:
     if not form.output:
         return Piece(body, Level.SUM if summed else Level.PRODUCT)
     ends = [rf",\, {letter(label)}<{size}" for label, size in form.notes if label in kept]
-    return Piece(rf"\left[{body}\right]_{{{_subscript(form.output)}{''.join(ends)}}}", Level.POWER)
+    place = _subscript(list(map(axis_text, form.output)))
+    return Piece(rf"\left[{body}\right]_{{{place}{''.join(ends)}}}", Level.POWER)
 
 
-def _entry(body: str, axes: Sequence[Axis]) -> str:
-    if not axes:
+def _entry(body: str, labels: Sequence[Label]) -> str:
+    if not labels:
         return body
-    base = f"{{{body}}}" if re.search("[_^]", body) else body
-    return f"{base}_{{{_subscript(axes)}}}"
+    held = body.startswith(r"\left(") and body.endswith(r"\right)")
+    base = f"{{{body}}}" if re.search("[_^]", body) and not held else body
+    return f"{base}_{{{_subscript(labels)}}}"
 
 
-def _subscript(axes: Sequence[Axis]) -> str:
-    texts = [re.sub(r"([a-z])(\d+)", r"\1_{\2}", axis_text(axis)) for axis in axes]
+def _subscript(labels: Sequence[Label]) -> str:
+    texts = [re.sub(r"([a-z])(\d+)", r"\1_{\2}", str(label)) for label in labels]
     return ("" if all(len(text) == 1 for text in texts) else ",").join(texts)

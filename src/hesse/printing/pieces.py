@@ -7,27 +7,35 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple, assert_never
 
-from hesse.ir import Node
+from hesse.printing.chains import matrix_powers
 from hesse.printing.forms import (
     Call,
     Chain,
+    Delta,
     Elementwise,
+    Entry,
     Form,
     Indexed,
+    Label,
     Leaf,
     Literal,
     Number,
+    Over,
     Scaled,
     Sum,
     Symbol,
     Transposed,
+    mapped,
 )
 from hesse.printing.notation import axes_text, letter, number_text
 
 SHORT_NAMES = {
     "inverse": "inv",
     "determinant": "det",
+    "diagonal": "diag",
     "log_determinant": "logdet",
+    "maximum": "max",
+    "minimum": "min",
     "pseudo_inverse": "pinv",
     "cumulative_sum": "cumsum",
     "cumulative_product": "cumprod",
@@ -67,8 +75,9 @@ class Piece(NamedTuple):
         return self.body if self.holds(least) else f"({self.text})"
 
 
-def in_order(form: Form, pieces: Mapping[Node, Piece]) -> Form:
+def in_order(form: Form, pieces: Mapping[Leaf, Piece]) -> Form:
     """Terms in reading order: positive before negative, numbers last, `A` before `A'`, t2 before t10."""
+    form = mapped(form, lambda part: in_order(part, pieces))
     if not isinstance(form, Sum):
         return form
 
@@ -80,11 +89,11 @@ def in_order(form: Form, pieces: Mapping[Node, Piece]) -> Form:
     return Sum(tuple(sorted(form.terms, key=key)))
 
 
-def render(form: Form, pieces: Mapping[Node, Piece]) -> Piece:
+def render(form: Form, pieces: Mapping[Leaf, Piece]) -> Piece:
     """Print a form whose leaves are printed."""
     match form:
         case Leaf():
-            return pieces[form.node]
+            return pieces[form]
         case Number():
             return _number(form.value)
         case Symbol():
@@ -100,16 +109,33 @@ def render(form: Form, pieces: Mapping[Node, Piece]) -> Piece:
         case Transposed():
             return Piece(render(form.body, pieces).at(Level.ATOM) + "'", Level.POWER)
         case Chain():
-            first, *others = (render(factor, pieces) for factor in form.factors)
-            factors = [first.at(Level.PRODUCT), *(factor.at(Level.POWER) for factor in others)]
-            return Piece("*".join(factors), Level.PRODUCT)
+            return _chain(form, pieces)
         case Elementwise():
             return _elementwise(form, pieces)
         case Scaled():
             return _scaled(form, pieces)
         case Indexed():
             return Piece(_indexed(form, pieces), Level.ARROW)
+        case Entry():
+            return Piece(render(form.body, pieces).at(Level.ATOM) + _labels(form.labels))
+        case Delta():
+            return Piece("delta" + _labels((form.first, form.second)))
+        case Over():
+            return Piece(f"sum{_labels(form.labels)}({render(form.body, pieces).text})")
     assert_never(form)
+
+
+def _chain(form: Chain, pieces: Mapping[Leaf, Piece]) -> Piece:
+    powers = matrix_powers(form)
+    if not isinstance(powers, Chain):
+        return render(powers, pieces)
+    first, *others = (render(factor, pieces) for factor in powers.factors)
+    factors = [first.at(Level.PRODUCT), *(factor.at(Level.POWER) for factor in others)]
+    return Piece("*".join(factors), Level.PRODUCT)
+
+
+def _labels(labels: Sequence[Label]) -> str:
+    return f"[{','.join(map(str, labels))}]"
 
 
 def signed_sum(terms: Sequence[str], negative: Sequence[bool]) -> str:
@@ -129,7 +155,7 @@ def _literal(value: float | tuple[object, ...]) -> str:
     return number_text(value)
 
 
-def _call(form: Call, pieces: Mapping[Node, Piece]) -> Piece:
+def _call(form: Call, pieces: Mapping[Leaf, Piece]) -> Piece:
     arguments = [render(argument, pieces) for argument in form.arguments]
     dot = "" if form.scalar else "."
     match form.name:
@@ -140,18 +166,22 @@ def _call(form: Call, pieces: Mapping[Node, Piece]) -> Piece:
             return Piece(f"{arguments[0].at(Level.ATOM)}{dot}^{arguments[1].at(Level.ATOM)}", Level.POWER)
         case "square":
             return Piece(f"{arguments[0].at(Level.ATOM)}{dot}^2", Level.POWER)
+        case "eye" if not arguments:
+            return Piece("eye")
+        case "matrix_power" if form.table == "builtin":
+            return Piece(f"{arguments[0].at(Level.ATOM)}^{form.params[0]}", Level.POWER)
         case "expm_chain" if form.params == (1,):
             return Piece(f"expm({arguments[0].text})")
     given = ", ".join([argument.text for argument in arguments] + [str(param) for param in form.params])
     return Piece(f"{SHORT_NAMES.get(form.name, form.name)}({given})")
 
 
-def _power(form: Form, power: int, dot: str, pieces: Mapping[Node, Piece]) -> Piece:
+def _power(form: Form, power: int, dot: str, pieces: Mapping[Leaf, Piece]) -> Piece:
     piece = render(form, pieces)
     return piece if power == 1 else Piece(f"{piece.at(Level.ATOM)}{dot}^{power}", Level.POWER)
 
 
-def _elementwise(form: Elementwise, pieces: Mapping[Node, Piece]) -> Piece:
+def _elementwise(form: Elementwise, pieces: Mapping[Leaf, Piece]) -> Piece:
     dot = "" if form.scalar else "."
     own = Level.PRODUCT if form.scalar else Level.ELEMENTWISE
     factors = [_power(part, power, dot, pieces) for part, power in form.factors]
@@ -164,12 +194,14 @@ def _elementwise(form: Elementwise, pieces: Mapping[Node, Piece]) -> Piece:
     return Piece(f"{dot}/".join([f"{dot}*".join(joined), *divisors]), own)
 
 
-def _scaled(form: Scaled, pieces: Mapping[Node, Piece]) -> Piece:
+def _scaled(form: Scaled, pieces: Mapping[Leaf, Piece]) -> Piece:
     """`2*n*s*A*x/t`: numbers, sizes and scalars before the tensor, divisors after it."""
     scalars = form.scalars or Elementwise(())
     factors = [] if abs(form.value) == 1 else [number_text(abs(form.value))]
     factors += form.sizes
-    factors += [_power(part, power, "", pieces).at(Level.POWER) for part, power in scalars.factors]
+    alone = form.body is None and len(scalars.factors) == 1
+    least = Level.PRODUCT if alone else Level.POWER  # 2*x'*y is read as it is meant
+    factors += [_power(part, power, "", pieces).at(least) for part, power in scalars.factors]
     level = Level.PRODUCT
     if form.body is not None:
         body = render(form.body, pieces)
@@ -179,7 +211,7 @@ def _scaled(form: Scaled, pieces: Mapping[Node, Piece]) -> Piece:
     return Piece("/".join(["*".join(factors) or "1", *divisors]), level, form.value < 0)
 
 
-def _indexed(form: Indexed, pieces: Mapping[Node, Piece]) -> str:
+def _indexed(form: Indexed, pieces: Mapping[Leaf, Piece]) -> str:
     factors = [
         render(part, pieces).at(Level.ATOM) + (axes_text(axes) if axes else "") for part, axes in form.factors
     ]

@@ -1,0 +1,267 @@
+"""Sums with common factors taken out: `A'*(A*x - y)` instead of `A'*A*x - A'*y`.
+
+Every way to factor is tried, and what is shortest as text is kept; without a gain the sum stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from hesse.printing.chains import chained
+from hesse.printing.forms import Chain, Elementwise, Form, Indexed, Leaf, Number, Sum, Transposed
+from hesse.printing.terms import (
+    Powers,
+    Term,
+    chain_factors,
+    element_factors,
+    element_product,
+    term_of,
+)
+
+MOST_TERMS = 12
+"""Longer sums are not searched for common factors."""
+
+Length = Callable[[Form], int]
+
+
+def collected_sum(terms: Sequence[Form], scalar: bool, length: Length) -> Form:
+    """The sum of terms in the shortest form."""
+    merged = _merged([term_of(term, scalar) for form in terms for term in _flat(form)])
+    if not merged:
+        return Number(0.0)
+    plain = _sum(merged)
+    if len(merged) == 1 or len(merged) > MOST_TERMS or any(isinstance(term.body, Indexed) for term in merged):
+        return plain
+    candidates = [(length(plain), 1, plain)]
+    for form in _factored(merged, scalar, length):
+        candidates.append((length(form) + _nesting(form), 0 if _holds_matrix(form) else 2, form))
+    return min(candidates, key=lambda candidate: candidate[:2])[2]
+
+
+NESTED_FRACTION = 8
+"""What a fraction in a fraction costs, in characters: `(A - x*x'/c)/c`."""
+
+
+def _nesting(form: Form) -> int:
+    term = term_of(form, scalar=False)
+    sums = [part for part in (term.body, *term.factors) if isinstance(part, Sum)]
+    inner = {
+        part for each in sums for inside in each.terms for part in term_of(inside, scalar=False).divisors
+    }
+    return NESTED_FRACTION * len(inner & term.divisors.keys())
+
+
+def _holds_matrix(form: Form) -> bool:
+    """Whether a sum is a factor of a product with a matrix: of two equally long forms that one is read."""
+    factors = form.factors if isinstance(form, Chain) else ()
+    inner = (factor.body if isinstance(factor, Transposed) else factor for factor in factors)
+    return any(isinstance(factor, Leaf) and factor.node.rank == 2 for factor in inner)
+
+
+def _flat(form: Form) -> list[Form]:
+    return [inner for term in form.terms for inner in _flat(term)] if isinstance(form, Sum) else [form]
+
+
+def _merged(terms: Sequence[Term]) -> list[Term]:
+    """Equal terms added up."""
+    found: dict[object, Term] = {}
+    for term in terms:
+        key = (frozenset(term.factors.items()), frozenset(term.divisors.items()), term.sizes, term.body)
+        if key in found:
+            found[key].value += term.value
+        else:
+            found[key] = Term(term.value, term.sizes, term.factors, term.divisors, term.body)
+    return [term for term in found.values() if term.value]
+
+
+def _sum(terms: Sequence[Term]) -> Form:
+    return terms[0].form if len(terms) == 1 else Sum(tuple(term.form for term in terms))
+
+
+def _factored(terms: list[Term], scalar: bool, length: Length) -> list[Form]:
+    """The sum with factors common to all terms, or to some of them, taken out."""
+    found: list[Form] = []
+    whole = _scalars_out(terms, scalar, length)
+    if whole is not None:
+        found.append(whole)
+    if not scalar:
+        for way in (_left_out, _right_out, _elements_out):
+            inner = way(terms, length)
+            if inner is not None:
+                found.append(inner)
+    if len(terms) > 2:
+        found += _by_groups(terms, scalar, length)
+    return found
+
+
+def _by_groups(terms: list[Term], scalar: bool, length: Length) -> list[Form]:
+    """Terms that share some factor collected, the others left as they are."""
+    found: list[Form] = []
+    for key in (_divisors, _factors, *(() if scalar else (_first, _last))):
+        groups: dict[object, list[Term]] = {}
+        for term in terms:
+            groups.setdefault(key(term), []).append(term)
+        if len(groups) in (1, len(terms)):
+            continue
+        parts = [collected_sum([term.form for term in group], scalar, length) for group in groups.values()]
+        found.append(Sum(tuple(term for part in parts for term in _flat(part))))
+    return found
+
+
+def _divisors(term: Term) -> object:
+    return frozenset(term.divisors.items()), abs(term.value), term.value < 0
+
+
+def _factors(term: Term) -> object:
+    return frozenset(term.factors.items())
+
+
+def _first(term: Term) -> object:
+    return chain_factors(term.body)[:1]
+
+
+def _last(term: Term) -> object:
+    return chain_factors(term.body)[-1:]
+
+
+def _common(tables: Sequence[Powers]) -> Powers:
+    first, *others = tables
+    lowest = {form: min([count, *(t.get(form, 0) for t in others)]) for form, count in first.items()}
+    return {form: count for form, count in lowest.items() if count}
+
+
+def _less(table: Powers, common: Powers) -> Powers:
+    rest = {form: count - common.get(form, 0) for form, count in table.items()}
+    return {form: count for form, count in rest.items() if count}
+
+
+def _scalars_out(terms: list[Term], scalar: bool, length: Length) -> Form | None:
+    """`c*a + c*b = c*(a + b)` for numbers, sizes and scalars."""
+    values = {abs(term.value) for term in terms}
+    sign = -1.0 if all(term.value < 0 for term in terms) else 1.0
+    value = sign * (values.pop() if len(values) == 1 else 1.0)
+    sizes = terms[0].sizes if len({term.sizes for term in terms}) == 1 else ()
+    factors = _common([term.factors for term in terms])
+    divisors = _common([term.divisors for term in terms])
+    if value == 1 and not sizes and not factors and not divisors:
+        return None
+    rest = [
+        Term(
+            term.value / value,
+            term.sizes[len(sizes) :],
+            _less(term.factors, factors),
+            _less(term.divisors, divisors),
+            term.body,
+        )
+        for term in terms
+    ]
+    inner = term_of(collected_sum([term.form for term in rest], scalar, length), scalar)
+    outer = Term(value, sizes, factors, divisors, inner.body)
+    outer.multiply(inner)
+    return outer.form
+
+
+def _left_out(terms: list[Term], length: Length) -> Form | None:
+    """`A*B + A*C = A*(B + C)`."""
+    chains = [chain_factors(term.body) for term in terms]
+    count = 0
+    while all(len(chain) > count + 1 and chain[count] == chains[0][count] for chain in chains):
+        count += 1
+    if not count:
+        return None
+    return _around(chains[0][:count], terms, [chain[count:] for chain in chains], (), length)
+
+
+def _right_out(terms: list[Term], length: Length) -> Form | None:
+    """`B*A + C*A = (B + C)*A`."""
+    chains = [chain_factors(term.body) for term in terms]
+    count = 0
+    while all(len(chain) > count + 1 and chain[-1 - count] == chains[0][-1 - count] for chain in chains):
+        count += 1
+    if not count:
+        return None
+    rests = [chain[: len(chain) - count] for chain in chains]
+    return _around((), terms, rests, chains[0][len(chains[0]) - count :], length)
+
+
+def _around(
+    left: Sequence[Form],
+    terms: Sequence[Term],
+    rests: Sequence[Sequence[Form]],
+    right: Sequence[Form],
+    length: Length,
+) -> Form | None:
+    if any(not rest for rest in rests):
+        return None
+    inside = [
+        Term(term.value, term.sizes, term.factors, term.divisors, chained(rest)).form
+        for term, rest in zip(terms, rests, strict=True)
+    ]
+    inner = term_of(collected_sum(inside, False, length), scalar=False)
+    if inner.body is None:
+        return None
+    inner.body = chained([*left, inner.body, *right])
+    return inner.form
+
+
+def _elements_out(terms: list[Term], length: Length) -> Form | None:
+    """`x.*y + x.*z = x.*(y + z)`."""
+    if not any(isinstance(term.body, Elementwise) for term in terms):
+        return None
+    if any(term.body is None or isinstance(term.body, Chain) for term in terms):
+        return None
+    pairs = [element_factors(term.body) for term in terms]
+    above, below = _common([pair[0] for pair in pairs]), _common([pair[1] for pair in pairs])
+    if not above and not below:
+        return None
+    inside = []
+    for term, (factors, divisors) in zip(terms, pairs, strict=True):
+        rest = _less(factors, above), _less(divisors, below)
+        body = element_product(*rest) if any(rest) else None
+        inside.append(Term(term.value, term.sizes, term.factors, term.divisors, body).form)
+    inner = term_of(collected_sum(inside, False, length), scalar=False)
+    if inner.body is None:
+        inner.body = element_product(above, below)
+        return inner.form
+    factors, divisors = element_factors(inner.body)
+    for form, count in above.items():
+        factors[form] = factors.get(form, 0) + count
+    for form, count in below.items():
+        divisors[form] = divisors.get(form, 0) + count
+    ordered = {form: factors[form] for form in sorted(factors, key=lambda form: isinstance(form, Sum))}
+    inner.body = element_product(ordered, divisors)
+    return inner.form
+
+
+def negated(form: Form) -> Form | None:
+    """A sum with a negative term, or an element-wise product with such a sum, with its sign changed."""
+    match form:
+        case Sum():
+            terms = [term_of(term, scalar=False) for term in form.terms]
+            if all(term.value > 0 for term in terms):
+                return None
+            for term in terms:
+                term.value = -term.value
+            return _sum(terms)
+        case Elementwise(scalar=False):
+            for place, (factor, power) in enumerate(form.factors):
+                other = negated(factor) if power % 2 else None
+                if other is not None:
+                    changed = (*form.factors[:place], (other, power), *form.factors[place + 1 :])
+                    return Elementwise(changed, form.divisors)
+    return None
+
+
+def content(term: Term) -> Term:
+    """A sum as a factor, with what all its terms are multiples of before it: `2*(A + B)`, `-(A + B)`."""
+    if not isinstance(term.body, Sum):
+        return term
+    inner = [term_of(part, scalar=False) for part in term.body.terms]
+    values = {abs(part.value) for part in inner}
+    sign = -1.0 if all(part.value < 0 for part in inner) else 1.0
+    value = sign * (values.pop() if len(values) == 1 else 1.0)
+    if value == 1:
+        return term
+    for part in inner:
+        part.value /= value
+    return Term(term.value * value, term.sizes, term.factors, term.divisors, _sum(inner))

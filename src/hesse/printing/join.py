@@ -1,0 +1,218 @@
+"""Forms joined with those of their operands: `A*(B*x)` is written `A*B*x`, `A'*A*x - A'*y` as `A'*(A*x - y)`.
+
+How a product is grouped is for the plan to say, not for the formula.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from hesse.printing.chains import chained, transposed
+from hesse.printing.collect import collected_sum, content, negated
+from hesse.printing.forms import (
+    Call,
+    Chain,
+    Elementwise,
+    Entry,
+    Form,
+    Label,
+    Leaf,
+    Literal,
+    Over,
+    Scaled,
+    Sum,
+    Symbol,
+    Transposed,
+    mapped,
+)
+from hesse.printing.index_forms import labels_in, renamed
+from hesse.printing.terms import Term, chain_factors, element_factors, element_product, is_scalar, term_of
+
+JOIN_LIMIT = 16
+"""Products are joined up to this many factors."""
+
+
+class Joining:
+    """Joins forms: `own` are those of the operands that are written in place, `length` measures a form."""
+
+    def __init__(self, own: Mapping[Leaf, Form], length: Callable[[Form], int]) -> None:
+        self._own, self._length = own, length
+        self._bound = 1_000_000
+
+    def join(self, form: Form, scalar: bool) -> Form:
+        """The form with its operands joined into it."""
+        match form:
+            case Leaf():
+                found = self._own.get(form)
+                return self._fresh(found) if found is not None and form.indexed else form
+            case Chain():
+                return self._chain(form).form
+            case Elementwise():
+                return self._elementwise(form).form
+            case Scaled():
+                return self._scaled(form, scalar).form
+            case Sum():
+                return self._sum(form, scalar)
+            case Transposed():
+                inner = self._term(form.body, scalar=False)
+                inner.body = transposed(form.body) if inner.body is None else self._turned(inner.body)
+                return inner.form
+            case Call(name="diag", table="builtin"):
+                return self._diagonal(form)
+            case Entry():
+                return self._entry(form).form
+            case Over():
+                return self._over(form).form
+        return mapped(form, lambda part: self.join(part, is_scalar(part)))
+
+    def _term(self, form: Form, scalar: bool) -> Term:
+        """The form, or that of the operand it is, taken apart."""
+        match form:
+            case Leaf() if form in self._own and form.indexed:
+                return term_of(self._fresh(self._own[form]), scalar)
+            case Leaf() if form in self._own:
+                inner = term_of(self._own[form], scalar)
+                kept = inner.body if isinstance(inner.body, Chain | Elementwise | Sum) else None
+                if scalar:
+                    simple = not any(isinstance(factor, Sum) for factor in inner.factors)
+                    return inner if simple else Term(factors={form: 1})
+                changed = inner.value != 1 or inner.factors or inner.divisors or inner.sizes
+                return content(inner) if kept is not None or changed else Term(body=form)
+        return term_of(self.join(form, scalar), scalar)
+
+    def _chain(self, form: Chain) -> Term:
+        result = Term()
+        factors: list[Form] = []
+        for factor in form.factors:
+            turned = isinstance(factor, Transposed)
+            inner = self._term(factor.body if isinstance(factor, Transposed) else factor, scalar=False)
+            if inner.body is None:
+                inner = Term(body=factor.body if isinstance(factor, Transposed) else factor)
+            result.multiply(inner)
+            assert inner.body is not None
+            body = self._turned(inner.body) if turned else inner.body
+            factors += body.factors if isinstance(body, Chain) else [body]
+        if len(factors) > JOIN_LIMIT:
+            return Term(body=form)
+        result.body = chained(factors)
+        return result
+
+    def _turned(self, body: Form) -> Form:
+        """The transpose, of the terms of a sum where that is shorter."""
+        outside = Transposed(body) if isinstance(body, Sum | Elementwise) else transposed(body)
+        if not isinstance(body, Sum):
+            return outside
+        terms = []
+        for form in body.terms:
+            term = term_of(form, scalar=False)
+            if term.body is not None:
+                term.body = transposed(term.body)
+            terms.append(term.form)
+        inside = Sum(tuple(terms))
+        parentheses = 2
+        return inside if self._length(inside) + parentheses < self._length(outside) else outside
+
+    def _elementwise(self, form: Elementwise) -> Term:
+        result = Term()
+        tables: tuple[dict[Form, int], dict[Form, int]] = {}, {}
+        for way, parts in enumerate((form.factors, form.divisors)):
+            for part, power in parts:
+                inner = self._term(part, form.scalar)
+                times = power if way == 0 else -power
+                if (not form.scalar and inner.body is None) or (inner.sizes and way == 1):
+                    inner = Term(factors={part: 1}) if form.scalar else Term(body=part)
+                _raise(result, inner, times)
+                if inner.body is None:
+                    continue
+                above, below = element_factors(inner.body)
+                for table, inside in ((tables[way], above), (tables[1 - way], below)):
+                    for factor, count in inside.items():
+                        table[factor] = table.get(factor, 0) + count * power
+        if not form.scalar:
+            result.body = element_product(*tables)
+        return result
+
+    def _scaled(self, form: Scaled, scalar: bool) -> Term:
+        result = Term(form.value, form.sizes)
+        if form.scalars is not None:
+            result.multiply(self._elementwise(form.scalars))
+        if form.body is not None:
+            inner = self._term(form.body, scalar)
+            result.multiply(inner)
+            result.body = inner.body
+        return result
+
+    def _sum(self, form: Sum, scalar: bool) -> Form:
+        terms = []
+        for term in form.terms:
+            own = self._own.get(term) if isinstance(term, Leaf) and not term.indexed else None
+            known = own is not None and not isinstance(own, Symbol | Literal)
+            terms.append(own if known and own is not None else self.join(term, scalar))
+        return collected_sum(terms, scalar, self._length)
+
+    def _diagonal(self, form: Call) -> Form:
+        inner = self._term(form.arguments[0], scalar=False)
+        if inner.body is None:
+            return form
+        inner.body = Call("diag", (inner.body,))
+        return inner.form
+
+    def _entry(self, form: Entry) -> Term:
+        leaf = form.body
+        if isinstance(leaf, Leaf) and leaf.indexed and leaf in self._own:
+            names: dict[Label, Label] = dict(enumerate(form.labels))
+            return term_of(self._fresh(self._own[leaf], names), scalar=True)
+        inner = self._term(leaf, scalar=False)
+        if inner.body is None:
+            return Term(factors={form: 1})
+        inner.factors[Entry(inner.body, form.labels)] = 1
+        inner.body = None
+        return inner
+
+    def _over(self, form: Over) -> Term:
+        """A sum, with the factors that do not depend on it before it."""
+        inner = self._term(form.body, scalar=True)
+        labels = set(form.labels)
+        result = Term(inner.value, inner.sizes)
+        kept: tuple[dict[Form, int], dict[Form, int]] = {}, {}
+        for inside, own, outside in (
+            (inner.factors, kept[0], result.factors),
+            (inner.divisors, kept[1], result.divisors),
+        ):
+            for factor, power in inside.items():
+                (own if labels_in(factor) & labels else outside)[factor] = power
+        body = Term(factors=kept[0], divisors=kept[1]).form
+        result.factors[Over(form.labels, body)] = 1
+        return result
+
+    def _fresh(self, form: Form, names: Mapping[Label, Label] | None = None) -> Form:
+        """A form in index notation with new labels in its sums."""
+        names = dict(names or {})
+        for label in sorted(labels_in(form), key=str):
+            if label not in names:
+                self._bound += 1
+                names[label] = self._bound
+        return renamed(form, names)
+
+
+def signed(form: Form) -> Form:
+    """-(A - B)*C = (B - A)*C, unless the sum is there twice."""
+    term = term_of(form, scalar=False)
+    if term.value >= 0 or term.body is None:
+        return form
+    factors = list(chain_factors(term.body))
+    plain = [factor.body if isinstance(factor, Transposed) else factor for factor in factors]
+    for place, factor in enumerate(plain):
+        other = negated(factor) if plain.count(factor) == 1 else None
+        if other is not None:
+            factors[place] = Transposed(other) if isinstance(factors[place], Transposed) else other
+            term.value, term.body = -term.value, chained(factors)
+            return term.form
+    return form
+
+
+def _raise(result: Term, inner: Term, times: int) -> None:
+    """Multiply by a power, which may be negative, of the scalars of a term."""
+    if times < 0:
+        inner = Term(1 / inner.value, (), inner.divisors, inner.factors)
+    result.multiply(inner, abs(times))

@@ -1,0 +1,334 @@
+"""Formulas regrouped for reading; printers use it, nothing computes with the result.
+
+Reading asks for other forms than computing: products are multiplied out whoever else uses them, powers of one
+base are collected (`x./x` is 1, wherever x is not zero), and sums are merged into the sums around them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from hesse.ir import (
+    Add,
+    Apply,
+    Axis,
+    Einsum,
+    Map,
+    Node,
+    Size,
+    add,
+    einsum,
+    map_,
+    plain_axes,
+    rebuild,
+    reciprocal,
+    scale,
+    substitute,
+    topological,
+    uniform_value,
+    unscaled,
+)
+from hesse.ops.linalg import expm, inverse
+from hesse.ops.normalization import softmax
+from hesse.ops.registry import elementwise
+
+MOST_FACTORS = 16
+"""Products are multiplied out up to this many factors."""
+MOST_REPEATS = 8
+"""Powers up to this one are written as repeated factors, larger ones as the function `power`."""
+MOST_TERMS = 12
+"""Products are distributed over sums up to this many terms."""
+
+Axes = tuple[Axis, ...]
+
+
+def present(root: Node, distribute: bool = False) -> Node:
+    """The node with its products and sums multiplied out and collected; products also over sums, if asked."""
+    new: dict[Node, Node] = {}
+    root = complements(root)
+    for node in topological([root]):
+        operands = tuple(new[operand] for operand in node.operands)
+        rebuilt = node if operands == node.operands else rebuild(node, operands)
+        new[node] = _regrouped(rebuilt, distribute)
+    return new[root]
+
+
+def complements(root: Node) -> Node:
+    """sigmoid(-z) = 1 - sigmoid(z), where both are there."""
+    found = {
+        node.operands[0]: node
+        for node in topological([root])
+        if isinstance(node, Map) and node.name == "sigmoid"
+    }
+    both = [z for z in found if scale(z, -1.0) in found and unscaled(z)[1] < 0]
+    return substitute([root], {found[z]: 1.0 - found[scale(z, -1.0)] for z in both})[0] if both else root
+
+
+def _regrouped(node: Node, distribute: bool) -> Node:
+    match node:
+        case Einsum():
+            product = multiplied_out(trace_of_exponential(node), distribute)
+            if isinstance(product, Add) and product.operands:
+                terms = [_regrouped(term, distribute) for term in product.operands]
+                return merged(add(terms, node.shape))
+            return collected(product)
+        case Map():
+            found = named_function(node)
+            return collected(found) if isinstance(found, Map | Einsum) else found
+        case Add():
+            return merged(node)
+        case Apply(name="solve"):
+            return solved(node)
+        case Apply(name="log_softmax"):
+            return map_("log", softmax(node.operands[0]))
+    return node
+
+
+def merged(node: Node) -> Node:
+    """a + (b + c) = a + b + c."""
+    if not isinstance(node, Add):
+        return node
+    sums = [term for term in node.operands if isinstance(unscaled(term)[0], Add)]
+    return signs(add(node.operands, node.shape, flatten=sums) if sums else node)
+
+
+def multiplied_out(node: Node, distribute: bool = False) -> Node:
+    """A*(B*x) = A*B*x, up to a number of factors; the square of a product is left a square.
+
+    Sums that have no matrix notation, or all sums if asked, are multiplied out as well.
+    """
+    if not isinstance(node, Einsum) or _is_square(node):
+        return node
+    sizes = [len(part.operands) if isinstance(part, Einsum) else 1 for part in node.operands]
+    products = [k for k, size in enumerate(sizes) if size > 1] if sum(sizes) <= MOST_FACTORS else []
+    sums = [
+        k
+        for k, part in enumerate(node.operands)
+        if isinstance(part, Add) and node.rank > 0 and (part.rank > 2 or distribute or _has_rows(part))
+    ]
+    if math.prod(len(node.operands[k].operands) for k in sums) > MOST_TERMS:
+        sums = []
+    if not products and not sums:
+        return node
+    fields = (node.operands, node.axes, node.output, node.shape, node.ranges, node.scale)
+    return einsum(*fields, expand=[*products, *sums])
+
+
+def _has_rows(node: Add) -> bool:
+    """Whether a term repeats a vector along an axis, as no matrix that people write does."""
+    products = [term for term in node.operands if isinstance(term, Einsum)]
+    return any(0 < len(_labels(p.output) - _labels(_operand_axes(p))) < node.rank for p in products)
+
+
+def _operand_axes(node: Einsum) -> list[Axis]:
+    return [axis for axes in node.axes for axis in axes]
+
+
+def _is_square(node: Einsum) -> bool:
+    """Whether the node is the sum of the squares of a tensor."""
+    counts = Counter(zip(node.operands, node.axes, strict=True))
+    return node.rank == 0 and all(count % 2 == 0 for count in counts.values())
+
+
+def trace_of_exponential(node: Einsum) -> Node:
+    """sum[p](T[p,i,j,p]) = expm(X)[j,i], T being the derivative of expm(X)."""
+    for k, (part, axes) in enumerate(zip(node.operands, node.axes, strict=True)):
+        if not isinstance(part, Apply) or (part.name, part.params) != ("expm_chain", (2,)) or part.rank != 4:
+            continue
+        closed = axes[0] == axes[3] and axes[0].is_label
+        others = [*node.axes[:k], axes[1:3], *node.axes[k + 1 :], node.output]
+        if closed and axes[0].label not in {label for row in others for label in _labels(row)}:
+            operands = [*node.operands[:k], expm(part.operands[0]), *node.operands[k + 1 :]]
+            tables = [*node.axes[:k], (axes[2], axes[1]), *node.axes[k + 1 :]]
+            numbers = {label: place for place, label in enumerate(_kept(node, axes[0].label))}
+            tables = [tuple(axis.rename(numbers.__getitem__) for axis in row) for row in tables]
+            output = tuple(axis.rename(numbers.__getitem__) for axis in node.output)
+            return einsum(operands, tables, output, node.shape, [node.ranges[x] for x in numbers], node.scale)
+    return node
+
+
+def _kept(node: Einsum, dropped: int) -> list[int]:
+    return [label for label in range(len(node.ranges)) if label != dropped]
+
+
+def solved(node: Apply) -> Node:
+    """solve(A, b) = inv(A)*b."""
+    matrix, right = node.operands
+    labels = plain_axes(node.rank + 1)
+    batch, (row, *columns, inner) = labels[: matrix.rank - 2], labels[matrix.rank - 2 :]
+    axes = [(*batch, row, inner), (*batch, inner, *columns)]
+    return einsum([inverse(matrix), right], axes, labels[:-1], node.shape, [*node.shape, matrix.shape[-1]])
+
+
+def named_function(node: Map) -> Node:
+    """max(x, 0) = relu(x), log1p(x) = log(1 + x), and others by functions that have a shorter name."""
+    match node.name:
+        case "maximum" | "fmax":
+            first, second = node.operands
+            if uniform_value(second) == 0:
+                return map_("relu", first)
+            if uniform_value(first) == 0:
+                return map_("relu", second)
+        case "log1p":
+            return map_("log", node.operands[0] + 1.0)
+        case "expm1":
+            return map_("exp", node.operands[0]) - 1.0
+    return node
+
+
+def signs(node: Node) -> Node:
+    """(x > y) + (x >= y) = sign(x - y) + 1."""
+    if not isinstance(node, Add):
+        return node
+    parts = {unscaled(term)[0]: unscaled(term)[1] for term in node.operands}
+    for base, factor in parts.items():
+        if not isinstance(base, Map) or base.name != "greater":
+            continue
+        partner = map_("greater_equal", *base.operands)
+        if parts.get(partner) == factor:
+            first, second = base.operands
+            found = scale(elementwise("sign", first - second) + 1.0, factor)
+            rest = [scale(part, times) for part, times in parts.items() if part not in (base, partner)]
+            return signs(add([*rest, found], node.shape, flatten=[found]))
+    return node
+
+
+class _Powers:
+    """A product as powers of bases: `exponents[base, axes]`."""
+
+    def __init__(self, scale: float = 1.0) -> None:
+        self.exponents: dict[tuple[Node, Axes], float] = {}
+        self.scale = scale
+        self.changed = False
+
+    def multiply(self, node: Node, axes: Axes, exponent: float = 1.0) -> None:
+        """Multiply by a power of a node, taken apart into powers of its factors."""
+        stack = [(node, exponent)]
+        while stack:
+            base, power = stack.pop()
+            opened = _power(base, power)
+            if opened is not None:
+                self.changed |= base is not node or not _is_plain_power(base)
+                stack.append(opened)
+                continue
+            factors = _element_wise_factors(base) if power == int(power) and power != 1 else None
+            if factors is not None:
+                assert isinstance(base, Einsum)
+                self.changed = True
+                self.scale *= base.scale**power
+                stack += [(factor, power) for factor in factors]
+                continue
+            self.changed |= (base, axes) in self.exponents and self.exponents[base, axes] * power < 0
+            self.exponents[base, axes] = self.exponents.get((base, axes), 0.0) + power
+
+    def product(self, output: Axes, shape: Sequence[Size], ranges: Sequence[Size]) -> Node:
+        """The node of the product."""
+        operands: list[Node] = []
+        axes: list[Axes] = []
+        for (base, base_axes), exponent in self.exponents.items():
+            factors = _repeated(base, exponent)
+            operands += factors
+            axes += [base_axes] * len(factors)
+        return einsum(operands, axes, output, shape, ranges, self.scale)
+
+
+def _power(node: Node, exponent: float) -> tuple[Node, float] | None:
+    """A power of a power of a base as one power, or None if the node is no power."""
+    if not isinstance(node, Map):
+        return None
+    inner = {"reciprocal": -1.0, "sqrt": 0.5, "square": 2.0}.get(node.name)
+    if node.name == "power":
+        inner = uniform_value(node.operands[1])
+    if inner is None or inner == 0:
+        return None
+    if exponent != int(exponent) and inner % 2 == 0:
+        return None  # sqrt(x^2) is abs(x)
+    return node.operands[0], inner * exponent
+
+
+def _is_plain_power(node: Node) -> bool:
+    return isinstance(node, Map) and node.name in ("reciprocal", "sqrt")
+
+
+def _element_wise_factors(node: Node) -> tuple[Node, ...] | None:
+    """The factors of a product of tensors of one shape, or of scalars."""
+    if not isinstance(node, Einsum) or len(node.ranges) != node.rank:
+        return None
+    if node.output != plain_axes(node.rank) or node.ranges != node.shape:
+        return None
+    return node.operands if node.operands and all(axes == node.output for axes in node.axes) else None
+
+
+def collected(node: Node) -> Node:
+    """Powers of one base are collected: x./x = 1, sqrt(c)*c = c^(3/2), 1/(a*b) = 1/a*1/b."""
+    if isinstance(node, Map):
+        powers = _Powers()
+        axes = plain_axes(node.rank)
+        powers.multiply(node, axes)
+        return powers.product(axes, node.shape, node.shape) if powers.changed else node
+    if not isinstance(node, Einsum) or len(node.operands) < 2:
+        return node
+    powers = _Powers(node.scale)
+    factors, moved = scalar_factors(node)
+    for part, axes in factors:
+        powers.multiply(part, axes)
+    halves = [power for power in powers.exponents.values() if power != int(power)]
+    if not powers.changed and all(abs(power) == 0.5 for power in halves):
+        return node
+    numbers = {label: k for k, label in enumerate(k for k in range(len(node.ranges)) if k not in moved)}
+    powers.exponents = {
+        (base, tuple(axis.rename(numbers.__getitem__) for axis in axes)): power
+        for (base, axes), power in powers.exponents.items()
+    }
+    output = tuple(axis.rename(numbers.__getitem__) for axis in node.output)
+    return powers.product(output, node.shape, [node.ranges[label] for label in numbers])
+
+
+def _repeated(base: Node, exponent: float) -> list[Node]:
+    """A power as repeated factors: the base, its root, or the reciprocal of one of them."""
+    root = 2 * exponent % 2 == 1
+    count = abs(2 * exponent if root else exponent)
+    if count != int(count) or count > MOST_REPEATS:
+        return [elementwise("power", base, exponent)]
+    factor = elementwise("sqrt", base) if root else base
+    return [factor if exponent > 0 else reciprocal(factor)] * int(count)
+
+
+def scalar_factors(node: Einsum) -> tuple[list[tuple[Node, Axes]], set[int]]:
+    """The operands of a product, those connected by sums that the output has no part in as one scalar.
+
+    With them come the labels that are summed inside these scalars.
+    """
+    placed = _labels(node.output)
+    groups = connected([_labels(axes) for axes in node.axes], placed)
+    factors: list[tuple[Node, Axes]] = []
+    moved: set[int] = set()
+    for group in groups:
+        inside = set().union(*(_labels(node.axes[k]) for k in group))
+        if not inside or inside & placed or len(groups) == 1:
+            factors += [(node.operands[k], node.axes[k]) for k in group]
+            continue
+        numbers = {label: place for place, label in enumerate(sorted(inside))}
+        axes = [tuple(axis.rename(numbers.__getitem__) for axis in node.axes[k]) for k in group]
+        ranges = [node.ranges[label] for label in sorted(inside)]
+        factors.append((einsum([node.operands[k] for k in group], axes, (), (), ranges), ()))
+        moved |= inside
+    return factors, moved
+
+
+def connected(labels: Sequence[set[int]], placed: set[int]) -> list[list[int]]:
+    """The positions of tensors, in groups that share labels which are not placed in an output."""
+    groups: list[tuple[list[int], set[int]]] = []
+    for position, own in enumerate(labels):
+        inner = own - placed
+        joined = [group for group in groups if group[1] & inner]
+        rest = [group for group in groups if not group[1] & inner]
+        members = sorted([position, *(k for group in joined for k in group[0])])
+        groups = [*rest, (members, inner.union(*(group[1] for group in joined)))]
+    return sorted(members for members, _ in groups)
+
+
+def _labels(axes: Iterable[Axis]) -> set[int]:
+    return {label for axis in axes for label in axis.labels()}
