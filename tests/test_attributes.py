@@ -162,6 +162,19 @@ def symmetric_variable(name: str) -> Node:
     return hesse.variable(name, (3, 3), attributes="symmetric").node
 
 
+def test_functions_of_zero_are_folded_for_symbolic_sizes() -> None:
+    v = hesse.variable("v", ("n",))
+    assert str(np.sum(np.exp(v) * np.cosh(v - v))) == "sum(exp(v))"
+
+
+def test_products_of_many_equal_factors_are_canonical() -> None:
+    """Equal factors in equal places are not permuted: the fourth power of B*x.^3 would take hours."""
+    b, v = hesse.variable("B", ("n", "n")), hesse.variable("v", ("n",))
+    grouped = hesse.einsum("ij,ik,il,im,j,j,j,k,k,k,l,l,l,m,m,m->", *[b] * 4, *[v] * 12)
+    mixed = hesse.einsum("j,k,l,m,im,ij,ik,il,j,k,l,m,j,k,l,m->", *[v] * 4, *[b] * 4, *[v] * 8)
+    assert grouped.node is mixed.node
+
+
 def test_derivatives_use_the_facts() -> None:
     # The derivative treats all entries of A as free, so facts act on results, not on what is differentiated.
     assert str(hesse.einsum("i,ij,j->", y, antisymmetric, x).diff("y")) == "A*x"

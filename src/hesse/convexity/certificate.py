@@ -15,17 +15,18 @@ from hesse.convexity.facts import Facts
 from hesse.convexity.reflection import Outline
 from hesse.convexity.semidefinite import Proof
 from hesse.errors import ArgumentError
-from hesse.ir import Node, Variable, is_zero, scale, topological
+from hesse.ir import Node, Variable, is_zero, topological
 from hesse.printing import text
 from hesse.rewrite import simplify
 
 Verdict = Literal["convex", "concave", "unknown"]
-MOST_HESSIANS = 8
+MOST_HESSIANS = 4
 """How many inner functions are looked at by their Hessian where composition does not decide."""
 LARGEST_GRAPH = 2000
 """Hessians of larger expressions are not analysed."""
 LONGEST_FORMULA = 100
-"""Longer Hessians are not written out in a reason."""
+LARGEST_FORMULA = 25
+"""Hessians of more characters, or nodes, are not written out in a reason."""
 
 
 class Convexity(NamedTuple):
@@ -99,14 +100,12 @@ class _Hessians:
         (hessian,) = differentiate(gradient, [self.variable], "reverse")
         if is_zero(hessian):
             return Analysis("affine", reason="affine")
-        written = _written(hessian)
+        written = _written(hessian) if node.rank == 0 else ""
         outline = self._outline(node.rank)
         proof = self.facts.proof(hessian, outline)
         if proof is not None:
-            return Analysis("convex", reason=f"the Hessian{written} {_form(hessian, proof, 1)}")
-        proof = self.facts.proof(scale(hessian, -1.0), outline)
-        if proof is not None:
-            return Analysis("concave", reason=f"the Hessian{written} {_form(hessian, proof, -1)}")
+            verdict: Verdict = "convex" if proof.sign > 0 else "concave"
+            return Analysis(verdict, reason=f"the Hessian{written} {_form(hessian, proof)}")
         self.undecided = self.undecided or f"the sign of the Hessian{written} is not known"
         return None
 
@@ -119,14 +118,17 @@ class _Hessians:
 
 
 def _written(hessian: Node) -> str:
+    if len(topological([hessian])) > LARGEST_FORMULA:
+        return ""
     formula = text(hessian)
     return f" {formula}" if len(formula) <= LONGEST_FORMULA else ""
 
 
-def _form(hessian: Node, proof: Proof, sign: int) -> str:
-    form = f"{'-' if sign < 0 else ''}B'*D*B with D >= 0"
+def _form(hessian: Node, proof: Proof) -> str:
+    is_positive = proof.sign > 0
+    form = f"{'' if is_positive else '-'}B'*D*B with D >= 0"
     if hessian.rank == 0:
-        return f"is not {'negative' if sign > 0 else 'positive'}"
+        return f"is not {'negative' if is_positive else 'positive'}"
     if proof.laws:
-        return f"is {'positive' if sign > 0 else 'negative'} semidefinite since {' and '.join(proof.laws)}"
+        return f"is {'positive' if is_positive else 'negative'} semidefinite since {' and '.join(proof.laws)}"
     return f"is a sum of terms of the form {form}" if proof.terms > 1 else f"has the form {form}"

@@ -1,4 +1,4 @@
-"""Signs of differences: `1/t - x^2/t^3` is `1/t^3 * (t^2 - x^2)`, which is positive for `t = sqrt(1 + x^2)`."""
+"""Signs of differences: `1/t - x^2/t^3` is `1/t^3 * (t^2 - x^2)`, and positive for `t = sqrt(1 + x^2)`."""
 
 from __future__ import annotations
 

@@ -182,11 +182,12 @@ class Facts:
             case Apply(name="expm_chain"):
                 return node.rank == 2 and is_symmetric(node)
             case Einsum() | Add():
-                return self.proof(node, plain_outline(0, half)) is not None
+                proof = self.proof(node, plain_outline(0, half))
+                return proof is not None and (proof.sign > 0 or is_zero(node))
         return False
 
     def proof(self, node: Node, outline: Outline) -> Proof | None:
-        """Why the matrices that a tensor holds are positive semidefinite, if it can be shown."""
+        """Why the matrices that a tensor holds are positive or negative semidefinite, if it can be shown."""
         return prove(node, outline, self.knowledge)
 
 

@@ -23,7 +23,7 @@ from hesse.convexity.terms import Axes, Factor, Term, is_symmetric
 from hesse.ir import Axis, Node, Size
 
 Sigma = dict[int, int]
-MOST_TRIALS = 2000
+MOST_TRIALS = 300
 """The search for a reflection gives up after this many steps; then nothing is claimed."""
 
 

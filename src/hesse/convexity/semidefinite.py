@@ -24,16 +24,17 @@ LEVELS: tuple[int | None, ...] = (None, 2, 0)
 
 
 class Proof(NamedTuple):
-    """How many terms there were, and the names of the laws that were used beside `B'*D*B`."""
+    """The sign of a semidefinite tensor, the number of its terms, and laws that were used beside `B'*D*B`."""
 
+    sign: int
     terms: int
     laws: tuple[str, ...]
 
 
 def prove(node: Node, outline: Outline, knowledge: Knowledge) -> Proof | None:
-    """Why the node, a tensor with axes as in the outline, is positive semidefinite; None if not shown."""
+    """Why a tensor, with axes as in the outline, is positive or negative semidefinite; None if not shown."""
     if is_zero(node):
-        return Proof(0, ())
+        return Proof(1, 0, ())
     previous = None
     for level in LEVELS:
         try:
@@ -49,24 +50,34 @@ def prove(node: Node, outline: Outline, knowledge: Knowledge) -> Proof | None:
 
 
 def _prove_sum(terms: list[Term], outline: Outline, knowledge: Knowledge) -> Proof | None:
-    weights: list[Term] = []
-    negative: list[Term] = []
+    sides: dict[int, list[Term]] = {1: [], -1: []}
     for term in terms:
         found = next(reflections(term, outline, knowledge), None)
         if found is None:
             return None
-        (weights if term.scale * found.sign > 0 else negative).append(term)
+        sides[1 if term.scale * found.sign > 0 else -1].append(term)
+    for sign, weights in sides.items():
+        laws = _laws(sides[-sign], list(weights), outline, knowledge)
+        if weights and laws is not None:
+            return Proof(sign, len(terms), laws)
+    return None
+
+
+def _laws(
+    terms: list[Term], weights: list[Term], outline: Outline, knowledge: Knowledge
+) -> tuple[str, ...] | None:
+    """The laws by which the weights outweigh all of the terms."""
     laws = []
-    for term in negative:
+    for term in terms:
         law = _outweighed(term, weights, outline, knowledge)
         if law is None:
             return None
         laws.append(law)
-    return Proof(len(terms), tuple(dict.fromkeys(laws)))
+    return tuple(dict.fromkeys(laws))
 
 
 def _outweighed(term: Term, weights: list[Term], outline: Outline, knowledge: Knowledge) -> str | None:
-    """The law by which one of the weights, which is then used up, outweighs a negative term."""
+    """The law by which one of the weights, which is then used up, outweighs a term of the other sign."""
     for reflection in reflections(term, outline, knowledge):
         for pair in reflection.pairs:
             moving = [label for label in pair[0].labels() if reflection.sigma[label] != label]

@@ -6,6 +6,7 @@ defined), and equal products are collected. Sums inside products are multiplied 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -30,10 +31,10 @@ from hesse.ir import (
 from hesse.ops.elementwise import LARGEST_PRODUCT, power
 
 Axes = tuple[Axis, ...]
-MOST_TERMS = 200
+MOST_TERMS = 60
 """Sums with more terms than this are not multiplied out."""
-MOST_FACTORS = 40
-"""Products with more factors than this are left as they are."""
+MOST_FACTORS = 16
+"""Products with more factors than this are not multiplied out."""
 
 
 class Factor(NamedTuple):
@@ -76,7 +77,7 @@ class TooLarge(Exception):
 
 def expand(node: Node, sums_of_rank: int | None) -> list[Term]:
     """The node as a sum of terms; sums in products with at least so many axes are multiplied out."""
-    todo, found = [node], []
+    todo, found, steps = [node], [], 0
     while todo:
         part = todo.pop()
         if isinstance(part, Add):
@@ -87,7 +88,8 @@ def expand(node: Node, sums_of_rank: int | None) -> list[Term]:
                 found.append(_as_term(part))
             else:
                 todo.append(opened)
-        if len(todo) + len(found) > MOST_TERMS:
+        steps += 1
+        if len(todo) + len(found) > MOST_TERMS or steps > 2 * MOST_TERMS:
             raise TooLarge
     return collect(found)
 
@@ -106,14 +108,23 @@ def collect(terms: Iterable[Term]) -> list[Term]:
 
 
 def _opened(node: Node, sums_of_rank: int | None) -> Node:
-    """The product with products (and sums) among its operands multiplied out by one level."""
-    if not isinstance(node, Einsum) or len(node.operands) > MOST_FACTORS:
+    """The product with products (and sums) among its operands multiplied out by one level.
+
+    A factor that occurs twice in the same place stays whole: it is a square.
+    """
+    if not isinstance(node, Einsum):
         return node
+    if len(node.operands) > MOST_FACTORS:
+        raise TooLarge
+    places = Counter(zip(node.operands, node.axes, strict=True))
     inner = [
         k
         for k, operand in enumerate(node.operands)
-        if isinstance(operand, Einsum)
-        or (isinstance(operand, Add) and sums_of_rank is not None and operand.rank >= sums_of_rank)
+        if places[operand, node.axes[k]] == 1
+        and (
+            isinstance(operand, Einsum)
+            or (isinstance(operand, Add) and sums_of_rank is not None and operand.rank >= sums_of_rank)
+        )
     ]
     if not inner:
         return node

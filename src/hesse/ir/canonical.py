@@ -131,11 +131,16 @@ def _candidate_orders(
     ordered = [groups[colour] for colour in sorted(groups)]
     if math.prod(math.factorial(len({axes[k] for k in group})) for group in ordered) > PERMUTATION_LIMIT:
         return [tuple(k for group in ordered for k in group)]
-    choices = [
-        list(itertools.permutations(group)) if len({axes[k] for k in group}) > 1 else [tuple(group)]
-        for group in ordered
-    ]
+    choices = [_arrangements(group, axes) for group in ordered]
     return [tuple(k for group in choice for k in group) for choice in itertools.product(*choices)]
+
+
+def _arrangements(group: Sequence[int], axes: Sequence[Axes]) -> list[list[int]]:
+    """The orders of equal operands; those with equal axes stay together, their order makes no difference."""
+    alike: dict[Axes, list[int]] = {}
+    for k in group:
+        alike.setdefault(axes[k], []).append(k)
+    return [list(itertools.chain.from_iterable(order)) for order in itertools.permutations(alike.values())]
 
 
 def _refine(

@@ -181,6 +181,9 @@ def function_of_blocks(node: Node) -> Node | None:
     if not isinstance(node, Map) or len(node.operands) != 1 or not isinstance(node.operands[0], Add):
         return None
     blocks = sum_pieces(node.operands[0])
+    if not blocks:  # the exact zero, perhaps of a symbolic size
+        folded = elementwise(node.name, node.operands[0])
+        return None if folded is node else folded
     if len(blocks) == 1 or any(map(has_delta, blocks)) or not all(map(is_sparse, blocks)):
         return None
     entries = sum(math.prod(map(number, _placed_ranges(block))) for block in blocks)
