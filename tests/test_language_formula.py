@@ -1,0 +1,275 @@
+"""Formulas: derivatives in all senses of symmetric variables, verification, notations, declared facts."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hesse
+from hesse.api import formula as formula_module
+from hesse.ir import scale
+
+SQUARE = np.random.default_rng(0).normal(size=(3, 3))
+OTHER = np.random.default_rng(1).normal(size=(3, 3))
+STRUCTURES = {
+    "symmetric": SQUARE + SQUARE.T,
+    "antisymmetric": SQUARE - SQUARE.T,
+    "diagonal": np.diag([1.0, -2.0, 0.5]),
+    "psd": SQUARE @ SQUARE.T + np.eye(3),
+}
+
+
+def basis(fact: str) -> list[np.ndarray]:
+    """The change of a matrix of this structure with each of its independent entries."""
+    found = []
+    for i, j in itertools.product(range(3), repeat=2):
+        change = np.zeros((3, 3))
+        change[i, j] = 1.0
+        if fact in ("symmetric", "psd"):
+            change = np.maximum(change, change.T)
+        elif fact == "antisymmetric":
+            change = change - change.T
+        elif i != j:
+            continue
+        if change.any():
+            found.append(change)
+    return found
+
+
+def slope(function: Any, point: np.ndarray, change: np.ndarray) -> Any:
+    """A directional derivative by central differences, extrapolated once."""
+    coarse, fine = (
+        (function(point + h * change) - function(point - h * change)) / (2 * h) for h in (2e-3, 1e-3)
+    )
+    return (4 * fine - coarse) / 3
+
+
+TEXTS = ["tr(A*X)", "tr(A*X*X*B)", "x'*X*X*y", "tr(expm(X)*A)", "logdet(X*X'+eye)", "norm2(X-A)^4"]
+
+
+@pytest.mark.parametrize("fact", STRUCTURES)
+@pytest.mark.parametrize("text", TEXTS)
+def test_derivatives_by_matrices_with_a_structure(text: str, fact: str) -> None:
+    """free and projected: contracted with a change; half: entry by entry of the independent ones."""
+    function = hesse.parse(text, X=f"{fact} matrix(3,3)")
+    others = {"A": SQUARE, "B": OTHER, "x": SQUARE[0], "y": SQUARE[1]}
+    given = {variable.name: others[variable.name] for variable in function.variables if variable.name != "X"}
+    point = STRUCTURES[fact]
+
+    def at(X: np.ndarray) -> Any:
+        return function.compile()(X=X, **given)
+
+    for mode in ("free", "projected", "half"):
+        derivative = function.diff("X", symmetric=mode)
+        gradient = derivative.evaluate(X=point, **given)
+        assert derivative.verify() < 1e-6
+        for change in basis(fact):
+            expected = slope(at, point, change)
+            if mode == "half":
+                i, j = np.argwhere(change)[0]
+                assert gradient[i, j] * change[i, j] == pytest.approx(expected, rel=1e-6, abs=1e-6)
+            else:
+                assert np.sum(gradient * change) == pytest.approx(expected, rel=1e-6, abs=1e-6)
+        if mode == "projected":
+            sign = -1 if fact == "antisymmetric" else 1
+            np.testing.assert_allclose(gradient, sign * gradient.T, atol=1e-9)
+            if fact == "diagonal":
+                np.testing.assert_array_equal(gradient, np.diag(np.diag(gradient)))
+
+
+@pytest.mark.parametrize("mode", ["free", "projected", "half"])
+def test_second_derivatives_by_symmetric_matrices(mode: str) -> None:
+    """Each order is verified in the sense of its own mode."""
+    hessian = hesse.diff("tr(A*inv(X))", "X", "X", symmetric=mode, X="symmetric matrix")
+    assert hessian.verify() < 1e-6
+    assert hessian.symmetric == mode
+
+
+def test_modes_differ_as_documented() -> None:
+    gradients = [
+        str(hesse.diff("tr(A*X)", "X", symmetric=mode, X="symmetric matrix"))
+        for mode in ("free", "projected", "half")
+    ]
+    assert len(set(gradients)) == 3
+    assert str(hesse.diff("tr(A*X)", "X", symmetric="half")) == "A'"
+
+
+def test_facts_are_used() -> None:
+    assert str(hesse.parse("x'*A*x", A="symmetric matrix").diff("x")) == "2*A*x"
+    assert str(hesse.parse("symmetric matrix A(n,n); x'*A*x").diff("x", "x")) == "2*A"
+
+
+def test_a_wrong_derivative_is_never_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    true = formula_module.differentiate
+
+    def wrong(output: Any, variables: Any, mode: str = "auto") -> Any:
+        return [scale(node, 1.0 + 1e-4) for node in true(output, variables, mode)]
+
+    monkeypatch.setattr(formula_module, "differentiate", wrong)
+    derivative = hesse.parse("x'*A*x").diff("x")
+    for write in (str, repr, lambda found: found.to("latex"), lambda found: found.to("numpy")):
+        with pytest.raises(hesse.VerificationError, match="by x does not agree with a finite difference"):
+            write(derivative)
+
+
+def test_a_wrong_order_below_is_found_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = hesse.parse("x'*A*x").diff("x")
+    first.node = scale(first.node, 2.0)
+    with pytest.raises(hesse.VerificationError, match="the derivative by x does not agree"):
+        str(first.diff("x"))
+
+
+def test_exchanged_axes_are_found() -> None:
+    derivative = hesse.parse("A*X*B").diff("X")
+    derivative.node = hesse.parse("H[k,j,i,l] = A[i,k]*B[l,j]").node
+    with pytest.raises((hesse.VerificationError, ValueError)):
+        derivative.verify()
+
+
+def test_formulas_without_a_domain_are_no_answers() -> None:
+    with pytest.raises(hesse.VerificationError, match="could not be compared with a finite difference"):
+        str(hesse.parse("log(-x'*x)").diff("x"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sum(log(x))",
+        "sum(log(-x))",
+        "sum(sqrt(A*x))",
+        "sum(arcsin(x))",
+        "sum(arccosh(x))",
+        "norm1(A*x-y)",
+        "max(A*x)",
+        "min(x)+max(x)",
+        "sum(relu(A*x))",
+        "sum(abs(x).^3)",
+        "logdet(A'*diag(x)*A)",
+        "tr(inv(A*A'))",
+        "positive vector x; sum(x.^x)",
+        "sum(log(x).*log(x+1))",
+        "vector x(2); matrix A(2,2); log(x'*A*x)",
+        "sum(sign(x).*x)",
+        "sum(x.*round(x))",
+        "a*x'*x",
+        "log(det(X))",
+    ],
+)
+def test_points_are_found_inside_the_domain(text: str) -> None:
+    formula = hesse.parse(text)
+    name = next(name for name in "xXA" if name in [variable.name for variable in formula.variables])
+    assert formula.diff(name).verify() < 1e-6
+    assert formula.diff(name, name).verify() < 1e-6
+
+
+def test_verification_is_done_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = []
+    true = formula_module.verify
+    monkeypatch.setattr(formula_module, "verify", lambda step: counted.append(step.name) or true(step))
+    gradient = hesse.parse("norm2(A*x-y)").diff("x")
+    hessian = gradient.diff("x")
+    for _ in range(2):
+        str(hessian), hessian.to("latex"), str(gradient)
+    assert counted == ["by x", "by x, x"]
+
+
+def test_derivatives_of_high_order_are_verified_with_small_arrays() -> None:
+    assert hesse.parse("tr(X^6)").diff(*"XXXXX").verify() < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("fact", "array"),
+    [
+        ("symmetric", SQUARE),
+        ("psd", SQUARE),
+        ("antisymmetric", SQUARE),
+        ("diagonal", SQUARE),
+        ("positive", -np.abs(SQUARE)),
+    ],
+)
+def test_arrays_must_be_what_was_declared(fact: str, array: np.ndarray) -> None:
+    formula = hesse.parse("x'*A*x", A=f"{fact} matrix")
+    word = "symmetric" if fact == "psd" else fact
+    with pytest.raises(hesse.ArgumentError, match=f"A was declared {word}, but the array"):
+        formula.evaluate(A=array, x=np.ones(3))
+
+
+def test_values_are_asked_for_by_name() -> None:
+    formula = hesse.parse("A*x").diff("x")
+    with pytest.raises(hesse.ArgumentError, match="no value for A"):
+        formula.evaluate(x=np.ones(2))
+    with pytest.raises(hesse.ShapeError, match="x has size 2 where n = 3 already"):
+        formula.evaluate(A=np.ones((2, 3)), x=np.ones(2))
+    assert hesse.parse("sum(vector(1,n))").evaluate(n=4) == 4.0
+    np.testing.assert_array_equal(hesse.parse("eye(n)").evaluate(n=2), np.eye(2))
+
+
+def test_sizes_that_are_products_are_checked() -> None:
+    formula = hesse.parse("vec(A)'*x")
+    assert formula.evaluate(A=np.ones((2, 3)), x=np.ones(6)) == 6.0
+    with pytest.raises(hesse.ShapeError, match=r"an axis has 5 entries where the product m\*n is 6"):
+        formula.evaluate(A=np.ones((2, 3)), x=np.ones(5))
+
+
+def test_bad_requests() -> None:
+    formula = hesse.parse("x'*A*x")
+    with pytest.raises(hesse.ArgumentError, match="there is no variable y in the expression; it has A, x"):
+        formula.diff("y")
+    with pytest.raises(hesse.ArgumentError, match="diff needs at least one variable"):
+        formula.diff()
+    with pytest.raises(
+        hesse.ArgumentError, match="symmetric must be one of free, projected, half, not 'full'"
+    ):
+        formula.diff("x", symmetric="full")
+    with pytest.raises(hesse.ArgumentError, match="there is no notation 'word'; choose one of matrix"):
+        formula.to("word")
+
+
+def test_diff_takes_texts_and_formulas() -> None:
+    formula = hesse.parse("x'*A*x")
+    assert hesse.diff(formula, "x").node is hesse.diff("x'*A*x", "x").node
+    assert hesse.diff("x'*A*x", "x", A="symmetric matrix").to("matrix") == "2*A*x"
+
+
+def test_a_formula_remembers_what_it_is() -> None:
+    formula = hesse.parse("x'*A*x")
+    hessian = formula.diff("x", "A")
+    assert hessian.function is formula
+    assert [variable.name for variable in hessian.differentiated_by] == ["x", "A"]
+    assert [variable.name for variable in hessian.variables] == ["A", "x"]
+    assert repr(formula) == 'Formula("x\'*A*x")'
+    assert formula.diff("x", "x", "x").shape == ("n", "n", "n")
+
+
+def test_notations_and_languages() -> None:
+    hessian = hesse.parse("norm2(M.*(T-U*V'))^2").diff("U", "U")
+    assert str(hessian) == "H[i,j,k,l] = 2*delta[i,k]*sum[p](M[i,p]^2*V[p,j]*V[p,l])"
+    assert hessian.to("matrix") == hessian.to("text") == hessian.to("index") == str(hessian)
+    assert "delta" in hessian.to("latex")
+    assert "einsum" in hessian.to("einsum")
+    for language in ("numpy", "torch", "jax"):
+        assert "def hessian(" in hessian.to(language)
+    assert "def gradient(" in hesse.parse("x'*x").diff("x").to("numpy")
+    assert "def jacobian(" in hesse.parse("A*x").diff("x").to("numpy")
+    assert "def derivative(" in hesse.parse("A*x").diff("x", "A").to("numpy")
+    assert "def function(" in hesse.parse("A*x").to("numpy")
+
+
+def test_convexity_is_forwarded() -> None:
+    formula = hesse.parse("norm2(A*x-y)^2")
+    assert formula.convexity("x").verdict == "convex"
+    with pytest.raises(hesse.ArgumentError, match="there is no variable z"):
+        formula.convexity("z")
+
+
+def test_importing_hesse_imports_no_parser() -> None:
+    program = (
+        "import sys, hesse; print('lark' in sys.modules, 'hesse.frontends.language.elaborate' in sys.modules)"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert result.stdout.split() == ["False", "False"]
