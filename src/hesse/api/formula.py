@@ -11,9 +11,10 @@ from hesse.api.verify import Step, structured, verify
 from hesse.calculus import differentiate
 from hesse.errors import ArgumentError
 from hesse.frontends.expression import Expression
-from hesse.frontends.language import read_formula
+from hesse.frontends.language import STRUCTURES, read_formula
 from hesse.frontends.symbolic import CompiledExpression, bind_shape
-from hesse.ir import Node, Variable, pairwise
+from hesse.ir import Node, Variable, pairwise, substitute
+from hesse.ir import variable as variable_node
 from hesse.printing import einsum_text, index_text, latex, text
 from hesse.rewrite import simplify
 
@@ -37,7 +38,7 @@ class Formula(Expression):
     printed of a derivative has been compared with a finite difference before.
     """
 
-    __slots__ = ("_compiled", "_error", "_known", "by", "parent", "symmetric")
+    __slots__ = ("_compiled", "_error", "_known", "_plain", "by", "parent", "symmetric")
 
     def __init__(
         self,
@@ -46,8 +47,10 @@ class Formula(Expression):
         by: Variable | None = None,
         symmetric: str = "free",
         known: tuple[Variable, ...] | None = None,
+        plain: Node | None = None,
     ) -> None:
         super().__init__(node)
+        self._plain = node if plain is None else plain
         self._known = known
         self.parent = parent
         self.by = by
@@ -96,10 +99,19 @@ class Formula(Expression):
             raise ArgumentError(f"symmetric must be one of {', '.join(SYMMETRIC_MODES)}, not {symmetric!r}")
         result = self
         for variable in [self._variable(variable) for variable in variables]:
-            (node,) = differentiate(simplify([result.node])[0], [variable], mode)
-            (node,) = simplify([_with_structure(node, variable, symmetric)])
-            result = Formula(node, result, variable, symmetric)
+            (plain,) = differentiate(simplify([result._plain])[0], [_without_structure(variable)], mode)
+            (plain,) = simplify([_with_structure(plain, variable, symmetric)])
+            result = Formula(self._with_facts(plain), result, variable, symmetric, plain=plain)
         return result
+
+    def _with_facts(self, plain: Node) -> Node:
+        """The node in which the variables have the structures that were declared."""
+        facts: dict[Node, Node] = {
+            _without_structure(variable): variable
+            for variable in self.variables
+            if variable.attributes & STRUCTURES
+        }
+        return simplify(substitute([plain], facts))[0] if facts else plain
 
     def compile(self, backend: str = "numpy") -> CompiledExpression:
         """A function of arrays by name, compiled once for each combination of shapes and dtypes."""
@@ -206,6 +218,11 @@ class Formula(Expression):
         return self.compile()(**{**sizes, **values})
 
 
+def _without_structure(variable: Variable) -> Variable:
+    """The variable, all of its entries taken for independent."""
+    return variable_node(variable.name, variable.shape, variable.attributes - STRUCTURES, variable.kind)
+
+
 def _with_structure(node: Node, variable: Variable, symmetric: str) -> Node:
     """The derivative by a matrix with a declared structure: its last two axes in the asked-for sense."""
     facts = variable.attributes
@@ -241,8 +258,8 @@ def parse(text: str, **types: str) -> Formula:
     >>> print(hesse.parse("x'*A*x", A="symmetric matrix").diff("x"))
     2*A*x
     """
-    node, variables = read_formula(text, types)
-    return Formula(node, known=variables)
+    reading = read_formula(text, types)
+    return Formula(reading.node, known=reading.variables, plain=reading.plain)
 
 
 def diff(formula: str | Formula, *variables: Any, symmetric: str = "free", **types: str) -> Formula:

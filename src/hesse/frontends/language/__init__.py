@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hesse.ir import Node, Variable
+    from hesse.frontends.language.elaborate import Reading
+
+STRUCTURES = frozenset({"symmetric", "antisymmetric", "diagonal", "psd"})
+"""Facts about how the entries of a matrix depend on each other."""
 
 
-def read_formula(text: str, types: Mapping[str, str]) -> tuple[Node, tuple[Variable, ...]]:
-    """The node that a formula means, and its variables; `types` are types of variables by name, in words.
-
-    A variable that the text names may be missing in the node: `x - x` is zero.
-    """
+def read_formula(text: str, types: Mapping[str, str]) -> Reading:
+    """What a formula means; `types` are types of variables by name, in words."""
     # the parser and lark take a while to import, and most programs never read a formula
     from hesse.frontends.language.elaborate import elaborate  # noqa: PLC0415
 

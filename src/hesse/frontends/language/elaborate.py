@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from hesse.errors import ArgumentError
-from hesse.frontends.language import functions, indices, operators
+from hesse.frontends.language import STRUCTURES, functions, indices, operators
 from hesse.frontends.language.context import Context
 from hesse.frontends.language.reader import read
 from hesse.frontends.language.sizes import Cell, size_of
@@ -33,14 +34,27 @@ from hesse.ir import Node, Variable, variable
 UNITS = ("eye", "delta")
 
 
-def elaborate(text: str, types: Mapping[str, str]) -> tuple[Node, tuple[Variable, ...]]:
-    """The node that a formula means, and its variables; `types` are types of variables by name, in words."""
+class Reading(NamedTuple):
+    """What a text means.
+
+    `plain` is the node with variables that have no structure (symmetric, diagonal, …), in which `X'` and `X`
+    are two things: the derivative by a matrix with a structure starts from it. A variable that the text names
+    may be missing in the node: `x - x` is zero.
+    """
+
+    node: Node
+    plain: Node
+    variables: tuple[Variable, ...]
+
+
+def elaborate(text: str, types: Mapping[str, str]) -> Reading:
+    """What a formula means; `types` are types of variables by name, in words."""
     for what, value in [("a formula", text), *((f"the type of {name}", t) for name, t in types.items())]:
         if not isinstance(value, str):
             raise ArgumentError(f"{what} is a text, not {value!r}")
     source = Source(text)
     given = {name: type_from_text(name, words) for name, words in types.items()}
-    return _Elaborator(source, read(source), given).formula()
+    return _Elaborator(source, read(source), given).reading()
 
 
 class _Elaborator:
@@ -48,14 +62,15 @@ class _Elaborator:
         self._context = Context(source)
         self._document = document
         self._definitions = self._defined_names()
+        self._hidden: frozenset[str] = frozenset()
         self._given = types
         self._types = self._declared_types(types)
         self._values: dict[int, Value] = {}
         self._named: dict[str, Value] = {}
         self._variables: dict[str, Value] = {}
 
-    def formula(self) -> tuple[Node, tuple[Variable, ...]]:
-        """The node of the result, and the variables by name."""
+    def reading(self) -> Reading:
+        """The result, and the variables by name."""
         self._find_variables()
         for definition in self._in_order():
             for term in postorder([definition.term]):
@@ -69,7 +84,12 @@ class _Elaborator:
         self._context.settle()
         self._context.sizes.give_names({*self._variables, *self._definitions})
         found = [build(value) for _, value in sorted(self._variables.items())]
-        return build(result), tuple(node for node in found if isinstance(node, Variable))
+        variables = tuple(node for node in found if isinstance(node, Variable))
+        node = build(result)
+        if not any(variable.attributes & STRUCTURES for variable in variables):
+            return Reading(node, node, variables)
+        self._hidden = STRUCTURES
+        return Reading(node, build(result), variables)
 
     def _defined_names(self) -> dict[str, Definition]:
         found: dict[str, Definition] = {}
@@ -149,7 +169,7 @@ class _Elaborator:
         value = Value(
             span,
             cells,
-            lambda: variable(name, [size_of(cell) for cell in cells], type_.attributes),
+            lambda: variable(name, [size_of(cell) for cell in cells], type_.attributes - self._hidden),
         )
         if type_.attributes - {"positive"}:
             operators.square(context, value, f"{name} is {', '.join(sorted(type_.attributes))}")
