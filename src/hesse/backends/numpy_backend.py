@@ -12,6 +12,7 @@ import numpy as np
 
 from hesse.backends import elementwise_kernels, operation_kernels
 from hesse.backends.numpy_source import (
+    LARGE,
     Target,
     aligned,
     combine_source,
@@ -34,13 +35,11 @@ from hesse.plan.program import (
     Load,
     Program,
     Reduce,
+    Ref,
     Scale,
     View,
     sources,
 )
-
-FREE_ABOVE = 4096
-"""Values with more entries than this are deleted after their last use."""
 
 
 @dataclass(frozen=True)
@@ -64,53 +63,198 @@ def compile_program(
     `given` are values of further inputs. Results lie in memory in the order of their axes, unless that is
     said not to matter.
     """
-    namespace: dict[str, Any] = {
-        "np": np,
-        "dtype": dtype,
-        "affine_view": affine_view,
-        "place_overlapping": place_overlapping,
-    }
     arguments = {name: f"x{k}" for k, name in enumerate(inputs)}
-    namespace.update(given or {})
-    names: list[str] = []
-    lines: list[str] = []
-    last, readable = program.last_uses(), program.last_reads()
-    final = _final(program) if results_in_order else set()
-    for k, item in enumerate(program.instructions):
-        if isinstance(item, Load):
-            names.append(arguments.get(item.name, item.name))
-            continue
-        if isinstance(item, Literal):
-            names.append(_literal(item, k, namespace, dtype))
-            continue
-        names.append(f"t{k}")
-        spare = {s for s in sources(item) if readable[s] <= k and _is_fresh(program, s)}
-        lines += _lines(item, k, names, program, namespace, spare, final)
-        done = [s for s in dict.fromkeys(sources(item)) if last[s] == k and _is_large(program, s)]
-        if done and k + 1 < len(program.instructions):
-            lines.append(f"del {', '.join(names[s] for s in done)}")
-    returned = [_result(program, result, names) for result in program.results]
+    writer = _Writer(program, dtype, results_in_order)
+    writer.namespace.update(given or {})
+    for k in range(len(program.instructions)):
+        writer.write(k, arguments)
+    returned = tuple_text(map(writer.result, program.results))
     comments = [f"    # {arguments[name]} = {name}" for name in inputs if name != arguments[name]]
-    body = "\n".join([*comments, *(f"    {line}" for line in lines), f"    return {tuple_text(returned)}"])
+    body = "\n".join([*comments, *(f"    {line}" for line in writer.lines), f"    return {returned}"])
     source = f"def program({', '.join(arguments.values())}):\n{body}\n"
-    exec(compile(source, "<hesse program>", "exec"), namespace)
-    return Compiled(namespace["program"], tuple(inputs), source)
+    exec(compile(source, "<hesse program>", "exec"), writer.namespace)
+    return Compiled(writer.namespace["program"], tuple(inputs), source)
 
 
-def _literal(item: Literal, k: int, namespace: dict[str, Any], dtype: np.dtype[Any]) -> str:
-    value = item.value if item.value.dtype.kind in "iu" else np.asarray(item.value, dtype)
-    namespace[f"c{k}"] = value
-    return f"c{k}"
+class _Writer:
+    """Writes the lines of a program, instruction by instruction, and keeps track of memory.
+
+    Large arrays that nobody reads any more are written over, in place or by a later instruction of the
+    same shape: touching new memory costs more than the arithmetic.
+    """
+
+    def __init__(self, program: Program, dtype: np.dtype[Any], results_in_order: bool) -> None:
+        self.program = program
+        self.dtype = dtype
+        self.namespace: dict[str, Any] = {
+            "np": np,
+            "dtype": dtype,
+            "affine_view": affine_view,
+            "place_overlapping": place_overlapping,
+        }
+        self.names: list[str] = []
+        self.lines: list[str] = []
+        self.last, self.last_reads = program.last_uses(), program.last_reads()
+        self.final = _final(program) if results_in_order else set()
+        self.buffers: dict[tuple[int, ...], list[str]] = {}
+        self.in_order: set[Ref] = set()
+        """Values with memory of their own, in the order of their axes."""
+        self.wanted: Counter[tuple[int, ...]] = Counter(
+            shape
+            for item, shape in zip(program.instructions, program.shapes, strict=True)
+            if isinstance(item, Contract | Scale | CallMap | Combine)
+        )
+
+    def write(self, k: Ref, arguments: Mapping[str, str]) -> None:
+        """The lines of instruction k."""
+        item = self.program.instructions[k]
+        if isinstance(item, Load):
+            self.names.append(arguments.get(item.name, item.name))
+            return
+        if isinstance(item, Literal):
+            value = item.value if item.value.dtype.kind in "iu" else np.asarray(item.value, self.dtype)
+            self.namespace[f"c{k}"] = value
+            self.names.append(f"c{k}")
+            return
+        self.names.append(f"t{k}")
+        self.wanted[self.program.shapes[k]] -= 1
+        spare = {s for s in sources(item) if self.last_reads[s] <= k and _is_fresh(self.program, s)}
+        taken = self._instruction(item, k, spare)
+        self._release(item, k, spare - {taken})
+
+    def _release(self, item: Instruction, k: Ref, spare: set[Ref]) -> None:
+        """Keep the memory of values that are done with for later, or give it back."""
+        dead = []
+        for source in dict.fromkeys(sources(item)):
+            if not self._is_large(source) or self.last[source] != k:
+                continue
+            shape = self.program.shapes[source]
+            kept = self.buffers.setdefault(shape, [])
+            if source in spare & self.in_order and len(kept) < self.wanted[shape]:
+                kept.append(self.names[source])
+            else:
+                dead.append(self.names[source])
+        if dead and k + 1 < len(self.program.instructions):
+            self.lines.append(f"del {', '.join(dead)}")
+
+    def _is_large(self, ref: Ref) -> bool:
+        item = self.program.instructions[ref]
+        return not isinstance(item, Load | Literal) and math.prod(self.program.shapes[ref]) > LARGE
+
+    def _buffer(self, k: Ref) -> str | None:
+        """An array of the shape of value k that nobody reads any more."""
+        kept = self.buffers.get(self.program.shapes[k])
+        return kept.pop() if kept else None
+
+    def result(self, ref: Ref) -> str:
+        """A result; it never shares memory with inputs, literals or other results."""
+        if _is_fresh(self.program, ref) and self.program.results.count(ref) == 1:
+            return self.names[ref]
+        return f"np.array({self.names[ref]})"
+
+    def _instruction(self, item: Instruction, k: Ref, spare: set[Ref]) -> Ref | None:
+        """Write an instruction; the answer is the value whose memory it has taken over."""
+        match item:
+            case View():
+                self._set(k, view_source(item, self.names[item.source], self.program.shapes[item.source]))
+            case Reduce():
+                axes = item.positions[0] if len(item.positions) == 1 else tuple_text(item.positions)
+                self._set(k, f"np.add.reduce({self.names[item.source]}, {axes})")
+            case Scale():
+                return self._scale(item, k, spare)
+            case Contract():
+                return self._contract(item, k, spare)
+            case Combine():
+                return self._combine(item, k, spare)
+            case CallMap():
+                return self._map(item, k, spare)
+            case CallApply():
+                self.namespace[item.name] = operation_kernels.kernel(item.name)
+                operands = [repr(item.params), *(self.names[s] for s in item.sources)]
+                self._set(k, f"{item.name}({', '.join(operands)})")
+            case Load() | Literal():
+                raise AssertionError("leaves have no lines")
+            case _:
+                assert_never(item)
+        return None
+
+    def _set(self, k: Ref, text: str) -> None:
+        self.lines.append(f"t{k} = {text}")
+
+    def _take_over(self, k: Ref, source: Ref, text: str, update: str) -> Ref:
+        """Value k is the array of `source`, changed in place."""
+        self._set(k, text)
+        self.lines.append(f"t{k} {update}")
+        if source in self.in_order and text == self.names[source]:
+            self.in_order.add(k)
+        return source
+
+    def _scale(self, item: Scale, k: Ref, spare: set[Ref]) -> Ref | None:
+        source = self.names[item.source]
+        if item.source in spare:
+            return self._take_over(k, item.source, source, f"*= {item.factor!r}")
+        buffer = self._buffer(k)
+        if buffer is not None:
+            self._set(k, f"np.multiply({source}, {item.factor!r}, out={buffer})")
+            self.in_order.add(k)
+        else:
+            self._set(k, f"-{source}" if item.factor == -1 else f"{item.factor!r} * {source}")
+        return None
+
+    def _map(self, item: CallMap, k: Ref, spare: set[Ref]) -> Ref | None:
+        function = self.namespace[item.name] = elementwise_kernels.kernel(item.name)
+        operands = [self.names[source] for source in item.sources]
+        own = next((s for s in item.sources if s in spare and self._is_large(s)), None)
+        if not isinstance(function, np.ufunc):
+            own = None
+        elif own is not None:
+            operands.append(f"out={self.names[own]}")
+            self.in_order |= {k} if own in self.in_order else set()
+        elif (buffer := self._buffer(k)) is not None:
+            operands.append(f"out={buffer}")
+            self.in_order.add(k)
+        self._set(k, f"{item.name}({', '.join(operands)})")
+        return own
+
+    def _contract(self, item: Contract, k: Ref, spare: set[Ref]) -> Ref | None:
+        left, right = self.names[item.left], self.names[item.right]
+        sizes = dict(zip(item.left_labels, self.program.shapes[item.left], strict=True))
+        sizes.update(zip(item.right_labels, self.program.shapes[item.right], strict=True))
+        if not set(item.left_labels) & set(item.right_labels) <= set(item.labels):
+            text, in_order = contract_source(item, left, right, sizes)
+            self._set(k, text)
+            self.in_order |= {k} if in_order else set()
+            return None
+        for ref, labels, other, other_labels in (
+            (item.left, item.left_labels, right, item.right_labels),
+            (item.right, item.right_labels, left, item.left_labels),
+        ):
+            if ref in spare and item.left != item.right and len(labels) == len(item.labels) > 0:
+                text = permuted(self.names[ref], tuple(labels.index(label) for label in item.labels))
+                return self._take_over(k, ref, text, f"*= {aligned(other, other_labels, item.labels)}")
+        order = None if k in self.final else loop_order(item.labels, sizes)
+        buffer = self._buffer(k) if order is None else None
+        self._set(k, product_source(item, left, right, order, buffer))
+        self.in_order |= {k} if order is None else set()
+        return None
+
+    def _combine(self, item: Combine, k: Ref, spare: set[Ref]) -> Ref | None:
+        counts = Counter(term.source for term in item.terms)
+        shape = self.program.shapes[k]
+        free = {j for j, term in enumerate(item.terms) if term.source in spare and counts[term.source] == 1}
+        target = Target(f"t{k}", shape, self.dtype.itemsize, k in self.final)
+        names = [self.names[term.source] for term in item.terms]
+        lines, own = combine_source(item, target, names, free, lambda: self._buffer(k))
+        self.lines += lines
+        if own is None:
+            self.in_order |= {k} if "out=" in lines[0] or "np.zeros" in lines[0] else set()
+            return None
+        source = item.terms[own].source
+        self.in_order |= {k} if source in self.in_order and lines[0].endswith(self.names[source]) else set()
+        return source
 
 
-def _is_large(program: Program, ref: int) -> bool:
-    return (
-        not isinstance(program.instructions[ref], Load | Literal)
-        and math.prod(program.shapes[ref]) > FREE_ABOVE
-    )
-
-
-def _is_fresh(program: Program, ref: int) -> bool:
+def _is_fresh(program: Program, ref: Ref) -> bool:
     """Whether a value has its own memory."""
     item = program.instructions[ref]
     if isinstance(item, Combine):
@@ -122,82 +266,7 @@ def _is_fresh(program: Program, ref: int) -> bool:
     )
 
 
-def _result(program: Program, ref: int, names: list[str]) -> str:
-    """Results never share memory with inputs, literals or each other."""
-    if _is_fresh(program, ref) and program.results.count(ref) == 1:
-        return names[ref]
-    return f"np.array({names[ref]})"
-
-
-def _lines(
-    item: Instruction,
-    k: int,
-    names: list[str],
-    program: Program,
-    namespace: dict[str, Any],
-    spare: set[int],
-    final: set[int],
-) -> list[str]:
-    target = f"t{k}"
-    match item:
-        case View():
-            return [f"{target} = {view_source(item, names[item.source], program.shapes[item.source])}"]
-        case Reduce():
-            axes = item.positions[0] if len(item.positions) == 1 else tuple_text(item.positions)
-            return [f"{target} = np.add.reduce({names[item.source]}, {axes})"]
-        case Scale():
-            return _scale_lines(item, target, names[item.source], item.source in spare)
-        case Contract():
-            return _contract_lines(item, k, names, program, spare, k in final)
-        case Combine():
-            place = Target(target, program.shapes[k], namespace["dtype"].itemsize, k in final)
-            counts = Counter(term.source for term in item.terms)
-            free = {
-                j for j, term in enumerate(item.terms) if term.source in spare and counts[term.source] == 1
-            }
-            return combine_source(item, place, [names[t.source] for t in item.terms], free)
-        case CallMap():
-            function = namespace[item.name] = elementwise_kernels.kernel(item.name)
-            arguments = [names[source] for source in item.sources]
-            own = next((s for s in item.sources if s in spare and _is_large(program, s)), None)
-            if own is not None and isinstance(function, np.ufunc):
-                arguments.append(f"out={names[own]}")
-            return [f"{target} = {item.name}({', '.join(arguments)})"]
-        case CallApply():
-            namespace[item.name] = operation_kernels.kernel(item.name)
-            arguments = [repr(item.params), *(names[s] for s in item.sources)]
-            return [f"{target} = {item.name}({', '.join(arguments)})"]
-        case Load() | Literal():
-            raise AssertionError("leaves have no lines")
-    assert_never(item)
-
-
-def _scale_lines(item: Scale, target: str, source: str, is_spare: bool) -> list[str]:
-    if is_spare:
-        return [f"{target} = {source}", f"{target} *= {item.factor!r}"]
-    return [f"{target} = -{source}" if item.factor == -1 else f"{target} = {item.factor!r} * {source}"]
-
-
-def _contract_lines(
-    item: Contract, k: int, names: list[str], program: Program, spare: set[int], in_order: bool
-) -> list[str]:
-    left, right = names[item.left], names[item.right]
-    sizes = dict(zip(item.left_labels, program.shapes[item.left], strict=True))
-    sizes.update(zip(item.right_labels, program.shapes[item.right], strict=True))
-    if not set(item.left_labels) & set(item.right_labels) <= set(item.labels):
-        return [f"t{k} = {contract_source(item, left, right, sizes)}"]
-    for ref, labels, other, other_labels in (
-        (item.left, item.left_labels, right, item.right_labels),
-        (item.right, item.right_labels, left, item.left_labels),
-    ):
-        if ref in spare and item.left != item.right and len(labels) == len(item.labels) > 0:
-            first = permuted(names[ref], tuple(labels.index(label) for label in item.labels))
-            return [f"t{k} = {first}", f"t{k} *= {aligned(other, other_labels, item.labels)}"]
-    order = None if in_order else loop_order(item.labels, sizes)
-    return [f"t{k} = {product_source(item, left, right, order)}"]
-
-
-def _final(program: Program) -> set[int]:
+def _final(program: Program) -> set[Ref]:
     """The values that are results, or become results by adding to them."""
     sums = [k for k in program.results if isinstance(program.instructions[k], Combine)]
     added = {

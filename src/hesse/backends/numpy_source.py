@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from hesse.ir import Axis
@@ -81,24 +81,29 @@ def loop_order(labels: Labels, sizes: Mapping[int, int]) -> Labels | None:
     return (*short, *(label for label in labels if label not in short))
 
 
-def product_source(item: Contract, left: str, right: str, order: Labels | None) -> str:
-    """An element-wise product, in memory in the given order of axes."""
+def product_source(item: Contract, left: str, right: str, order: Labels | None, buffer: str | None) -> str:
+    """An element-wise product, in memory in the given order of axes, or written to a buffer."""
     a, b, output = item.left_labels, item.right_labels, item.labels
+    if buffer is not None:
+        return f"np.multiply({aligned(left, a, output)}, {aligned(right, b, output)}, out={buffer})"
     if order is None:
         return f"{aligned(left, a, output)} * {aligned(right, b, output)}"
     text = f"np.multiply({aligned(left, a, order)}, {aligned(right, b, order)}, order='C')"
     return permuted(text, tuple(order.index(label) for label in output))
 
 
-def contract_source(item: Contract, left: str, right: str, sizes: dict[int, int]) -> str:
-    """A product of two arrays that is summed: a dot product, an einsum or a matrix product."""
+def contract_source(item: Contract, left: str, right: str, sizes: dict[int, int]) -> tuple[str, bool]:
+    """A product of two arrays that is summed: a dot product, an einsum or a matrix product.
+
+    The answer says, too, whether the axes of the result are in order in memory.
+    """
     a, b, output = item.left_labels, item.right_labels, item.labels
     summed = [label for label in a if label in b and label not in output]
     batch = [label for label in output if label in a and label in b]
     rows = [label for label in output if label in a and label not in b]
     columns = [label for label in output if label in b and label not in a]
     if not rows and not columns:
-        return _inner_source(item, left, right)
+        return _inner_source(item, left, right), True
     if rows and columns and output.index(columns[0]) < output.index(rows[0]):
         left, right, a, b, rows, columns = right, left, b, a, columns, rows
     first = _matrix(left, a, [batch, rows, summed], sizes)
@@ -113,7 +118,7 @@ def contract_source(item: Contract, left: str, right: str, sizes: dict[int, int]
     if len(rows) > 1 or len(columns) > 1:
         text += f".reshape{tuple_text(sizes[label] for label in batch + rows + columns)}"
     produced = (*batch, *rows, *columns)
-    return permuted(text, tuple(produced.index(label) for label in output))
+    return permuted(text, tuple(produced.index(label) for label in output)), produced == output
 
 
 def _inner_source(item: Contract, left: str, right: str) -> str:
@@ -153,47 +158,57 @@ class Target(NamedTuple):
     is_result: bool
 
 
-def combine_source(item: Combine, target: Target, names: list[str], spare: set[int]) -> list[str]:
+def combine_source(
+    item: Combine, target: Target, names: list[str], spare: set[int], buffer: Callable[[], str | None]
+) -> tuple[list[str], int | None]:
     """A sum of terms: dense ones as one expression, the others placed into it.
 
-    `spare` are the terms whose arrays nobody reads afterwards: one of them may hold the sum.
+    `spare` are the terms whose arrays nobody reads afterwards: one of them may hold the sum, and the answer
+    says which. Else `buffer()` may give an array for it.
     """
     shape = target.shape
     dense = [k for k, term in enumerate(item.terms) if term.is_dense(shape)]
-    placed = [(term, name) for term, name in zip(item.terms, names, strict=True) if not term.is_dense(shape)]
-    if not dense:
-        lines, is_empty = [f"{target.name} = np.zeros({tuple_text(shape)}, dtype)"], True
-    else:
-        lines, is_empty = _dense_lines(item, dense, target, names, spare, bool(placed)), False
-    for term, name in placed:
-        lines.append(_place(term, name, target, is_first=is_empty))
-        is_empty = False
-    return lines
-
-
-def _dense_lines(
-    item: Combine, dense: list[int], target: Target, names: list[str], spare: set[int], is_written: bool
-) -> list[str]:
-    """Lines that compute the sum of dense terms; `is_written`: others will be added into it."""
-    shape = target.shape
-    terms = {k: (item.terms[k], names[k]) for k in dense}
+    placed = [k for k in range(len(item.terms)) if k not in dense]
     own = next((k for k in dense if k in spare and _is_whole(item.terms[k], shape)), None)
-    if own is None:
-        text = _dense_sum(list(terms.values()), shape, in_order=is_written or target.is_result)
-        if repeats(item, shape):
-            text = f"np.broadcast_to({text}, {tuple_text(shape)})"
-        if is_written and (len(dense) == 1 or repeats(item, shape)):
-            text = f"np.array({text}, order='C')"  # a fresh array to add into
-        elif is_written:
-            text = f"np.ascontiguousarray({text})"
-        return [f"{target.name} = {text}"]
-    first = aligned(names[own], item.terms[own].labels, _labels(item.terms[own]))
-    lines = [f"{target.name} = {f'np.ascontiguousarray({first})' if is_written else first}"]
-    for k, (term, name) in terms.items():
-        if k != own:
-            sign = "-" if term.factor < 0 else "+"
-            lines.append(f"{target.name} {sign}= {_part(term, name)}")
-    return lines
+    if not dense:
+        lines = [f"{target.name} = np.zeros({tuple_text(shape)}, dtype)"]
+    elif own is not None:
+        first = aligned(names[own], item.terms[own].labels, _labels(item.terms[own]))
+        lines = [f"{target.name} = {f'np.ascontiguousarray({first})' if placed else first}"]
+        lines += [_added(item.terms[k], names[k], target) for k in dense if k != own]
+    elif len(dense) > 1 and not placed and not repeats(item, shape) and (held := buffer()) is not None:
+        lines = _buffered_sum([(item.terms[k], names[k]) for k in dense], target, held)
+    else:
+        text = _dense_text(item, dense, names, target, is_written=bool(placed))
+        lines = [f"{target.name} = {text}"]
+    for k in placed:
+        lines.append(_place(item.terms[k], names[k], target, is_first=not dense and k == placed[0]))
+    return lines, own
+
+
+def _dense_text(item: Combine, dense: list[int], names: list[str], target: Target, is_written: bool) -> str:
+    """The sum of dense terms as an expression; `is_written`: others will be added into it."""
+    terms = [(item.terms[k], names[k]) for k in dense]
+    text = _dense_sum(terms, target.shape, in_order=is_written or target.is_result)
+    is_shared = len(dense) == 1
+    if repeats(item, target.shape):
+        text, is_shared = f"np.broadcast_to({text}, {tuple_text(target.shape)})", True
+    if not is_written:
+        return text
+    return f"np.array({text}, order='C')" if is_shared else f"np.ascontiguousarray({text})"
+
+
+def _added(term: Placed, name: str, target: Target) -> str:
+    return f"{target.name} {'-' if term.factor < 0 else '+'}= {_part(term, name)}"
+
+
+def _buffered_sum(terms: list[tuple[Placed, str]], target: Target, buffer: str) -> list[str]:
+    ordered = sorted(terms, key=lambda pair: pair[0].factor < 0)  # begin with a positive term
+    (first, first_name), (second, second_name), *others = ordered
+    function = "np.subtract" if second.factor < 0 else "np.add"
+    start = f"{'-' if first.factor < 0 else ''}{_part(first, first_name)}"
+    lines = [f"{target.name} = {function}({start}, {_part(second, second_name)}, out={buffer})"]
+    return lines + [_added(term, name, target) for term, name in others]
 
 
 def _is_whole(term: Placed, shape: tuple[int, ...]) -> bool:

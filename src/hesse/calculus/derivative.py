@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from hesse.calculus.cost import estimate
+from hesse.calculus.mirror import mirrored
 from hesse.calculus.modes import MODES
 from hesse.errors import ArgumentError
 from hesse.ir import Node, topological, transpose
@@ -14,7 +15,7 @@ from hesse.rewrite import simplify
 
 LARGE_GRAPH = 1000
 """Above this many nodes `auto` builds two candidates only, each in linear time."""
-LARGE_GRAPH_MODES = ("reverse", "cross-country")
+LARGE_GRAPH_MODES = ("two-sided", "cross-country")
 
 
 class Choice(NamedTuple):
@@ -69,6 +70,8 @@ def derivative_blocks(output: Node, variables: Sequence[Node], order: int, mode:
             first = index[-1] if index else 0
             choices.append(choose(node, variables[first:], mode))
             found = choices[-1].derivatives
+            if index:  # by the same variable once more
+                found = [mirrored(found[0], variables[first].rank), *found[1:]]
             following.update({(*index, first + k): block for k, block in enumerate(found)})
         levels = following
     blocks = {

@@ -73,6 +73,63 @@ def pull_back(output: Node, cotangent: Node, variables: Sequence[Node]) -> list[
     return [results[variable] for variable in variables]
 
 
+def two_sided(output: Node, variables: Sequence[Node]) -> list[Node]:
+    """Multiply from the variables up and from the output down, and join in the middle.
+
+    A gradient runs through the function and back. Its two halves have the same products, transposed, so a
+    Hessian `J'·S·J` needs the products of `J` only once.
+    """
+    order = topological([output])
+    live = dependents(order, variables)
+    upper = _upper_half([node for node in order if node in live], live)
+    if output not in upper:
+        return forward(output, variables)
+    cotangents = _cotangents(output, upper, live)
+    return [_joined(output, variable, order, upper, cotangents) for variable in variables]
+
+
+def _upper_half(order: Sequence[Node], live: set[Node]) -> set[Node]:
+    """The live nodes that are nearer to the output than to the variables, by the longest path."""
+    depth: dict[Node, int] = {}
+    height = dict.fromkeys(order, 0)
+    for node in order:
+        depth[node] = 1 + max((depth[node.operands[slot]] for slot in _live_slots(node, live)), default=-1)
+    for node in reversed(order):
+        for slot in _live_slots(node, live):
+            operand = node.operands[slot]
+            height[operand] = max(height[operand], height[node] + 1)
+    return {node for node in order if depth[node] > height[node]}
+
+
+def _cotangents(output: Node, upper: set[Node], live: set[Node]) -> dict[Node, Node]:
+    """The derivatives of the output by the nodes that the upper half reads from the lower one."""
+    collected: dict[Node, list[Node]] = {output: [delta(output.shape)]}
+    for node in reversed(topological([output])):
+        if node in upper and node in collected:
+            cotangent = add(collected.pop(node), output.shape + node.shape)
+            for slot in _live_slots(node, live):
+                collected.setdefault(node.operands[slot], []).append(pull(node, slot, cotangent))
+    return {node: add(terms, output.shape + node.shape) for node, terms in collected.items()}
+
+
+def _joined(
+    output: Node, variable: Node, order: Sequence[Node], upper: set[Node], cotangents: Mapping[Node, Node]
+) -> Node:
+    """The derivative by one variable: tangents pushed through the lower half meet the cotangents."""
+    live = dependents(order, [variable])
+    tangents = {variable: delta(variable.shape)}
+    for node in order:
+        if node in live and node not in upper and node is not variable:
+            terms = [push(node, slot, tangents[node.operands[slot]]) for slot in _live_slots(node, live)]
+            tangents[node] = add(terms, node.shape + variable.shape)
+    terms = [
+        _compose(cotangent, tangents[node], node.rank)
+        for node, cotangent in cotangents.items()
+        if node in tangents
+    ]
+    return add(terms, output.shape + variable.shape)
+
+
 def _live_slots(node: Node, live: set[Node]) -> list[int]:
     return [slot for slot, operand in enumerate(node.operands) if operand in live and is_active(node, slot)]
 
@@ -200,6 +257,7 @@ def _time(node: Node) -> float:
 MODES: Mapping[str, Mode] = {
     "forward": forward,
     "reverse": reverse,
+    "two-sided": two_sided,
     "cross-country": cross_country,
     "lowest-order-first": lowest_order_first,
 }

@@ -37,8 +37,8 @@ from hesse.ir.build import (
 from hesse.ir.canonical import keep_symmetry, symmetries
 from hesse.ir.einsum import einsum
 from hesse.ir.node import Add, Apply, Constant, Einsum, Map, Node, Shape, Variable
-from hesse.ir.product import core_and_pattern, is_zero, zero
-from hesse.ir.sum import add, has_delta, is_sparse, sum_pieces, unscaled
+from hesse.ir.product import core_and_pattern, disjoint_outputs, is_zero, zero
+from hesse.ir.sum import add, has_delta, is_sparse, negated, sum_pieces, unscaled, without_sign
 from hesse.ir.walk import bind_sizes, dependents, rebuild, substitute, topological, use_counts
 
 __all__ = [
@@ -65,6 +65,7 @@ __all__ = [
     "delta",
     "dependents",
     "diagonal_map",
+    "disjoint_outputs",
     "einsum",
     "has_delta",
     "is_sparse",
@@ -73,6 +74,7 @@ __all__ = [
     "label_axis",
     "map_",
     "multiply",
+    "negated",
     "number",
     "pairwise",
     "place",
@@ -96,5 +98,6 @@ __all__ = [
     "use_counts",
     "variable",
     "view",
+    "without_sign",
     "zero",
 ]

@@ -200,8 +200,73 @@ def _pattern(node: Node, full: bool) -> Product | None:
         return None
     if len(node.operands) <= 1 or full:
         return Product(node.operands, node.axes, node.output, node.ranges, node.scale)
+    if len(_components(node)) > 1:
+        return _of_components(node)
     core, pattern = core_and_pattern(node)
     return None if core is node else pattern
+
+
+@remembered
+def _components(node: Einsum) -> list[list[int]]:
+    """The operands in groups that share no label with each other; all scalar factors are one group.
+
+    An outer product need not be formed to be multiplied with something else.
+    """
+    groups: list[tuple[set[int], list[int]]] = []
+    for k, axes in enumerate(node.axes):
+        labels = {label for axis in axes for label in axis.labels()}
+        joined = [group for group in groups if group[0] & labels]
+        groups = [group for group in groups if not group[0] & labels]
+        groups.append(
+            (labels.union(*(g[0] for g in joined)), sorted([k, *(i for g in joined for i in g[1])]))
+        )
+    placed = {label for axis in node.output for label in axis.labels()}
+    tensors = [members for labels, members in groups if labels & placed]
+    scalars = sorted(k for labels, members in groups if not labels & placed for k in members)
+    return [*tensors, scalars] if scalars else tensors
+
+
+def _component_cores(node: Einsum) -> list[tuple[Node, list[int]]]:
+    """Each component as a tensor, with the labels of its axes in the node."""
+    placed = {label for axis in node.output for label in axis.labels()}
+    cores = []
+    for members in _components(node):
+        axes = [node.axes[k] for k in members]
+        inside = list(dict.fromkeys(label for row in axes for axis in row for label in axis.labels()))
+        kept = [label for label in inside if label in placed]
+        numbers = {label: k for k, label in enumerate(inside)}
+        part = Product(
+            tuple(node.operands[k] for k in members),
+            tuple(tuple(axis.rename(numbers.__getitem__) for axis in row) for row in axes),
+            tuple(label_axis(numbers[label]) for label in kept),
+            tuple(node.ranges[label] for label in inside),
+            1.0,
+        )
+        whole = make(part, tuple(node.ranges[label] for label in kept))
+        if isinstance(whole, Einsum) and len(whole.operands) > 1:  # transposes of a core share it
+            core, pattern = core_and_pattern(whole)
+            if core is not whole and pattern.scale == 1 and len(pattern.output) == len(pattern.axes[0]):
+                order = [axis.label for axis in pattern.output]
+                kept = [kept[order.index(k)] for k in range(len(kept))]
+                whole = core
+        cores.append((whole, kept))
+    return cores
+
+
+@remembered
+def _of_components(node: Einsum) -> Product:
+    """The node as a product of its components."""
+    cores = _component_cores(node)
+    kept = {label for _, labels in cores for label in labels}
+    summed = {label for axes in node.axes for axis in axes for label in axis.labels()} - kept
+    whole = Product(
+        tuple(core for core, _ in cores),
+        tuple(tuple(map(label_axis, labels)) for _, labels in cores),
+        node.output,
+        node.ranges,
+        node.scale,
+    )
+    return _without(whole, sorted(summed))
 
 
 @remembered
@@ -245,3 +310,19 @@ def _without(product: Product, unused: list[int]) -> Product:
         output=tuple(axis.rename(numbers.__getitem__) for axis in product.output),
         ranges=tuple(size for label, size in enumerate(product.ranges) if label in numbers),
     )
+
+
+def disjoint_outputs(one: Node, two: Node) -> bool:
+    """Whether two products are certain to touch no common entry of the result."""
+    if not isinstance(one, Einsum) or not isinstance(two, Einsum):
+        return False
+    unifier = Unifier()
+    first, second = unifier.fresh(one.ranges), unifier.fresh(two.ranges)
+    try:
+        for left, right in zip(one.output, two.output, strict=True):
+            unifier.equate(left.rename(lambda k: k + first), right.rename(lambda k: k + second))
+    except EmptyBox:
+        return True
+    except NotABox:
+        return False
+    return False

@@ -52,6 +52,21 @@ def _sparse_and_dense(node: Node) -> list[Node]:
 
 
 @remembered
+def negated(node: Node) -> Node:
+    """The negative of a sum as a sum: of `a - b` it is `b - a`."""
+    terms = [scaled(base, -factor) for base, factor in map(unscaled, node.operands)]
+    return intern(Add, node.shape, tuple(sorted(terms, key=lambda term: term.key)))
+
+
+def without_sign(node: Node) -> tuple[Node, float]:
+    """The node, or, of a sum and its negative always the same one, with the sign that it needs."""
+    if not isinstance(node, Add) or not node.operands:
+        return node, 1.0
+    _, scale = min(map(unscaled, node.operands), key=lambda term: term[0].key)
+    return (negated(node), -1.0) if scale < 0 else (node, 1.0)
+
+
+@remembered
 def unscaled(node: Node) -> tuple[Node, float]:
     """The node as (node with scale one, scale)."""
     if not isinstance(node, Einsum) or node.scale == 1:
@@ -115,8 +130,8 @@ def _over_one_pattern(group: Sequence[Node], shape: Shape) -> list[Node]:
         cores.append(make(Product(term.operands, axes, output, tuple(broadcast), term.scale), core_shape))
     place = tuple(map(label_axis, labels))
     return [
-        build(Product((piece,), (place,), first.output, ranges, 1.0), shape)
-        for piece in sum_pieces(add(cores, core_shape))
+        build(Product((piece,), (place,), first.output, ranges, sign), shape)
+        for piece, sign in map(without_sign, sum_pieces(add(cores, core_shape)))
     ]
 
 

@@ -23,6 +23,7 @@ from hesse.ir import (
     Variable,
     core_and_pattern,
     is_sparse,
+    negated,
     plain_axes,
     topological,
 )
@@ -110,6 +111,9 @@ class _Lowering:
             case Einsum():
                 return self._combine([self._placed(node, with_sign=True)], shape, is_sum=False)
             case Add():
+                negative = negated(node)
+                if negative in self.refs:
+                    return self._scaled(self.refs[negative], -1.0)
                 whole = [term for term in node.operands if not is_sparse(term)]
                 # a sum subtracts what is negative, but must begin with something
                 begins = [term for term in whole if not (isinstance(term, Einsum) and term.scale < 0)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from hesse.ir import Axis, Einsum, Node, Shape, Size, add, einsum, is_sparse, label_axis
+from hesse.ir import Axis, Einsum, Node, Shape, Size, add, einsum, is_sparse, label_axis, without_sign
 
 LARGEST_SUM = 24
 """Sums with more terms than this are not searched for common factors (the search is quadratic)."""
@@ -14,8 +14,8 @@ LARGEST_SUM = 24
 def factor(terms: Sequence[Node], shape: Shape) -> list[Node]:
     """Law: a·b + a·c = a·(b + c), for terms with the same plain output.
 
-    The remainders b and c must depend on the same labels, so that their sum is a tensor of its own, and
-    on no more labels than a is, so that adding them costs less than it saves.
+    The remainders b and c must depend on the same labels, so that their sum is a tensor of its own. They
+    must be no larger than the sum or have no more axes than a, so that adding them costs less than it saves.
     """
     remaining = list(terms)
     if len(remaining) > LARGEST_SUM:
@@ -53,21 +53,42 @@ def _factored_pair(first: Node, second: Node, shape: Shape) -> Node | None:
     if is_sparse(first) or is_sparse(second) or not set(first.operands) & set(second.operands):
         return None
     common, one, two, ranges = _matched(first, second)
-    outside = common.labels() | _labels([first.output])
-    interface = sorted(one.labels() & outside)
-    if not common.operands or not one.operands or not two.operands:
+    output = _labels([first.output])
+    interface = _interface(common, one, two, output)
+    if interface is None:  # a∘b + a∘c with b a vector, c a matrix: only what stands apart is shared
+        common, one, two = _standing_apart(common, one, two)
+        interface = _interface(common, one, two, output)
+    if interface is None or not common.operands or not one.operands or not two.operands:
         return None
-    if interface != sorted(two.labels() & outside):
-        return None
-    if len(interface) > max(len(_labels([axes])) for axes in common.axes):
+    is_outer = output.issuperset(interface)
+    if not is_outer and len(interface) > max(len(_labels([axes])) for axes in common.axes):
         return None  # summing large tensors to share a small factor: A·x + A'·x is cheaper than (A + A')·x
     inner = tuple(map(label_axis, interface))
     inner_shape = tuple(ranges[label] for label in interface)
     remainders = [_product(one, inner, inner_shape, ranges, first.scale)]
     remainders.append(_product(two, inner, inner_shape, ranges, second.scale))
-    total = add(remainders, inner_shape)
+    total, sign = without_sign(add(remainders, inner_shape))
     return _product(
-        _Factors([*common.operands, total], [*common.axes, inner]), first.output, shape, ranges, 1.0
+        _Factors([*common.operands, total], [*common.axes, inner]), first.output, shape, ranges, sign
+    )
+
+
+def _interface(common: _Factors, one: _Factors, two: _Factors, output: set[int]) -> list[int] | None:
+    """The labels by which the remainders meet the rest, if they are the same for both."""
+    outside = common.labels() | output
+    interface = sorted(one.labels() & outside)
+    return interface if interface == sorted(two.labels() & outside) else None
+
+
+def _standing_apart(common: _Factors, one: _Factors, two: _Factors) -> tuple[_Factors, _Factors, _Factors]:
+    """Common factors that share a label with a remainder become parts of both remainders."""
+    apart = [k for k, axes in enumerate(common.axes) if not _labels([axes]) & (one.labels() | two.labels())]
+    tied = [k for k in range(len(common.axes)) if k not in apart]
+    moved = [common.operands[k] for k in tied], [common.axes[k] for k in tied]
+    return (
+        _Factors([common.operands[k] for k in apart], [common.axes[k] for k in apart]),
+        _Factors(one.operands + moved[0], one.axes + moved[1]),
+        _Factors(two.operands + moved[0], two.axes + moved[1]),
     )
 
 

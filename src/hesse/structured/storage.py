@@ -18,6 +18,7 @@ from hesse.ir import (
     add,
     core_and_pattern,
     einsum,
+    negated,
     number,
     plain_axes,
     transpose,
@@ -59,8 +60,15 @@ class _Parts:
         self.sources: list[Node] = []
         self._known: dict[Node, tuple[Variable, tuple[int, ...]]] = {}
 
+    def sign(self, node: Node) -> float:
+        """-1 if the negative of the node is kept already."""
+        is_new_sum = isinstance(node, Add) and node not in self._known
+        return -1.0 if is_new_sum and negated(node) in self._known else 1.0
+
     def find(self, node: Node, order: tuple[int, ...] | None = None) -> tuple[Variable, tuple[int, ...]]:
-        """The variable that stands for a node, and which axis of the node each of its axes is."""
+        """The variable that stands for a node (or its negative), and which axis of the node each axis is."""
+        if self.sign(node) < 0:
+            node = negated(node)
         if node not in self._known:
             order = order or tuple(range(node.rank))
             source = transpose(node, order)
@@ -95,8 +103,8 @@ def _stored_term(term: Node, parts: _Parts) -> Node:
     if isinstance(term, Add):  # multiplying out made a sum of it
         return add([_stored_term(inner, parts) for inner in term.operands], term.shape)
     if not isinstance(term, Einsum):
-        axes = plain_axes(term.rank)
-        return einsum([parts.of(term)], [axes], axes, term.shape, term.shape)
+        axes, sign = plain_axes(term.rank), parts.sign(term)
+        return einsum([parts.of(term)], [axes], axes, term.shape, term.shape, sign)
     core, pattern = core_and_pattern(term)
     if isinstance(core, Einsum) and core.operands and _factor_entries(core) >= entries(core.shape):
         labels = [axis.label for axis in pattern.axes[0]]
@@ -104,5 +112,6 @@ def _stored_term(term: Node, parts: _Parts) -> Node:
         part, order = parts.find(core, tuple(labels.index(label) for label in appearing if label in labels))
         axes = tuple(pattern.axes[0][k] for k in order)
         return einsum([part], [axes], pattern.output, term.shape, pattern.ranges, pattern.scale)
+    scale = term.scale * math.prod(map(parts.sign, term.operands))
     operands = [parts.of(operand) for operand in term.operands]
-    return einsum(operands, term.axes, term.output, term.shape, term.ranges, term.scale)
+    return einsum(operands, term.axes, term.output, term.shape, term.ranges, scale)

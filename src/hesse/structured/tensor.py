@@ -50,7 +50,7 @@ def _program(
     """The compiled formula, and its program if that may take too much memory."""
     found = formula(node, *settings)
     roots = [found] if isinstance(found, Node) else found
-    program = make_plan(simplify(roots))
+    program = make_plan(simplify(simplify(roots)))  # sums that the first pass made have common factors, too
     is_large = program.peak_elements() * dtype.itemsize > CHECKED_BYTES
     return compile_program(program, names, dtype), program if is_large else None
 
