@@ -66,8 +66,16 @@ def _filled(template: str, levels: int) -> Any:
 
 EXPRESSIONS = st.one_of(*(_grow(kind, 2) for kind in LEAVES))
 # sizes are declared, so that every random expression fits: n for vectors, all matrices square
-DECLARATIONS = "scalar a; positive scalar b; vector x(n); positive vector y(n); matrix A(n,n); "
-DECLARATIONS += "symmetric matrix B(n,n); positive matrix P(n,n); "
+DECLARED = {
+    "a": "scalar a; ",
+    "b": "positive scalar b; ",
+    "x": "vector x(n); ",
+    "y": "positive vector y(n); ",
+    "A": "matrix A(n,n); ",
+    "B": "symmetric matrix B(n,n); ",
+    "P": "positive matrix P(n,n); ",
+}
+DECLARATIONS = "".join(DECLARED.values())
 
 
 def _value(formula: hesse.Formula) -> np.ndarray:
@@ -77,7 +85,9 @@ def _value(formula: hesse.Formula) -> np.ndarray:
 
 
 def _same(text: str, formula: hesse.Formula) -> None:
-    again = hesse.parse(DECLARATIONS + text)
+    # other variables are free as names for parts of the formula
+    needed = [variable.name for variable in hesse.Expression(formula.node).variables]
+    again = hesse.parse("".join(DECLARED[name] for name in needed) + text)
     assert again.ndim == formula.ndim
     if again.node is formula.node:
         return
