@@ -142,8 +142,8 @@ class Formula(Expression):
         "numpy", "torch", "jax", "matlab", "julia" and "cpp".
 
         >>> import hesse
-        >>> print(hesse.parse("x'*A*x").diff("x").to("index"))
-        g[i] = sum[p](A[i,p]*x[p]) + sum[p](A[p,i]*x[p])
+        >>> print(hesse.parse("norm2(x)^2").diff("x").to("index"))
+        g[i] = 2*x[i]
         """
         self.verify()
         (node,) = simplify([self.node])

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from hesse.frontends.language.elaborate import Reading
 
+__all__ = ["STRUCTURES", "read_formula"]
+
 STRUCTURES = frozenset({"symmetric", "antisymmetric", "diagonal", "psd"})
 """Facts about how the entries of a matrix depend on each other."""
 
