@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from hesse.printing.chains import chained
-from hesse.printing.forms import Chain, Elementwise, Form, Indexed, Leaf, Number, Sum, Transposed
+from hesse.printing.forms import Chain, Elementwise, Form, Indexed, Leaf, Number, Over, Sum, Transposed, parts
+from hesse.printing.index_forms import bound_alike
 from hesse.printing.terms import (
     Powers,
     Term,
@@ -20,42 +21,184 @@ from hesse.printing.terms import (
 
 MOST_TERMS = 12
 """Longer sums are not searched for common factors."""
-
-Length = Callable[[Form], int]
-
-
-def collected_sum(terms: Sequence[Form], scalar: bool, length: Length) -> Form:
-    """The sum of terms in the shortest form."""
-    merged = _merged([term_of(term, scalar) for form in terms for term in _flat(form)])
-    if not merged:
-        return Number(0.0)
-    plain = _sum(merged)
-    if len(merged) == 1 or len(merged) > MOST_TERMS or any(isinstance(term.body, Indexed) for term in merged):
-        return plain
-    candidates = [(length(plain), 1, plain)]
-    for form in _factored(merged, scalar, length):
-        candidates.append((length(form) + _nesting(form), 0 if _holds_matrix(form) else 2, form))
-    return min(candidates, key=lambda candidate: candidate[:2])[2]
-
-
-NESTED_FRACTION = 8
+NESTED_FRACTION = 12
 """What a fraction in a fraction costs, in characters: `(A - x*x'/c)/c`."""
 
 
-def _nesting(form: Form) -> int:
-    term = term_of(form, scalar=False)
-    sums = [part for part in (term.body, *term.factors) if isinstance(part, Sum)]
-    inner = {
-        part for each in sums for inside in each.terms for part in term_of(inside, scalar=False).divisors
-    }
-    return NESTED_FRACTION * len(inner & term.divisors.keys())
+class Collecting:
+    """Sums in their shortest form; `length` measures a form."""
 
+    def __init__(self, length: Callable[[Form], int]) -> None:
+        self._length = length
+        self._known: dict[tuple[tuple[Form, ...], bool], Form] = {}
 
-def _holds_matrix(form: Form) -> bool:
-    """Whether a sum is a factor of a product with a matrix: of two equally long forms that one is read."""
-    factors = form.factors if isinstance(form, Chain) else ()
-    inner = (factor.body if isinstance(factor, Transposed) else factor for factor in factors)
-    return any(isinstance(factor, Leaf) and factor.node.rank == 2 for factor in inner)
+    def sum(self, terms: Sequence[Form], scalar: bool) -> Form:
+        """The sum of terms in the shortest form."""
+        key = tuple(terms), scalar
+        if key not in self._known:
+            self._known[key] = self._shortest(terms, scalar)
+        return self._known[key]
+
+    def _shortest(self, terms: Sequence[Form], scalar: bool) -> Form:
+        merged = _merged([term_of(term, scalar) for form in terms for term in _flat(form)])
+        if not merged:
+            return Number(0.0)
+        plain = _sum(merged)
+        placed = any(isinstance(term.body, Indexed) for term in merged)
+        if len(merged) == 1 or len(merged) > MOST_TERMS or placed:
+            return plain
+        candidates = [(self._length(plain), 1, plain)]
+        for form in self._factored(merged, scalar):
+            candidates.append((self._length(form) + _nesting(form), 0 if _holds_matrix(form) else 2, form))
+        return min(candidates, key=lambda candidate: candidate[:2])[2]
+
+    def _factored(self, terms: list[Term], scalar: bool) -> list[Form]:
+        """The sum with factors common to all terms, or to some of them, taken out."""
+        found: list[Form] = []
+        whole = self._scalars_out(terms, scalar)
+        if whole is not None:
+            found.append(whole)
+        joined = self._sums_joined(terms) if scalar else None
+        if joined is not None:
+            found.append(joined)
+        if not scalar:
+            for way in (self._left_out, self._right_out, self._elements_out):
+                inner = way(terms)
+                if inner is not None:
+                    found.append(inner)
+        if len(terms) > 2:
+            found += self._by_groups(terms, scalar)
+        return found
+
+    def _by_groups(self, terms: list[Term], scalar: bool) -> list[Form]:
+        """Terms that share some factor collected, the others left as they are."""
+        found: list[Form] = []
+        for key in (_divisors, _factors, *(() if scalar else (_first, _last))):
+            groups: dict[object, list[Term]] = {}
+            for term in terms:
+                groups.setdefault(key(term), []).append(term)
+            if len(groups) in (1, len(terms)):
+                continue
+            sums = [self.sum([term.form for term in group], scalar) for group in groups.values()]
+            found.append(Sum(tuple(term for part in sums for term in _flat(part))))
+        return found
+
+    def _scalars_out(self, terms: list[Term], scalar: bool) -> Form | None:
+        """`c*a + c*b = c*(a + b)` for numbers, sizes and scalars."""
+        values = {abs(term.value) for term in terms}
+        sign = -1.0 if all(term.value < 0 for term in terms) else 1.0
+        value = sign * (values.pop() if len(values) == 1 else 1.0)
+        sizes = terms[0].sizes if len({term.sizes for term in terms}) == 1 else ()
+        factors = _common([term.factors for term in terms])
+        divisors = _common([term.divisors for term in terms])
+        if value == 1 and not sizes and not factors and not divisors:
+            return None
+        rest = [
+            Term(
+                term.value / value,
+                term.sizes[len(sizes) :],
+                _less(term.factors, factors),
+                _less(term.divisors, divisors),
+                term.body,
+            )
+            for term in terms
+        ]
+        inner = term_of(self.sum([term.form for term in rest], scalar), scalar)
+        outer = Term(value, sizes, factors, divisors, inner.body)
+        outer.multiply(inner)
+        return outer.form
+
+    def _sums_joined(self, terms: list[Term]) -> Form | None:
+        """`sum[p](a[p]*x[p]) + sum[q](b[q]*x[q]) = sum[p]((a[p] + b[p])*x[p])`."""
+        inside: list[Term] = []
+        first: Over | None = None
+        for term in terms:
+            sums = [factor for factor in term.factors if isinstance(factor, Over)]
+            if len(sums) != 1 or term.factors[sums[0]] != 1:
+                return None
+            outer = Term(term.value, term.sizes, _less(term.factors, {sums[0]: 1}), dict(term.divisors))
+            first = sums[0] if first is None else first
+            options = [term_of(other.body, scalar=True) for other in bound_alike(first, sums[0])]
+            if not options:
+                return None
+            known = {factor for each in inside for factor in each.factors}
+            best = max(options, key=lambda option: len(known & option.factors.keys()))
+            outer.multiply(best)
+            inside.append(outer)
+        assert first is not None
+        body = self.sum([term.form for term in inside], True)
+        inner = term_of(body, scalar=True)
+        if len(inner.factors) < 2:
+            return None  # nothing to gain: the sum of sums is a sum of a sum
+        return Over(first.labels, body)
+
+    def _left_out(self, terms: list[Term]) -> Form | None:
+        """`A*B + A*C = A*(B + C)`."""
+        chains = [chain_factors(term.body) for term in terms]
+        count = 0
+        while all(len(chain) > count + 1 and chain[count] == chains[0][count] for chain in chains):
+            count += 1
+        if not count:
+            return None
+        return self._around(chains[0][:count], terms, [chain[count:] for chain in chains], ())
+
+    def _right_out(self, terms: list[Term]) -> Form | None:
+        """`B*A + C*A = (B + C)*A`."""
+        chains = [chain_factors(term.body) for term in terms]
+        count = 0
+        while all(len(chain) > count + 1 and chain[-1 - count] == chains[0][-1 - count] for chain in chains):
+            count += 1
+        if not count:
+            return None
+        rests = [chain[: len(chain) - count] for chain in chains]
+        return self._around((), terms, rests, chains[0][len(chains[0]) - count :])
+
+    def _around(
+        self,
+        left: Sequence[Form],
+        terms: Sequence[Term],
+        rests: Sequence[Sequence[Form]],
+        right: Sequence[Form],
+    ) -> Form | None:
+        if any(not rest for rest in rests):
+            return None
+        inside = [
+            Term(term.value, term.sizes, term.factors, term.divisors, chained(rest)).form
+            for term, rest in zip(terms, rests, strict=True)
+        ]
+        inner = term_of(self.sum(inside, False), scalar=False)
+        if inner.body is None:
+            return None
+        inner.body = chained([*left, inner.body, *right])
+        return inner.form
+
+    def _elements_out(self, terms: list[Term]) -> Form | None:
+        """`x.*y + x.*z = x.*(y + z)`."""
+        if not any(isinstance(term.body, Elementwise) for term in terms):
+            return None
+        if any(term.body is None or isinstance(term.body, Chain) for term in terms):
+            return None
+        pairs = [element_factors(term.body) for term in terms]
+        above, below = _common([pair[0] for pair in pairs]), _common([pair[1] for pair in pairs])
+        if not above and not below:
+            return None
+        inside = []
+        for term, (factors, divisors) in zip(terms, pairs, strict=True):
+            rest = _less(factors, above), _less(divisors, below)
+            body = element_product(*rest) if any(rest) else None
+            inside.append(Term(term.value, term.sizes, term.factors, term.divisors, body).form)
+        inner = term_of(self.sum(inside, False), scalar=False)
+        if inner.body is None:
+            inner.body = element_product(above, below)
+            return inner.form
+        factors, divisors = element_factors(inner.body)
+        for form, count in above.items():
+            factors[form] = factors.get(form, 0) + count
+        for form, count in below.items():
+            divisors[form] = divisors.get(form, 0) + count
+        ordered = {form: factors[form] for form in sorted(factors, key=lambda form: isinstance(form, Sum))}
+        inner.body = element_product(ordered, divisors)
+        return inner.form
 
 
 def _flat(form: Form) -> list[Form]:
@@ -78,34 +221,22 @@ def _sum(terms: Sequence[Term]) -> Form:
     return terms[0].form if len(terms) == 1 else Sum(tuple(term.form for term in terms))
 
 
-def _factored(terms: list[Term], scalar: bool, length: Length) -> list[Form]:
-    """The sum with factors common to all terms, or to some of them, taken out."""
-    found: list[Form] = []
-    whole = _scalars_out(terms, scalar, length)
-    if whole is not None:
-        found.append(whole)
-    if not scalar:
-        for way in (_left_out, _right_out, _elements_out):
-            inner = way(terms, length)
-            if inner is not None:
-                found.append(inner)
-    if len(terms) > 2:
-        found += _by_groups(terms, scalar, length)
-    return found
+def _nesting(form: Form) -> int:
+    term = term_of(form, scalar=False)
+    inner = set().union(*(_all_divisors(part) for part in (term.body, *term.factors) if part is not None))
+    return NESTED_FRACTION * len(inner & term.divisors.keys())
 
 
-def _by_groups(terms: list[Term], scalar: bool, length: Length) -> list[Form]:
-    """Terms that share some factor collected, the others left as they are."""
-    found: list[Form] = []
-    for key in (_divisors, _factors, *(() if scalar else (_first, _last))):
-        groups: dict[object, list[Term]] = {}
-        for term in terms:
-            groups.setdefault(key(term), []).append(term)
-        if len(groups) in (1, len(terms)):
-            continue
-        parts = [collected_sum([term.form for term in group], scalar, length) for group in groups.values()]
-        found.append(Sum(tuple(term for part in parts for term in _flat(part))))
-    return found
+def _all_divisors(form: Form) -> set[Form]:
+    own = {part for part, _ in form.divisors} if isinstance(form, Elementwise) and form.scalar else set()
+    return own.union(*map(_all_divisors, parts(form)))
+
+
+def _holds_matrix(form: Form) -> bool:
+    """Whether a sum is a factor of a product with a matrix: of two equally long forms that one is read."""
+    factors = form.factors if isinstance(form, Chain) else ()
+    inner = (factor.body if isinstance(factor, Transposed) else factor for factor in factors)
+    return any(isinstance(factor, Leaf) and factor.node.rank == 2 for factor in inner)
 
 
 def _divisors(term: Term) -> object:
@@ -133,104 +264,6 @@ def _common(tables: Sequence[Powers]) -> Powers:
 def _less(table: Powers, common: Powers) -> Powers:
     rest = {form: count - common.get(form, 0) for form, count in table.items()}
     return {form: count for form, count in rest.items() if count}
-
-
-def _scalars_out(terms: list[Term], scalar: bool, length: Length) -> Form | None:
-    """`c*a + c*b = c*(a + b)` for numbers, sizes and scalars."""
-    values = {abs(term.value) for term in terms}
-    sign = -1.0 if all(term.value < 0 for term in terms) else 1.0
-    value = sign * (values.pop() if len(values) == 1 else 1.0)
-    sizes = terms[0].sizes if len({term.sizes for term in terms}) == 1 else ()
-    factors = _common([term.factors for term in terms])
-    divisors = _common([term.divisors for term in terms])
-    if value == 1 and not sizes and not factors and not divisors:
-        return None
-    rest = [
-        Term(
-            term.value / value,
-            term.sizes[len(sizes) :],
-            _less(term.factors, factors),
-            _less(term.divisors, divisors),
-            term.body,
-        )
-        for term in terms
-    ]
-    inner = term_of(collected_sum([term.form for term in rest], scalar, length), scalar)
-    outer = Term(value, sizes, factors, divisors, inner.body)
-    outer.multiply(inner)
-    return outer.form
-
-
-def _left_out(terms: list[Term], length: Length) -> Form | None:
-    """`A*B + A*C = A*(B + C)`."""
-    chains = [chain_factors(term.body) for term in terms]
-    count = 0
-    while all(len(chain) > count + 1 and chain[count] == chains[0][count] for chain in chains):
-        count += 1
-    if not count:
-        return None
-    return _around(chains[0][:count], terms, [chain[count:] for chain in chains], (), length)
-
-
-def _right_out(terms: list[Term], length: Length) -> Form | None:
-    """`B*A + C*A = (B + C)*A`."""
-    chains = [chain_factors(term.body) for term in terms]
-    count = 0
-    while all(len(chain) > count + 1 and chain[-1 - count] == chains[0][-1 - count] for chain in chains):
-        count += 1
-    if not count:
-        return None
-    rests = [chain[: len(chain) - count] for chain in chains]
-    return _around((), terms, rests, chains[0][len(chains[0]) - count :], length)
-
-
-def _around(
-    left: Sequence[Form],
-    terms: Sequence[Term],
-    rests: Sequence[Sequence[Form]],
-    right: Sequence[Form],
-    length: Length,
-) -> Form | None:
-    if any(not rest for rest in rests):
-        return None
-    inside = [
-        Term(term.value, term.sizes, term.factors, term.divisors, chained(rest)).form
-        for term, rest in zip(terms, rests, strict=True)
-    ]
-    inner = term_of(collected_sum(inside, False, length), scalar=False)
-    if inner.body is None:
-        return None
-    inner.body = chained([*left, inner.body, *right])
-    return inner.form
-
-
-def _elements_out(terms: list[Term], length: Length) -> Form | None:
-    """`x.*y + x.*z = x.*(y + z)`."""
-    if not any(isinstance(term.body, Elementwise) for term in terms):
-        return None
-    if any(term.body is None or isinstance(term.body, Chain) for term in terms):
-        return None
-    pairs = [element_factors(term.body) for term in terms]
-    above, below = _common([pair[0] for pair in pairs]), _common([pair[1] for pair in pairs])
-    if not above and not below:
-        return None
-    inside = []
-    for term, (factors, divisors) in zip(terms, pairs, strict=True):
-        rest = _less(factors, above), _less(divisors, below)
-        body = element_product(*rest) if any(rest) else None
-        inside.append(Term(term.value, term.sizes, term.factors, term.divisors, body).form)
-    inner = term_of(collected_sum(inside, False, length), scalar=False)
-    if inner.body is None:
-        inner.body = element_product(above, below)
-        return inner.form
-    factors, divisors = element_factors(inner.body)
-    for form, count in above.items():
-        factors[form] = factors.get(form, 0) + count
-    for form, count in below.items():
-        divisors[form] = divisors.get(form, 0) + count
-    ordered = {form: factors[form] for form in sorted(factors, key=lambda form: isinstance(form, Sum))}
-    inner.body = element_product(ordered, divisors)
-    return inner.form
 
 
 def negated(form: Form) -> Form | None:

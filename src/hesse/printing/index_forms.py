@@ -11,6 +11,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 
 from hesse.ir import (
     Add,
+    Apply,
     Einsum,
     Map,
     Node,
@@ -20,6 +21,7 @@ from hesse.ir import (
     label_axis,
     topological,
     uniform_value,
+    unscaled,
 )
 from hesse.printing.chains import labels_of, matrix_form, transposes
 from hesse.printing.describe import describe, scaled_form
@@ -41,6 +43,8 @@ from hesse.printing.notation import unused_sizes
 from hesse.rewrite.presentation import connected
 
 Labels = tuple[int, ...]
+MOST_SUMMED = 3
+"""Sums over more indices are not compared with each other."""
 
 
 def whole_nodes(root: Node) -> set[Node]:
@@ -115,8 +119,12 @@ class Indexing:
             return False
         if self.strict or node not in self.whole or node.rank > 2:
             return True
-        simple = (isinstance(part, Variable) or uniform_value(part) is not None for part in node.operands)
-        return isinstance(node, Map) and node.rank > 0 and all(simple)
+        if not node.rank or isinstance(node, Einsum):
+            return False
+        known = Variable if isinstance(node, Map) else (Variable, Map, Apply)
+        return all(
+            isinstance(unscaled(part)[0], known) or uniform_value(part) is not None for part in node.operands
+        )
 
     def _product(self, node: Einsum) -> Form:
         tables = plain_labels(node)
@@ -183,6 +191,16 @@ class Indexing:
                 labels = tuple(names[label] for label in order)
                 found.append((transposes(describe(product)), Entry(leaf, labels) if labels else leaf))
         return min(found, key=lambda pair: pair[0])[1] if found else None
+
+
+def bound_alike(first: Over, second: Over) -> list[Over]:
+    """The second sum with the indices of the first, in every order."""
+    if len(first.labels) != len(second.labels) or len(first.labels) > MOST_SUMMED:
+        return []
+    return [
+        Over(first.labels, renamed(second.body, dict(zip(second.labels, order, strict=True))))
+        for order in itertools.permutations(first.labels)
+    ]
 
 
 def renamed(form: Form, names: Mapping[Label, Label]) -> Form:

@@ -6,9 +6,10 @@ How a product is grouped is for the plan to say, not for the formula.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from hesse.printing.chains import chained, transposed
-from hesse.printing.collect import collected_sum, content, negated
+from hesse.printing.collect import Collecting, content, negated
 from hesse.printing.forms import (
     Call,
     Chain,
@@ -57,8 +58,8 @@ class Joining:
                 inner = self._term(form.body, scalar=False)
                 inner.body = transposed(form.body) if inner.body is None else self._turned(inner.body)
                 return inner.form
-            case Call(name="diag", table="builtin"):
-                return self._diagonal(form)
+            case Call(name="diag" | "diagonal" | "tr" | "sum", table="builtin"):
+                return self._linear(form)
             case Entry():
                 return self._entry(form).form
             case Over():
@@ -148,13 +149,19 @@ class Joining:
             own = self._own.get(term) if isinstance(term, Leaf) and not term.indexed else None
             known = own is not None and not isinstance(own, Symbol | Literal)
             terms.append(own if known and own is not None else self.join(term, scalar))
-        return collected_sum(terms, scalar, self._length)
+        return Collecting(self._length).sum(terms, scalar)
 
-    def _diagonal(self, form: Call) -> Form:
+    def _linear(self, form: Call) -> Form:
+        """`diag(2*x) = 2*diag(x)`."""
         inner = self._term(form.arguments[0], scalar=False)
         if inner.body is None:
             return form
-        inner.body = Call("diag", (inner.body,))
+        call = replace(form, arguments=(inner.body,))
+        if form.scalar:
+            inner.body = None
+            inner.factors = {**inner.factors, call: 1}
+        else:
+            inner.body = call
         return inner.form
 
     def _entry(self, form: Entry) -> Term:

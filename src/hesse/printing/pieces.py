@@ -189,8 +189,9 @@ def _elementwise(form: Elementwise, pieces: Mapping[Leaf, Piece]) -> Piece:
     if len(factors) == 1 and not divisors:
         return factors[0]
     joined = ["1"] if not factors else [factor.at(Level.POWER) for factor in factors]
-    if factors and factors[0].level == own and not factors[0].negative:
-        joined[0] = factors[0].body
+    for place in (0, -1) if form.scalar else (0,):  # s*x'*y is read as it is meant
+        if factors and factors[place].level == own and not factors[place].negative:
+            joined[place] = factors[place].body
     return Piece(f"{dot}/".join([f"{dot}*".join(joined), *divisors]), own)
 
 
@@ -199,9 +200,10 @@ def _scaled(form: Scaled, pieces: Mapping[Leaf, Piece]) -> Piece:
     scalars = form.scalars or Elementwise(())
     factors = [] if abs(form.value) == 1 else [number_text(abs(form.value))]
     factors += form.sizes
-    alone = form.body is None and len(scalars.factors) == 1
-    least = Level.PRODUCT if alone else Level.POWER  # 2*x'*y is read as it is meant
-    factors += [_power(part, power, "", pieces).at(least) for part, power in scalars.factors]
+    parts = [_power(part, power, "", pieces) for part, power in scalars.factors]
+    factors += [part.at(Level.POWER) for part in parts]
+    if parts and form.body is None:
+        factors[-1] = parts[-1].at(Level.PRODUCT)  # 2*x'*y is read as it is meant
     level = Level.PRODUCT
     if form.body is not None:
         body = render(form.body, pieces)

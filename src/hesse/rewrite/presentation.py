@@ -35,7 +35,9 @@ from hesse.ops.normalization import softmax
 from hesse.ops.registry import elementwise
 
 MOST_FACTORS = 16
-"""Products are multiplied out up to this many factors."""
+"""Products are multiplied out up to this many factors …"""
+LARGEST, FEWER_FACTORS = 500, 4
+"""… and in expressions of more nodes than this, which nobody reads as a whole, up to that many."""
 MOST_REPEATS = 8
 """Powers up to this one are written as repeated factors, larger ones as the function `power`."""
 MOST_TERMS = 12
@@ -47,11 +49,13 @@ Axes = tuple[Axis, ...]
 def present(root: Node, distribute: bool = False) -> Node:
     """The node with its products and sums multiplied out and collected; products also over sums, if asked."""
     new: dict[Node, Node] = {}
-    root = complements(root)
-    for node in topological([root]):
+    root = steps(complements(root))
+    order = topological([root])
+    most = MOST_FACTORS if len(order) <= LARGEST else FEWER_FACTORS
+    for node in order:
         operands = tuple(new[operand] for operand in node.operands)
         rebuilt = node if operands == node.operands else rebuild(node, operands)
-        new[node] = _regrouped(rebuilt, distribute)
+        new[node] = _regrouped(rebuilt, distribute, most)
     return new[root]
 
 
@@ -66,12 +70,31 @@ def complements(root: Node) -> Node:
     return substitute([root], {found[z]: 1.0 - found[scale(z, -1.0)] for z in both})[0] if both else root
 
 
-def _regrouped(node: Node, distribute: bool) -> Node:
+def steps(root: Node) -> Node:
+    """(x > y) = sign(relu(x - y)), unless the comparison chooses between values.
+
+    A sum of (x > y) and (x >= y) is left for `signs`.
+    """
+    maps = [node for node in topological([root]) if isinstance(node, Map)]
+    if any(node.name == "where" or node.name.startswith("logical") for node in maps):
+        return root
+    wide = {node.operands for node in maps if node.name == "greater_equal"}
+    return substitute(
+        [root],
+        {
+            node: elementwise("sign", elementwise("relu", node.operands[0] - node.operands[1]))
+            for node in maps
+            if node.name == "greater" and node.operands not in wide
+        },
+    )[0]
+
+
+def _regrouped(node: Node, distribute: bool, most: int) -> Node:
     match node:
         case Einsum():
-            product = multiplied_out(trace_of_exponential(node), distribute)
+            product = multiplied_out(trace_of_exponential(node), distribute, most)
             if isinstance(product, Add) and product.operands:
-                terms = [_regrouped(term, distribute) for term in product.operands]
+                terms = [_regrouped(term, distribute, most) for term in product.operands]
                 return merged(add(terms, node.shape))
             return collected(product)
         case Map():
@@ -94,7 +117,7 @@ def merged(node: Node) -> Node:
     return signs(add(node.operands, node.shape, flatten=sums) if sums else node)
 
 
-def multiplied_out(node: Node, distribute: bool = False) -> Node:
+def multiplied_out(node: Node, distribute: bool = False, most: int = MOST_FACTORS) -> Node:
     """A*(B*x) = A*B*x, up to a number of factors; the square of a product is left a square.
 
     Sums that have no matrix notation, or all sums if asked, are multiplied out as well.
@@ -102,11 +125,11 @@ def multiplied_out(node: Node, distribute: bool = False) -> Node:
     if not isinstance(node, Einsum) or _is_square(node):
         return node
     sizes = [len(part.operands) if isinstance(part, Einsum) else 1 for part in node.operands]
-    products = [k for k, size in enumerate(sizes) if size > 1] if sum(sizes) <= MOST_FACTORS else []
+    products = [k for k, size in enumerate(sizes) if size > 1] if sum(sizes) <= most else []
     sums = [
         k
         for k, part in enumerate(node.operands)
-        if isinstance(part, Add) and node.rank > 0 and (part.rank > 2 or distribute or _has_rows(part))
+        if isinstance(part, Add) and (distribute or (node.rank > 0 and (part.rank > 2 or _has_rows(part))))
     ]
     if math.prod(len(node.operands[k].operands) for k in sums) > MOST_TERMS:
         sums = []
@@ -129,7 +152,7 @@ def _operand_axes(node: Einsum) -> list[Axis]:
 def _is_square(node: Einsum) -> bool:
     """Whether the node is the sum of the squares of a tensor."""
     counts = Counter(zip(node.operands, node.axes, strict=True))
-    return node.rank == 0 and all(count % 2 == 0 for count in counts.values())
+    return node.rank == 0 and bool(node.ranges) and all(count % 2 == 0 for count in counts.values())
 
 
 def trace_of_exponential(node: Einsum) -> Node:
