@@ -54,6 +54,7 @@ SYNTAX = [
     ("tensor T; T[i]", "a tensor needs its order or its sizes", "       ^"),
     ("tensor T(99); T[i]", "a tensor has at most 16 axes", "       ^^^^^"),
     ("symmetric vector x; x", "only a matrix can be symmetric", "                 ^"),
+    ("psd antisymmetric matrix A; A", "an antisymmetric matrix cannot be psd too", "^" * 24),
     ("vector x; matrix x; x", "x is declared twice", "       ^         ^"),
     ("vector p; p where p = x", "p has a type and a definition", "                  ^"),
     ("p where p = x; p = y", "p is defined twice", "        ^      ^"),

@@ -148,6 +148,21 @@ def test_formulas_without_a_domain_are_no_answers() -> None:
         str(hesse.parse("log(-x'*x)").diff("x"))
 
 
+def test_large_sizes_given_as_numbers_are_no_answers() -> None:
+    derivative = hesse.parse("vector x(2000); x'*x").diff("x", "x")
+    with pytest.raises(
+        hesse.VerificationError, match="make a tensor of 4,000,000 entries; give names to sizes"
+    ):
+        str(derivative)
+    assert str(hesse.parse("vector x(200); x'*x").diff("x", "x")) == "2*eye(200)"
+
+
+def test_steps_are_those_of_the_derivative() -> None:
+    steps = hesse.parse("norm2(A*x-y)^2").diff("x").steps()
+    assert steps[0].rule == "the function"
+    assert steps[-1].formula.endswith("2*A'*(A*x - y)")
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hesse.api.verify import Step, structured, verify
+from hesse.api.verify import Differentiation, structured, verify
 from hesse.calculus import differentiate
 from hesse.errors import ArgumentError
 from hesse.frontends.expression import Expression
@@ -20,6 +20,7 @@ from hesse.rewrite import simplify
 
 if TYPE_CHECKING:
     from hesse.convexity import Convexity
+    from hesse.derivation import Step
 
 SYMMETRIC_MODES = ("free", "projected", "half")
 NOTATIONS: Mapping[str, Callable[[Node], str]] = {
@@ -119,7 +120,7 @@ class Formula(Expression):
             self._compiled = super().compile(backend)
         return self._compiled
 
-    def evaluate(self, **values: Any) -> np.ndarray:
+    def evaluate(self, /, **values: Any) -> np.ndarray:
         """The value for arrays by name; sizes follow from the arrays (or are given by name).
 
         >>> import numpy as np, hesse
@@ -174,6 +175,20 @@ class Formula(Expression):
         names = ", ".join(variable.name for variable in self.differentiated_by)
         return f"The derivative of {function} by {names}."
 
+    def steps(self) -> list[Step]:
+        """The derivation of a derivative, rule by rule; each step has a `rule` and a `formula`.
+
+        >>> import hesse
+        >>> for step in hesse.parse("sum(exp(x))").diff("x").steps():
+        ...     print(step)
+        f = sum(exp(x))    (the function)
+        df/dx = exp(x)    (derivative of exp)
+        """
+        self.verify()
+        from hesse.derivation import steps  # noqa: PLC0415
+
+        return steps(self.function.node, self.differentiated_by)
+
     def convexity(self, name: str) -> Convexity:
         """Whether the formula is convex or concave in a variable, and why; "unknown" claims nothing.
 
@@ -203,12 +218,12 @@ class Formula(Expression):
         assert self.parent is not None and self.by is not None
         names = ", ".join(variable.name for variable in self.differentiated_by)
         return verify(
-            Step(
+            Differentiation(
                 self.parent._at,
                 self._at,
                 self.variables,
                 self.by,
-                self.node.rank,
+                self.node.shape,
                 self.symmetric == "half",
                 f"by {names}",
             )
@@ -249,7 +264,7 @@ def _check_facts(variable: Variable, array: np.ndarray) -> None:
         raise ArgumentError(f"{variable.name} was declared {fact}, but the array is not")
 
 
-def parse(text: str, **types: str) -> Formula:
+def parse(text: str, /, **types: str) -> Formula:
     """The formula that a text means; types of variables can be given by name.
 
     >>> import hesse
@@ -262,7 +277,7 @@ def parse(text: str, **types: str) -> Formula:
     return Formula(reading.node, known=reading.variables, plain=reading.plain)
 
 
-def diff(formula: str | Formula, *variables: Any, symmetric: str = "free", **types: str) -> Formula:
+def diff(formula: str | Formula, /, *variables: Any, symmetric: str = "free", **types: str) -> Formula:
     """The derivative of a formula, or of a text, by variables; see `Formula.diff`.
 
     >>> import hesse

@@ -8,13 +8,14 @@ respected, and points at which something is not finite, or at which the differen
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from hesse.errors import VerificationError
-from hesse.ir import Size, Variable
+from hesse.ir import Shape, Size, Variable
 
 Evaluate = Callable[[Mapping[str, np.ndarray], Mapping[str, int]], np.ndarray]
 
@@ -22,6 +23,8 @@ SIZE_CHOICES = ((4, 3, 2, 3, 2), (2, 3, 4, 2, 3), (3, 3, 3, 3, 3))
 """Distinct sizes show exchanged axes; the second choice is for formulas that need wide matrices."""
 MOST_ENTRIES = 20_000
 """Sizes are lowered until the derivative has no more entries than this."""
+MOST_GIVEN_ENTRIES = 1_000_000
+"""Sizes given as numbers cannot be lowered: with more entries than this a derivative is not verified."""
 STEP = 0.02
 TOLERANCE = 1e-6
 """Relative difference between derivative and difference quotient that counts as a mismatch."""
@@ -31,20 +34,20 @@ CONVERGED = 1e-7
 Style = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
 
 
-class Step(NamedTuple):
+class Differentiation(NamedTuple):
     """One differentiation to be checked."""
 
     function: Evaluate
     derivative: Evaluate
     variables: Sequence[Variable]
     by: Variable
-    rank: int
+    shape: Shape
     independent: bool
     """Whether the derivative is by the independent entries of a matrix with a structure."""
     name: str
 
 
-def verify(step: Step) -> float:
+def verify(step: Differentiation) -> float:
     """The relative difference between the derivative and a finite difference; an error if it is too large."""
     for values, sizes, generator in _points(step):
         direction = structured(
@@ -67,7 +70,7 @@ def verify(step: Step) -> float:
                 f"{error:.1e} where they are of size {scale / 2:.1e}. This is a "
                 "mistake in hesse; please report the formula"
             )
-        return float(error / scale) if scale else 0.0
+        return float(error / max(scale, quotient.noise / TOLERANCE)) if error else 0.0
     raise VerificationError(
         f"the derivative {step.name} could not be compared with a finite difference: at all points tried the "
         "formula is not finite or not smooth. Declare the variables so that it is, such as positive vector x"
@@ -82,7 +85,7 @@ class Quotient(NamedTuple):
 
 
 def _difference_quotient(
-    step: Step, values: Mapping[str, np.ndarray], sizes: Mapping[str, int], direction: np.ndarray
+    step: Differentiation, values: Mapping[str, np.ndarray], sizes: Mapping[str, int], direction: np.ndarray
 ) -> Quotient | None:
     """Central differences with three steps, extrapolated (Richardson); None where they do not converge."""
     name, rows, largest = step.by.name, [], 0.0
@@ -115,7 +118,9 @@ def _evaluated(
     return result if np.isfinite(result).all() else None
 
 
-def _points(step: Step) -> Iterator[tuple[dict[str, np.ndarray], dict[str, int], np.random.Generator]]:
+def _points(
+    step: Differentiation,
+) -> Iterator[tuple[dict[str, np.ndarray], dict[str, int], np.random.Generator]]:
     symbols = list(
         dict.fromkeys(
             name
@@ -126,8 +131,15 @@ def _points(step: Step) -> Iterator[tuple[dict[str, np.ndarray], dict[str, int],
             if not name.isdigit()
         )
     )
+    given = [step.shape, *(variable.shape for variable in step.variables)]
+    entries = max(math.prod(size for size in shape if isinstance(size, int)) for shape in given)
+    if entries > MOST_GIVEN_ENTRIES:
+        raise VerificationError(
+            f"the derivative {step.name} could not be compared with a finite difference: the sizes given as "
+            f"numbers make a tensor of {entries:,} entries; give names to sizes, such as vector x(n)"
+        )
     for choice in SIZE_CHOICES if symbols else SIZE_CHOICES[:1]:
-        largest = max(1, int(MOST_ENTRIES ** (1.0 / max(1, step.rank))))
+        largest = max(1, int(MOST_ENTRIES ** (1.0 / max(1, len(step.shape)))))
         sizes = {name: min(largest, choice[k % len(choice)]) for k, name in enumerate(symbols)}
         for number, style in enumerate(STYLES):
             generator = np.random.default_rng(number + 1)

@@ -12,7 +12,7 @@ from hesse.frontends.language.sizes import Cell
 from hesse.frontends.language.syntax import Call
 from hesse.frontends.language.types import RANKS
 from hesse.frontends.language.values import Value
-from hesse.ir import Node, multiply, total, transpose
+from hesse.ir import Node, multiply, reciprocal, total, transpose
 from hesse.ops import linalg, normalization, reshaping
 from hesse.ops.registry import ELEMENTWISE
 
@@ -117,6 +117,8 @@ def _sum(context: Context, term: Call, values: list[Value]) -> Value:
 
 @_function("tr", "trace")
 def _trace(context: Context, term: Call, values: list[Value]) -> Value:
+    if not values[0].rank:
+        return _scalar(term, values[0], lambda node: node)
     _matrix(context, term, values[0])
     return context.contract(term.span, [(values[0], "ii")], "", f"{term.function} needs a square matrix")
 
@@ -139,21 +141,25 @@ def _extremum(context: Context, term: Call, values: list[Value]) -> Value:
     return _scalar(term, values[0], lambda node: -reshaping.maximum_entry(-node))
 
 
-def _of_square(make: Callable[[Node], Node], keeps_axes: bool, *names: str) -> None:
-    """A function of square matrices."""
+def _of_square(
+    name: str, make: Callable[[Node], Node], of_scalar: Callable[[Node], Node], keeps_axes: bool
+) -> None:
+    """A function of square matrices; a scalar is a matrix with one entry."""
 
-    @_function(*names)
+    @_function(name)
     def rule(context: Context, term: Call, values: list[Value]) -> Value:
         (value,) = values
+        if not value.rank:
+            return _scalar(term, value, of_scalar)
         _matrix(context, term, value)
         square(context, value, f"{term.function} needs a square matrix")
         return Value(term.span, value.cells if keeps_axes else (), make, (value,))
 
 
-_of_square(linalg.inverse, True, "inv")
-_of_square(linalg.expm, True, "expm")
-_of_square(linalg.determinant, False, "det")
-_of_square(linalg.log_determinant, False, "logdet")
+_of_square("inv", linalg.inverse, reciprocal, True)
+_of_square("expm", linalg.expm, table.exp, True)
+_of_square("det", linalg.determinant, lambda node: node, False)
+_of_square("logdet", linalg.log_determinant, lambda node: table.log(table.abs(node)), False)
 
 
 @_function("pinv")

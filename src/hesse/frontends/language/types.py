@@ -65,6 +65,9 @@ def declared_type(
         raise source.error(
             NotationError, f"{name} has {rank} axes and so needs {rank} sizes, not {len(sizes)}", span
         )
+    if "antisymmetric" in attributes and len(attributes) > 1:
+        others = " and ".join(word for word in words if word in ATTRIBUTES and word != "antisymmetric")
+        raise source.error(NotationError, f"an antisymmetric matrix cannot be {others} too", words_span)
     if attributes - {"positive"} and rank != 2:
         fact = next(word for word in words if word in ATTRIBUTES and word != "positive")
         raise source.error(NotationError, f"only a matrix can be {fact}, and {name} has {rank} axes", span)
