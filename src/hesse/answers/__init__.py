@@ -11,6 +11,7 @@ from hesse.answers.question import (
     type_words,
 )
 from hesse.answers.result import Answer, Reading, answer, reading
+from hesse.answers.steps import StepAnswer, derivation
 from hesse.answers.structure import Structure, structure
 
 __all__ = [
@@ -22,10 +23,12 @@ __all__ = [
     "Cost",
     "Question",
     "Reading",
+    "StepAnswer",
     "Structure",
     "answer",
     "check_orders",
     "cost",
+    "derivation",
     "derivative_of",
     "formula_of",
     "reading",

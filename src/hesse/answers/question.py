@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -9,10 +10,11 @@ from hesse.api.formula import Formula, parse
 from hesse.errors import ArgumentError
 from hesse.frontends.language.reader import read
 from hesse.frontends.language.source import Source
-from hesse.ir import Variable, topological
+from hesse.ir import Shape, Variable, topological
 
 HIGHEST_ORDER = 6
 """Derivatives of higher orders have too many terms to be read."""
+MOST_GIVEN_ENTRIES = 1_000_000
 TYPE_CHOICES = (
     "scalar",
     "positive scalar",
@@ -46,13 +48,7 @@ def formula_of(question: Question) -> Formula:
     >>> print(formula_of(Question("x'*x")))
     x'*x
     """
-    formula = parse(question.formula, **question.types)
-    names = [variable.name for variable in formula.variables]
-    for name in question.types:
-        if name not in names:
-            known = ", ".join(names) or "none"
-            raise ArgumentError(f"the type of {name} was given, but the formula has only {known}")
-    return formula
+    return parse(question.formula, **question.types)
 
 
 def declared_names(question: Question) -> frozenset[str]:
@@ -76,7 +72,20 @@ def derivative_of(question: Question, formula: Formula | None = None) -> Formula
             f"the derivative of order {len(question.by)} was asked for; the highest order is {HIGHEST_ORDER}"
         )
     formula = formula_of(question) if formula is None else formula
-    return formula.diff(*question.by, symmetric=question.symmetric) if question.by else formula
+    result = formula.diff(*question.by, symmetric=question.symmetric) if question.by else formula
+    for shape in [result.node.shape, *(variable.shape for variable in formula.variables)]:
+        _check_given_sizes(shape)
+    return result
+
+
+def _check_given_sizes(shape: Shape) -> None:
+    """Numbers in a declaration are the sizes of the numeric check too, so they must be small."""
+    entries = math.prod(size for size in shape if isinstance(size, int))
+    if entries > MOST_GIVEN_ENTRIES:
+        raise ArgumentError(
+            f"the sizes in the text make tensors of {entries:,} entries, too many for the check against "
+            "finite differences; declare names for sizes, such as matrix A(m,n)"
+        )
 
 
 def type_words(variable: Variable) -> str:

@@ -7,9 +7,8 @@ from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
-from hesse.answers import Answer, Cost, Question, answer, check_orders, cost, derivative_of
+from hesse.answers import Answer, Cost, Question, answer, check_orders, cost, derivation, derivative_of
 from hesse.cli.display import Row, display
 from hesse.errors import ArgumentError
 from hesse.plan import bytes_text
@@ -32,14 +31,17 @@ def _diff(options: Namespace) -> None:
         _written(derivative_of(question).to(options.to), options)
         return
     found = answer(question)
+    steps = derivation(derivative_of(question)) if options.steps else ()
     if options.json:
-        _print_json(found)
+        extra = {"steps": [asdict(step) for step in steps]} if options.steps else {}
+        print(json.dumps({**asdict(found), **extra}, indent=2))
         return
     rows = [
         ("formula", found.formula),
         (found.title, found.derivative if found.by else ""),
     ]
-    display("hesse", rows, _remarks(found))
+    lines = "\n".join(f"{step.formula}    ({step.rule})" for step in steps)
+    display("hesse", rows, [("steps", lines), *_remarks(found)])
 
 
 def _written(text: str, options: Namespace) -> None:
@@ -117,10 +119,6 @@ def _serve(options: Namespace) -> None:
     from hesse.web import serve  # noqa: PLC0415 (the other commands start without it)
 
     serve(options.port, options.open)
-
-
-def _print_json(found: Any) -> None:
-    print(json.dumps(asdict(found), indent=2))
 
 
 _COMMANDS: dict[str, Callable[[Namespace], None]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import socket
 import webbrowser
@@ -40,7 +41,7 @@ def serve(port: int = 8642, open_page: bool = False, limits: Limits | None = Non
         http="h11",
         ws="none",
         lifespan="on",
-        log_level="warning",
+        log_level="error",
         limit_concurrency=128,
         h11_max_incomplete_event_size=16_384,
         timeout_keep_alive=10,
@@ -48,7 +49,8 @@ def serve(port: int = 8642, open_page: bool = False, limits: Limits | None = Non
         server_header=False,
         proxy_headers=False,
     )
-    Announcing(settings).run(sockets=[listener])
+    with contextlib.suppress(KeyboardInterrupt):  # raised again after everything has been shut down
+        Announcing(settings).run(sockets=[listener])
 
 
 def _listener(port: int) -> socket.socket:

@@ -31,6 +31,7 @@ from hesse.web.schema import (
     ReadRequest,
     Rendered,
     RenderRequest,
+    StepsAnswer,
     StructureAnswer,
 )
 
@@ -93,6 +94,11 @@ def _add_interface(application: FastAPI, pool: Pool, limits: Limits) -> None:
     async def derive(request: DeriveRequest) -> Response:
         """Types of the variables, the derivative, its layout, convexity."""
         return await ask("derive", request)
+
+    @application.post("/api/steps", response_model=StepsAnswer, responses=ERRORS)
+    async def steps(request: DeriveRequest) -> Response:
+        """The derivation, rule by rule."""
+        return await ask("steps", request)
 
     @application.post("/api/render", response_model=Rendered, responses=ERRORS)
     async def render(request: RenderRequest) -> Response:

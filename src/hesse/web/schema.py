@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from hesse.answers import HIGHEST_ORDER, LARGEST_SIZE, Structure
+from hesse.answers import HIGHEST_ORDER, LARGEST_SIZE, StepAnswer, Structure
 from hesse.answers.notations import ALL_NOTATIONS
 from hesse.web.limits import LONGEST_FORMULA, LONGEST_NAME, LONGEST_TYPE, MOST_NAMES
 
@@ -43,6 +43,13 @@ class CostRequest(DeriveRequest):
     """The same, with numbers for sizes."""
 
     sizes: Annotated[dict[Name, Size], Field(max_length=MOST_NAMES)] = {}
+
+
+@dataclass(frozen=True)
+class StepsAnswer:
+    """The derivation, rule by rule."""
+
+    steps: tuple[StepAnswer, ...]
 
 
 @dataclass(frozen=True)

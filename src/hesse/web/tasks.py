@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from hesse.answers import Question, answer, cost, derivative_of, reading, structure
+from hesse.answers import Question, answer, cost, derivation, derivative_of, reading, structure
 
 Arguments = Mapping[str, Any]
 
@@ -26,6 +26,10 @@ def _read(arguments: Arguments) -> dict[str, Any]:
 
 def _derive(arguments: Arguments) -> dict[str, Any]:
     return asdict(answer(_question(arguments)))
+
+
+def _steps(arguments: Arguments) -> dict[str, Any]:
+    return {"steps": [asdict(step) for step in derivation(derivative_of(_question(arguments)))]}
 
 
 def _render(arguments: Arguments) -> dict[str, Any]:
@@ -50,6 +54,7 @@ def _cost(arguments: Arguments) -> dict[str, Any]:
 TASKS: Mapping[str, Callable[[Arguments], dict[str, Any]]] = {
     "read": _read,
     "derive": _derive,
+    "steps": _steps,
     "render": _render,
     "graph": _graph,
     "structure": _structure,

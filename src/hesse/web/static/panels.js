@@ -6,11 +6,13 @@ import { showCost } from "./cost.js";
 import { element, find } from "./dom.js";
 import { showGraph } from "./graph.js";
 import { question, state } from "./state.js";
+import { showSteps } from "./steps.js";
 import { showStructure } from "./structure.js";
 import { tabs } from "./tabs.js";
 
 const PANELS = {
   code: { label: "Code", show: showCode },
+  steps: { label: "Derivation", show: fromServer("steps", showSteps) },
   structure: { label: "Structure", show: fromServer("structure", showStructure) },
   cost: { label: "Cost", show: showCost },
   graph: { label: "Graph", show: fromServer("graph", showGraph) },

@@ -1,6 +1,6 @@
 // The derivation, rule by rule.
 
-import { element, renderMath } from "./dom.js";
+import { element, typeset } from "./dom.js";
 
 export function showSteps(panel, { steps }) {
   if (!steps.length) {
@@ -8,9 +8,8 @@ export function showSteps(panel, { steps }) {
     return;
   }
   const items = steps.map((step) => {
-    const formula = element("div", { className: "math" });
-    if (step.latex) renderMath(formula, step.latex);
-    else formula.append(element("code", {}, step.formula));
+    const formula = element("div", { className: "line" });
+    typeset(formula, step.latex);
     return element("li", {}, element("span", { className: "rule" }, step.rule), formula);
   });
   panel.replaceChildren(element("ol", { className: "steps" }, ...items));
