@@ -15,8 +15,10 @@ import hesse
 import naive
 from hesse.calculus import differentiate
 from hesse.convexity import Convexity, convexity
+from hesse.convexity.facts import Facts
+from hesse.convexity.reflection import plain_outline
 from hesse.errors import ArgumentError
-from hesse.ir import Node, Variable, topological
+from hesse.ir import Node, Variable, delta, topological, transpose
 
 M, N, K = 4, 3, 2
 SIZES = {"m": M, "n": N, "k": K}
@@ -216,6 +218,82 @@ def test_text_of_a_certificate() -> None:
 def test_only_scalar_functions() -> None:
     with pytest.raises(ArgumentError, match=r"a scalar function, but this one has shape \('n',\)"):
         convexity(x.node, x.node)
+
+
+# Positive semidefinite tensors: matrices with rows and columns of equal number of axes, and their sign.
+
+c, d = declare("c"), declare("d", attributes=["positive"])
+soft, other, rows = hesse.softmax(x), hesse.softmax(z), hesse.softmax(A)
+outer, diagonal = np.outer, np.diag
+identity = hesse.Expression(delta(("n",)))
+TENSORS: dict[str, tuple[Any, int]] = {
+    "Gram matrix": (A.T @ A, 1),
+    "product of two matrices": (B @ X, 0),
+    "weighted Gram matrix": (A.T @ diagonal(w) @ A, 1),
+    "Gram matrix with free weights": (A.T @ diagonal(y) @ A, 0),
+    "sandwich of a psd matrix": (A @ P @ A.T, 1),
+    "sandwich of a free matrix": (A @ B @ A.T, 0),
+    "product of psd matrices": (P @ Q, 0),
+    "entry-wise product of psd matrices": (P * Q, 1),
+    "entry-wise square of a psd matrix": (P * P, 1),
+    "psd minus psd": (P - Q, 0),
+    "minus psd": (-P, -1),
+    "inverse of psd": (inv(P), 1),
+    "inverse of symmetric": (inv(S), 0),
+    "inverse of a sum of psd": (inv(P + Q), 1),
+    "outer product": (outer(x, x), 1),
+    "outer product of two vectors": (outer(x, z), 0),
+    "diagonal of squares": (diagonal(x**2), 1),
+    "diagonal": (diagonal(x), 0),
+    "ones": (outer(x * 0 + 1, x * 0 + 1), 1),
+    "covariance of a softmax": (diagonal(soft) - outer(soft, soft), 1),
+    "covariance with a larger diagonal": (3 * diagonal(soft) - 2 * outer(soft, soft), 1),
+    "covariance with a smaller diagonal": (diagonal(soft) - 2 * outer(soft, soft), 0),
+    "covariance of two softmaxes": (diagonal(soft) - outer(soft, other), 0),
+    "diagonal of one, product of another": (diagonal(other) - outer(soft, soft), 0),
+    "two products for one diagonal": (diagonal(soft) * 1.5 - 2 * outer(soft, soft), 0),
+    "minus the covariance": (outer(soft, soft) - diagonal(soft), -1),
+    "covariance of rows": (
+        diagonal(np.sum(rows, axis=0)) - rows.T @ rows,
+        1,
+    ),
+    "Cauchy and Schwarz": ((x @ x) * identity - outer(x, x), 1),
+    "Cauchy and Schwarz, too small": ((x @ x) * identity - 2 * outer(x, x), 0),
+    "Cauchy and Schwarz, larger": ((x @ x + 1) * identity - outer(x, x), 1),
+    "Cauchy and Schwarz, smaller": ((x @ x - 1) * identity - outer(x, x), 0),
+    "Cauchy and Schwarz, another vector": ((z @ z) * identity - outer(x, x), 0),
+    "Cauchy and Schwarz, weighted": (d * (x @ x) * identity - d * outer(x, x), 1),
+    "Cauchy and Schwarz, free weights": (c * (x @ x) * identity - c * outer(x, x), 0),
+    "Cauchy and Schwarz through a matrix": ((y @ y) * (A.T @ A) - outer(A.T @ y, A.T @ y), 1),
+    "Kronecker product of psd matrices": (hesse.einsum("ik,jl->ijkl", P, Q), 1),
+    "Kronecker product of free matrices": (hesse.einsum("ik,jl->ijkl", X, B), 0),
+    "psd matrices that cross": (hesse.einsum("il,jk->ijkl", P, Q), 0),
+    "commutation": (hesse.Expression(transpose(delta(("n", "n")), [0, 1, 3, 2])), 0),
+    "unit tensor": (hesse.Expression(delta(("n", "n"))), 1),
+    "block diagonal": (hesse.einsum("pj,pk,i->ijik", V, V, w), 1),
+    "block diagonal, free weights": (hesse.einsum("pj,pk,i->ijik", V, V, y), 0),
+}
+
+
+@pytest.mark.parametrize("name", TENSORS)
+def test_signs_of_tensors(name: str) -> None:
+    expression, sign = TENSORS[name]
+    proof = Facts().proof(expression.node, plain_outline(0, expression.ndim // 2))
+    assert (proof.sign if proof else 0) == sign
+
+
+@pytest.mark.parametrize("name", TENSORS)
+def test_eigenvalues_agree_with_the_signs(name: str) -> None:
+    expression, sign = TENSORS[name]
+    lowest = highest = 0.0
+    for seed in range(40):
+        _, given_values = points(expression.node, seed)
+        value = naive.evaluate(expression.node, given_values, SIZES)
+        side = int(np.sqrt(value.size))
+        matrix = value.reshape(side, side)
+        eigenvalues = np.linalg.eigvalsh((matrix + matrix.T) / 2) / np.abs(matrix).max()
+        lowest, highest = min(lowest, eigenvalues.min()), max(highest, eigenvalues.max())
+    assert not sign or min(lowest * sign, highest * sign) >= -1e-9
 
 
 # What numbers say.

@@ -10,16 +10,11 @@ from hesse.ir import Add, Node, add, plain_axes, scale
 
 
 def without_common_powers(node: Add, range_of: Callable[[Node], Range]) -> list[Term] | None:
-    """The terms of a sum divided by the lowest powers in it, a factor that is not negative.
-
-    None if there is no such factor or the terms are not plain products entry by entry.
-    """
+    """The terms of a sum, multiplied out, divided by the lowest powers in it that are not negative."""
     try:
         terms = expand(node, None)
         lowest = _lowest_powers(terms, node.rank)
         common = {key: e for key, e in lowest.items() if e and _is_nonnegative(key[0], e, range_of)}
-        if not common:
-            return None
         return expand(add([_divided(term, common) for term in terms], node.shape), 0)
     except TooLarge:
         return None

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from hesse.convexity.reflection import Knowledge, Outline, Reflection, reflections
 from hesse.convexity.terms import Factor, Term, TooLarge, expand, merged
-from hesse.ir import Apply, Axis, Node, combine, einsum, is_zero, label_axis, multiply, uniform, unscaled
+from hesse.ir import Apply, Axis, Node, combine, einsum, is_zero, label_axis, multiply, scale, unscaled
 from hesse.ops.elementwise import power
 
 JENSEN = "diag(p) - p*p' >= 0 for p >= 0 that sums to 1"
@@ -122,11 +122,11 @@ def _by_cauchy_schwarz(
     first, second = pair
     if set(moving) != first.labels():
         return False
-    coefficient, rest = _split(term)
+    images = {reflection.sigma[label]: label for label in moving}
+    coefficient, rest = _split(_joined(term, images, [first, second]))
     if not knowledge.range_of(coefficient).is_nonnegative:
         return False
-    images = {reflection.sigma[label]: label for label in moving}
-    key, inner = _weighed(_joined(rest, images, [first, second]))
+    key, inner = _weighed(rest)
     square = _square(term, first)
     for k, weight in enumerate(weights):
         given, other = _split(weight)
@@ -148,10 +148,30 @@ def _square(term: Term, factor: Factor) -> Node:
 
 
 def _split(term: Term) -> tuple[Node, Term]:
-    """The product of the scalar factors and the absolute scale, and the other factors with scale 1."""
-    scalars = [power(factor.base, factor.exponent) for factor in term.factors if not factor.axes]
-    coefficient = multiply(uniform(1.0), *scalars) * abs(term.scale)
-    return coefficient, term._replace(factors=tuple(f for f in term.factors if f.axes), scale=1.0)
+    """The scalar that multiplies a term, times the absolute scale, and the other factors with scale 1."""
+    attached = {label for axis in term.output for label in axis.labels()}
+    loose = list(term.factors)
+    while joined := [factor for factor in loose if factor.labels() & attached]:
+        attached = attached.union(*(factor.labels() for factor in joined))
+        loose = [factor for factor in loose if factor not in joined]
+    labels = sorted({label for factor in loose for label in factor.labels()})
+    scalar = _numbered(term._replace(factors=tuple(loose), output=(), shape=()), labels).node()
+    kept = [label for label in range(len(term.ranges)) if label not in labels]
+    rest = term._replace(factors=tuple(factor for factor in term.factors if factor not in loose), scale=1.0)
+    return scale(scalar, abs(term.scale)), _numbered(rest, kept)
+
+
+def _numbered(term: Term, labels: list[int]) -> Term:
+    """The term over some of its labels only, which are all that it uses."""
+
+    def rename(axis: Axis) -> Axis:
+        return axis.rename(labels.index)
+
+    return term._replace(
+        factors=tuple(factor._replace(axes=tuple(map(rename, factor.axes))) for factor in term.factors),
+        output=tuple(map(rename, term.output)),
+        ranges=tuple(term.ranges[label] for label in labels),
+    )
 
 
 def _weighed(term: Term) -> tuple[Node, float]:
