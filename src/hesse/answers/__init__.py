@@ -10,7 +10,7 @@ from hesse.answers.question import (
     formula_of,
     type_words,
 )
-from hesse.answers.result import Answer, Reading, answer, reading
+from hesse.answers.result import Answer, Reading, answer, answer_of, reading
 from hesse.answers.steps import StepAnswer, derivation
 from hesse.answers.structure import Structure, structure
 
@@ -26,6 +26,7 @@ __all__ = [
     "StepAnswer",
     "Structure",
     "answer",
+    "answer_of",
     "check_orders",
     "cost",
     "derivation",

@@ -61,7 +61,7 @@ def declared_names(question: Question) -> frozenset[str]:
     return frozenset(declaration.name for declaration in document.declarations)
 
 
-def derivative_of(question: Question, formula: Formula | None = None) -> Formula:
+def derivative_of(question: Question) -> Formula:
     """The derivative that is asked for; the formula itself, simplified, if there are no variables.
 
     >>> print(derivative_of(Question("x'*A*x", ("x", "x"))))
@@ -71,7 +71,7 @@ def derivative_of(question: Question, formula: Formula | None = None) -> Formula
         raise ArgumentError(
             f"the derivative of order {len(question.by)} was asked for; the highest order is {HIGHEST_ORDER}"
         )
-    formula = formula_of(question) if formula is None else formula
+    formula = formula_of(question)
     result = formula.diff(*question.by, symmetric=question.symmetric) if question.by else formula
     for shape in [result.node.shape, *(variable.shape for variable in formula.variables)]:
         _check_given_sizes(shape)

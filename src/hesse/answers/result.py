@@ -80,8 +80,12 @@ def answer(question: Question) -> Answer:
     >>> found.derivative, found.shape
     ('2*A*x', ('n',))
     """
-    formula = formula_of(question)
-    derivative = derivative_of(question, formula)
+    return answer_of(question, derivative_of(question))
+
+
+def answer_of(question: Question, derivative: Formula) -> Answer:
+    """The answer to a question whose derivative is known."""
+    formula = derivative.function
     return Answer(
         **vars(_reading(question, formula)),
         by=question.by,

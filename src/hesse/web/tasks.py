@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from hesse.answers import Question, answer, cost, derivation, derivative_of, reading, structure
+from hesse.answers import Question, answer_of, cost, derivation, derivative_of, reading, structure
+from hesse.api.formula import Formula
+
+KEPT_DERIVATIVES = 32
 
 Arguments = Mapping[str, Any]
 
@@ -20,35 +24,48 @@ def _question(arguments: Arguments) -> Question:
     )
 
 
+def _derivative(arguments: Arguments) -> Formula:
+    question = _question(arguments)
+    return _known_derivative(question.formula, question.by, tuple(question.types.items()), question.symmetric)
+
+
+@functools.lru_cache(maxsize=KEPT_DERIVATIVES)
+def _known_derivative(
+    formula: str, by: tuple[str, ...], types: tuple[tuple[str, str], ...], symmetric: str
+) -> Formula:
+    """The derivative: several panels of the page ask for the same one."""
+    return derivative_of(Question(formula, by, dict(types), symmetric))
+
+
 def _read(arguments: Arguments) -> dict[str, Any]:
     return asdict(reading(_question(arguments)))
 
 
 def _derive(arguments: Arguments) -> dict[str, Any]:
-    return asdict(answer(_question(arguments)))
+    return asdict(answer_of(_question(arguments), _derivative(arguments)))
 
 
 def _steps(arguments: Arguments) -> dict[str, Any]:
-    return {"steps": [asdict(step) for step in derivation(derivative_of(_question(arguments)))]}
+    return {"steps": [asdict(step) for step in derivation(_derivative(arguments))]}
 
 
 def _render(arguments: Arguments) -> dict[str, Any]:
     notation = arguments.get("notation", "latex")
-    return {"notation": notation, "text": derivative_of(_question(arguments)).to(notation)}
+    return {"notation": notation, "text": _derivative(arguments).to(notation)}
 
 
 def _graph(arguments: Arguments) -> dict[str, Any]:
-    graph = derivative_of(_question(arguments)).graph()
+    graph = _derivative(arguments).graph()
     return {"svg": graph.svg(), "nodes": len(graph.nodes), "edges": len(graph.edges)}
 
 
 def _structure(arguments: Arguments) -> dict[str, Any]:
-    found = structure(derivative_of(_question(arguments)))
+    found = structure(_derivative(arguments))
     return {"structure": None if found is None else asdict(found)}
 
 
 def _cost(arguments: Arguments) -> dict[str, Any]:
-    return asdict(cost(derivative_of(_question(arguments)), arguments.get("sizes", {})))
+    return asdict(cost(_derivative(arguments), arguments.get("sizes", {})))
 
 
 TASKS: Mapping[str, Callable[[Arguments], dict[str, Any]]] = {

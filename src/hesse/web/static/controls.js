@@ -12,6 +12,7 @@ const STRUCTURED = /symmetric|psd|diagonal/;
 
 let offers = null;
 let changed = () => {};
+let shown = ""; // controls that somebody may be using are not replaced by equal ones
 
 export function startControls(offered, onChange) {
   offers = offered;
@@ -39,10 +40,14 @@ function setOrder(order) {
 export function showControls(reading) {
   const order = document.getElementById(`order-${state.by.length}`);
   if (order) order.checked = true;
-  keepingFocus(() => {
-    find("types").replaceChildren(...reading.variables.map(typeRow));
-    find("by").replaceChildren(...byRow(reading.variables));
-  });
+  const wanted = JSON.stringify([reading.variables, state.by]);
+  if (wanted !== shown) {
+    shown = wanted;
+    keepingFocus(() => {
+      find("types").replaceChildren(...reading.variables.map(typeRow));
+      find("by").replaceChildren(...byRow(reading.variables));
+    });
+  }
   const structured = reading.variables.some((v) => state.by.includes(v.name) && STRUCTURED.test(v.type));
   find("symmetric-row").hidden = !structured;
   find("symmetric").value = state.symmetric;
