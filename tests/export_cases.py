@@ -8,7 +8,7 @@ import numpy as np
 
 import hesse
 from hesse.frontends.expression import Expression
-from hesse.ir import broadcast, map_, topological, uniform
+from hesse.ir import bound_size, broadcast, map_, size_names, topological, uniform
 from hesse.ir import variable as make_variable
 from hesse.ops.registry import ELEMENTWISE, operation
 
@@ -27,7 +27,7 @@ class Case:
         random = np.random.default_rng(7)
         arrays = {}
         for variable in self.expression.variables:
-            shape = [SIZES.get(str(size), size) for size in variable.shape]
+            shape = [bound_size(size, SIZES) for size in variable.shape]
             if variable.kind == "integer":
                 arrays[variable.name] = random.integers(0, 3, shape)
                 continue
@@ -39,7 +39,9 @@ class Case:
 
     def sizes(self) -> dict[str, int]:
         """Sizes that no argument has, by name."""
-        found = {s for node in topological([self.expression.node]) for s in node.shape if isinstance(s, str)}
+        found = {
+            s for node in topological([self.expression.node]) for size in node.shape for s in size_names(size)
+        }
         given = {s for variable in self.expression.variables for s in variable.shape}
         return {size: SIZES[size] for size in sorted(found - given)}
 
@@ -49,7 +51,7 @@ class Case:
 
 
 def _v(name: str, *shape: str | int) -> Expression:
-    return hesse.variable(name, shape)
+    return Expression(make_variable(name, shape))
 
 
 def _apply(name: str, *operands: Expression, params: tuple = ()) -> Expression:
@@ -172,8 +174,28 @@ def records() -> list[Case]:
         Case("cumulative_sum", np.cumsum(x)),
         Case("cumulative_product", np.cumprod(c)),
         Case("cumulative_product_by_c", np.cumprod(c).diff(c)),
+        *_rearranged(),
         Case("product", np.prod(c, axis=0)),
         Case("product_by_c", np.prod(c, axis=0).diff(c)),
+    ]
+
+
+def _rearranged() -> list[Case]:
+    """Vectors and matrices of symbolic sizes whose entries change places."""
+    A, B, x, z = _v("A", "m", "n"), _v("B", "n", "k"), _v("x", "n"), _v("z", "m*n")
+    stacked, kronecker, largest = _apply("vec", A), _apply("kron", A, B), _apply("max", A)
+    weights = _v("W", "m*n", "k*n")
+    return [
+        Case("stacked", stacked * z),
+        Case("stacked_by_A", np.sum(stacked * stacked * z).diff(A)),
+        Case("stacked_by_A_A", np.sum(stacked**3).diff(A, A)),
+        Case("kron", kronecker),
+        Case("kron_of_vectors", _apply("kron", x, x)),
+        Case("kron_by_A", np.sum(kronecker * weights).diff(A)),
+        Case("kron_by_B", np.sum(kronecker * kronecker).diff(B)),
+        Case("kron_jacobian", kronecker.diff(B)),
+        Case("largest_of_all", largest),
+        Case("largest_of_all_by_A", (largest * largest).diff(A)),
     ]
 
 

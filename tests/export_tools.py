@@ -43,11 +43,75 @@ def run_julia(cases: list[Case], folder: Path, julia: str) -> dict[str, np.ndarr
         given = [_julia_array(arrays[v.name], v.kind) for v in case.expression.variables]
         arguments = ", ".join([*given, *map(str, case.sizes().values())])
         lines.append(f'module case_{case.name}; include("{case.name}.jl"); end')
-        lines.append(f'println("{case.name} ", join(case_{case.name}.f({arguments}), " "))')
+        shape = "".join(f"{size}," for size in case.value().shape)
+        lines.append(f"r = case_{case.name}.f({arguments})")
+        lines.append(f'size(r) == ({shape}) || error("{case.name} has size $(size(r))")')
+        lines.append(f'println("{case.name} ", join(r, " "))')
     (folder / "run.jl").write_text("\n".join(lines) + "\n")
     command = [julia, "--startup-file=no", "--compile=min", "-O0", "run.jl"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
+    return _results(done.stdout, cases)
+
+
+CPP_MAIN = """
+static void print(const char* name, const double* entries, long count)
+{
+    std::printf("%s", name);
+    for (long k = 0; k < count; ++k) std::printf(" %.17g", entries[k]);
+    std::printf("\\n");
+}
+static void show(const char* name, double x) { print(name, &x, 1); }
+static void show(const char* name, const Eigen::VectorXd& x) { print(name, x.data(), x.size()); }
+static void show(const char* name, const Eigen::MatrixXd& x) { print(name, x.data(), x.size()); }
+template <int order>
+static void show(const char* name, const Eigen::Tensor<double, order>& x) { print(name, x.data(), x.size()); }
+template <typename Array>
+static Array filled(Array x, std::initializer_list<double> entries)
+{
+    std::copy(entries.begin(), entries.end(), x.data());
+    return x;
+}
+"""
+
+
+def _cpp_array(array: np.ndarray) -> str:
+    if not array.ndim:
+        return repr(float(array))
+    kinds = {1: "Eigen::VectorXd", 2: "Eigen::MatrixXd"}
+    kind = kinds.get(array.ndim, f"Eigen::Tensor<double, {array.ndim}>")
+    entries = ", ".join(repr(value) for value in array.ravel(order="F").tolist())
+    return f"filled({kind}({', '.join(map(str, array.shape))}), {{{entries}}})"
+
+
+def cpp_program(cases: list[Case]) -> str:
+    """One program that prints the results of all cases; each function is in a namespace of its own."""
+    includes = {"#include <cstdio>", "#include <unsupported/Eigen/CXX11/Tensor>", "#include <Eigen/Dense>"}
+    bodies, calls = [], []
+    for case in cases:
+        lines = export(case.expression.node, "cpp", "f").splitlines()
+        includes.update(line for line in lines if line.startswith("#include"))
+        body = "\n".join(line for line in lines if not line.startswith("#include"))
+        bodies.append(f"namespace case_{case.name} {{\n{body}\n}}")
+        arrays = case.arrays()
+        given = [_cpp_array(arrays[v.name]) for v in case.expression.variables]
+        arguments = ", ".join([*given, *map(str, case.sizes().values())])
+        calls.append(f'    show("{case.name}", case_{case.name}::f({arguments}));')
+    return "\n".join([*sorted(includes), *bodies, CPP_MAIN, "int main()", "{", *calls, "}"]) + "\n"
+
+
+EIGEN = next((p for p in map(Path, ("/usr/include/eigen3", "/usr/local/include/eigen3")) if p.exists()), None)
+"""The folder of the headers of Eigen."""
+
+
+def run_cpp(cases: list[Case], folder: Path, compiler: str) -> dict[str, np.ndarray]:
+    """The results of all cases, computed by one program, which compiles without a warning."""
+    (folder / "cases.cpp").write_text(cpp_program(cases))
+    warnings = ["-Wall", "-Wextra", "-Werror"]
+    build = [compiler, "-std=c++17", "-O0", *warnings, "-isystem", str(EIGEN), "-o", "cases", "cases.cpp"]
+    built = subprocess.run(build, cwd=folder, capture_output=True, text=True, timeout=500, check=False)
+    assert built.returncode == 0, built.stderr
+    done = subprocess.run([str(folder / "cases")], capture_output=True, text=True, timeout=60, check=True)
     return _results(done.stdout, cases)
 
 

@@ -16,6 +16,8 @@ import export_tools
 import hesse
 from hesse.errors import ArgumentError
 from hesse.export import export
+from hesse.ir import Apply, topological
+from hesse.ops.registry import ELEMENTWISE, OPERATIONS
 
 ALL = [
     *export_cases.classics(),
@@ -27,6 +29,7 @@ ALL = [
 OCTAVE = shutil.which("octave-cli") or shutil.which("octave")
 
 JULIA = shutil.which("julia")
+COMPILER = shutil.which("g++")
 
 REFUSED = {
     "matlab": {
@@ -42,6 +45,19 @@ REFUSED = {
     },
 }
 REFUSED["julia"] = REFUSED["matlab"]
+REFUSED["cpp"] = {
+    **REFUSED["matlab"],
+    "gathered": "the array of indices i",
+    "gathered_rows": "the array of indices j",
+    "largest_of_rows": "argmax of a matrix",
+    "largest_of_rows_by_D": "argmax of a matrix",
+    "product": "product of a matrix",
+    "product_by_c": "cumulative_product of a matrix",
+    "row_digamma": "the function digamma",
+    "row_polygamma": "the function polygamma",
+    "scattered": "the array of indices i",
+    "sorted": "the operation argsort",
+}
 """Cases that a language refuses, and why."""
 
 
@@ -54,6 +70,20 @@ def test_what_cannot_be_written_is_refused(language, name, reason):
     message = re.escape(f"{reason} cannot be written in {language} code; export to numpy, torch or jax")
     with pytest.raises(ArgumentError, match=message):
         export(case.expression.node, language)
+
+
+def test_every_record_is_in_a_case():
+    """So that every row and record is executed, or refused by name, in every language."""
+    nodes = [node for case in ALL for node in topological([case.expression.node])]
+    assert {node.name for node in nodes if isinstance(node, Apply)} >= set(OPERATIONS)
+    rows = {case.name for case in export_cases.rows()}
+    assert rows >= {f"row_{name}" for name in ELEMENTWISE}
+
+
+@pytest.mark.parametrize("language", REFUSED)
+def test_all_other_cases_are_written(language):
+    for case in _written(language):
+        assert export(case.expression.node, language)
 
 
 def _written(language: str) -> list[export_cases.Case]:
@@ -98,6 +128,26 @@ def test_julia_code_names_the_package_it_needs():
     code = export(hesse.erf(hesse.variable("x", ("n",))).node, "julia")
     assert code.startswith("using LinearAlgebra\nusing SpecialFunctions\n")
     assert "return SpecialFunctions.erf.(x)" in code
+
+
+COMPILED = {
+    *("quadratic_by_x", "quadratic_by_S_x", "norm_by_x_x", "logistic_by_x_x", "log_determinant_by_X"),
+    *("cross_entropy_by_W", "factorisation_by_U_U", "cubic_form_by_x", "softmax_by_x", "kinks_by_x"),
+    *("powers_by_x_x", "diagonal_by_x", "trace_by_X", "broadcast", "batch", "transpose", "condition_by_x"),
+    *("rosenbrock_by_x_x", "convolved", "selected", "largest_entry", "softmax_rows", "cumulative_sum"),
+    *("stacked_by_A", "kron_by_B", "largest_of_all_by_A"),
+    *("identity", "zero", "ones", "count_by_x", "table", "infinite"),
+}
+"""The cases that are compiled besides the rows: compiling all of them takes more than a minute."""
+
+
+@pytest.mark.skipif(
+    COMPILER is None or export_tools.EIGEN is None,
+    reason="g++ or Eigen is not installed: C++ code is written but not run",
+)
+def test_cpp_code_agrees(tmp_path: Path):
+    cases = [c for c in _written("cpp") if c.name in COMPILED or c.name.startswith("row_")]
+    _compare(export_tools.run_cpp(cases, tmp_path, str(COMPILER)), cases)
 
 
 @pytest.mark.skipif(OCTAVE is None, reason="Octave is not installed: MATLAB code is written but not run")

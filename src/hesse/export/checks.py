@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from hesse.export.writer import Signature
-from hesse.ir import Variable
+from hesse.ir import Variable, size_names
 
 
 @dataclass(frozen=True)
@@ -26,21 +26,27 @@ class Check:
         sizes = self.variable.shape
         taken = {size for size, _ in self.new}
         return not sizes or any(
-            isinstance(size, int) or (size in self.known and (size not in taken or sizes.count(size) > 1))
+            isinstance(size, int) or (self.knows(size) and (size not in taken or sizes.count(size) > 1))
             for size in sizes
         )
+
+    def knows(self, size: str) -> bool:
+        """Whether a size, or all the names of a product, have values."""
+        return self.known.issuperset(size_names(size))
 
 
 def checks(given: Signature, used: Collection[str]) -> list[Check]:
     """The checks for all arguments; `used` are the sizes that the computation needs."""
     counts = Counter(size for variable in given.variables for size in variable.shape)
+    products = {size for size in counts if len(size_names(size)) > 1 or size not in size_names(size)}
+    used = {*used, *(name for size in products for name in size_names(size))}
     known = set(given.sizes)
     found = []
-    for variable in given.variables:
+    for variable in sorted(given.variables, key=lambda variable: not products.isdisjoint(variable.shape)):
         new = tuple(
             (size, variable.shape.index(size))
             for size in dict.fromkeys(variable.shape)
-            if isinstance(size, str) and size not in known and (size in used or counts[size] > 1)
+            if isinstance(size, str) and size not in known | products and (size in used or counts[size] > 1)
         )
         known.update(size for size, _ in new)
         found.append(Check(variable, new, frozenset(known)))

@@ -7,6 +7,8 @@ import textwrap
 
 from hesse.errors import ArgumentError
 from hesse.export.build import build
+from hesse.export.cpp import CppWriter
+from hesse.export.cpp_function import cpp_file
 from hesse.export.julia import JuliaWriter, julia_file
 from hesse.export.matlab import MatlabWriter, matlab_file
 from hesse.export.python import PythonWriter
@@ -20,7 +22,7 @@ from hesse.rewrite import simplify
 
 FACTS = frozenset({"symmetric", "antisymmetric", "diagonal", "psd", "positive"})
 """Attributes of variables that the code relies on."""
-LANGUAGES = ("numpy", "torch", "jax", "matlab", "julia")
+LANGUAGES = ("numpy", "torch", "jax", "matlab", "julia", "cpp")
 
 
 def export(node: Node, language: str, name: str = "f", description: str = "") -> str:
@@ -45,6 +47,8 @@ def export(node: Node, language: str, name: str = "f", description: str = "") ->
         return matlab_file(MatlabWriter(term, given), documentation)
     if language == "julia":
         return julia_file(JuliaWriter(term, given), documentation)
+    if language == "cpp":
+        return cpp_file(CppWriter(term, given), documentation)
     return python_file(PythonWriter(DIALECTS[language], term, given), documentation)
 
 

@@ -137,6 +137,20 @@ class ColumnWriter(Writer):
         if term.name == "gather" and term.arguments[1].rank > 1 and first.rank > 1:
             raise self.unsupported("gather of rows by a matrix of indices")
 
+    def reshaped_by_rows(self, term: Call) -> Piece:
+        """The same entries, last axis first, in another shape: the axes are reversed before and after."""
+        (operand,), old = term.arguments, term.params[0]
+        new = len(term.params) - 1
+        shape = [*reversed(term.shape[:new]), *term.shape[new:]]
+        text = self._reversed(self.text(operand), old, operand.rank)
+        return Piece(self._reversed(self.reshaped(text, self.dims(shape)), new, term.rank))
+
+    def _reversed(self, text: str, count: int, rank: int) -> str:
+        """An array with its first axes in reverse order."""
+        if count < 2:
+            return text
+        return self.permuted(text, [*reversed(range(count)), *range(count, rank)])
+
     def render(self, term: Term) -> Piece:
         match term:
             case Argument():
@@ -144,7 +158,7 @@ class ColumnWriter(Writer):
             case Number():
                 return self.literal_number(term.value)
             case Count():
-                return Piece(self.size(term.size))
+                return self.count(term.size)
             case Literal():
                 return Piece(self.literal(term))
             case Function():
@@ -244,8 +258,12 @@ class ColumnWriter(Writer):
             return self._batched(term, [*labels, *summed], sizes)
         rows = [label for label in labels if label in a]
         columns = [label for label in labels if label in b]
-        left = self._gathered(term.left, a, [rows, summed], sizes)
-        right = self._gathered(term.right, b, [summed, columns], sizes)
+        if rows:
+            left = self._gathered(term.left, a, [rows, summed], sizes)
+            right = self._gathered(term.right, b, [summed, columns], sizes)
+        else:  # a matrix is written before a vector
+            left = self._gathered(term.right, b, [columns, summed], sizes)
+            right = self._gathered(term.left, a, [summed], sizes)
         product = f"{left} * {right}"
         if len(rows) <= 1 and len(columns) <= 1:
             return Piece(product, Level.PRODUCT)
@@ -261,7 +279,7 @@ class ColumnWriter(Writer):
             return self.text(term, Level.ATOM) + ("'" if turned else "")
         text = self.permuted(self.text(term), order) if turned else self.text(term)
         shape = [" * ".join(self.dims(sizes[label] for label in group)) for group in groups if group]
-        return self.reshaped(text, shape if len(shape) > 1 else [shape[0], "1"])
+        return self.reshaped(text, shape)
 
     def _batched(self, term: Contract, order: list[int], sizes: dict[int, Size]) -> Piece:
         parts = []

@@ -185,7 +185,11 @@ class JuliaWriter(ColumnWriter):
         if term.name == "solve":
             right = self.text(term.arguments[1], Level.ATOM)
             return Piece(f"{self.text(first, Level.ATOM)} \\ {right}", Level.PRODUCT)
-        piece = self._template(OPERATIONS[term.name], [self.text(first)])
+        if term.name == "reshape":
+            return self.reshaped_by_rows(term)
+        if term.name == "vec":
+            return Piece(self.reshaped(self.text(first), self.dims(term.shape)))
+        piece = self._template(OPERATIONS[term.name], [self.text(operand) for operand in term.arguments])
         if term.name == "product":
             return Piece(f"dropdims({piece.text}, dims=1)" + ("" if term.rank else "[]"))
         return piece
@@ -233,16 +237,14 @@ def _check(writer: JuliaWriter, check: Check) -> list[str]:
         lines += [f"{sizes[size]} = size({name}, {axis + 1})" for size, axis in check.new]
     if shape and check.is_fixed:
         parts = [
-            str(size)
-            if isinstance(size, int)
-            else sizes[size]
-            if size in check.known
+            writer.names.size(size)
+            if isinstance(size, int) or check.knows(size)
             else f"size({name}, {k + 1})"
             for k, size in enumerate(shape)
         ]
         comma = "," if len(shape) == 1 else ""
         expected = f"({', '.join(parts)}{comma})"
-        declared = f"({', '.join(sizes.get(str(size), str(size)) for size in shape)}{comma})"
+        declared = f"({', '.join(writer.names.size(size) for size in shape)}{comma})"
         message = f"{name} must have size {declared} = $({expected}), not $(size({name}))"
         lines.append(f'size({name}) == {expected} || throw(DimensionMismatch("{message}"))')
     return lines

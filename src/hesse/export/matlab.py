@@ -132,7 +132,12 @@ class MatlabWriter(ColumnWriter):
         if term.name == "solve":
             right = self.text(term.arguments[1], Level.ATOM)
             return Piece(f"{self.text(first, Level.ATOM)} \\ {right}", Level.PRODUCT)
-        piece = self.template(OPERATIONS[term.name], [self.text(first)], axis=str(first.rank))
+        if term.name == "reshape":
+            return self.reshaped_by_rows(term)
+        if term.name == "vec":
+            return Piece(self.reshaped(self.text(first), self.dims(term.shape)))
+        texts = [self.text(operand) for operand in term.arguments]
+        piece = self.template(OPERATIONS[term.name], texts, axis=str(first.rank))
         if term.name == "product" and term.rank:
             return Piece(self.reshaped(piece.text, self.dims(term.shape)))
         return piece
@@ -176,7 +181,7 @@ def matlab_file(writer: MatlabWriter, documentation: str) -> str:
 def _check(writer: MatlabWriter, check: Check) -> list[str]:
     shape, sizes = check.variable.shape, writer.names.sizes
     name = writer.names.arguments[check.variable.name]
-    declared = f"({', '.join(sizes.get(str(size), str(size)) for size in shape)})"
+    declared = f"({', '.join(writer.names.size(size) for size in shape)})"
     if not shape:
         return _error(f"~isscalar({name})", name, "be a scalar", "")
     lines = []
@@ -191,10 +196,8 @@ def _check(writer: MatlabWriter, check: Check) -> list[str]:
     lines += [f"{sizes[size]} = size({name}, {axis + 1});" for size, axis in check.new]
     if check.is_fixed:
         parts = [
-            str(size)
-            if isinstance(size, int)
-            else sizes[size]
-            if size in check.known
+            writer.names.size(size)
+            if isinstance(size, int) or check.knows(size)
             else f"size({name}, {k + 1})"
             for k, size in enumerate(shape)
         ]

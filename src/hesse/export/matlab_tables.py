@@ -11,16 +11,16 @@ ELEMENTWISE: dict[str, str] = {
     **{f"arc{name}": f"a{name}({{0}})" for name in ("cos", "cosh", "sin", "sinh", "tan", "tanh")},
     "arctan2": "atan2({0}, {1})",
     "cbrt": "nthroot({0}, 3)",
-    "clip": "min(max({0}, {1}), {2})",
+    "clip": "minimum(maximum({0}, {1}), {2})",
     "digamma": "psi({0})",
     "exp2": "pow2({0})",
     "hypot": "hypot({0}, {1})",
     "lgamma": "gammaln({0})",
     "logaddexp": "logaddexp({0}, {1})",
-    "maximum": "max({0}, {1})",
-    "minimum": "min({0}, {1})",
+    "maximum": "maximum({0}, {1})",
+    "minimum": "minimum({0}, {1})",
     "polygamma": "psi({0}, {1})",
-    "relu": "max({0}, 0)",
+    "relu": "maximum({0}, 0)",
     "round": "round_to_even({0})",
     "sigmoid": "sigmoid({0})",
     "softplus": "softplus({0})",
@@ -47,6 +47,10 @@ OPERATIONS: dict[str, str] = {
     "argmin": "argmax(-({0}))",
     "argsort": "argsort({0})",
     "gather": "",
+    "kron": "kron({0}, {1})",
+    "max": "largest_entry({0})",
+    "reshape": "",
+    "vec": "",
     "cumulative_sum": "cumsum({0}, 1)",
     "cumulative_product": "cumprod({0}, 1)",
     "product": "prod({0}, 1)",
@@ -63,6 +67,18 @@ HELPERS: dict[str, str] = {
     a = a + zeros(shape);
     r = b + zeros(shape);
     r(condition) = a(condition);
+end
+""",
+    "maximum": """function r = maximum(a, b)
+% The larger number, or NaN if one of them is.
+    r = max(a, b);
+    r(isnan(a) | isnan(b)) = NaN;
+end
+""",
+    "minimum": """function r = minimum(a, b)
+% The smaller number, or NaN if one of them is.
+    r = min(a, b);
+    r(isnan(a) | isnan(b)) = NaN;
 end
 """,
     "logaddexp": """function r = logaddexp(a, b)
@@ -136,6 +152,14 @@ end
 % x - log(sum(exp(x))) along an axis, without overflow.
     r = x - max(x, [], axis);
     r = r - log(sum(exp(r), axis));
+end
+""",
+    "largest_entry": """function r = largest_entry(x)
+% The largest entry, or NaN if there is one.
+    r = max(x(:));
+    if any(isnan(x(:)))
+        r = NaN;
+    end
 end
 """,
     "argmax": """function k = argmax(x)

@@ -51,7 +51,7 @@ class PythonWriter(PythonCalls):
             case Number():
                 return self.literal_number(term.value)
             case Count():
-                return Piece(self.size(term.size))
+                return self.count(term.size)
             case Literal():
                 make = self.call if term.kind == "integer" else self.made
                 return make("tensor" if self.dialect.is_torch else "array", self._entries(term))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import math
 import re
 from dataclasses import dataclass
@@ -51,6 +52,7 @@ class PythonCalls(Writer):
         self.dialect = dialect
         self.reserved = {
             *HELPERS[dialect.language],
+            *keyword.kwlist,
             *("np", "torch", "jnp", "jax", "scipy", "math", "itertools", "dtype", "device"),
             *("float", "int", "range", "len", "ValueError"),
         }
@@ -121,18 +123,21 @@ class PythonCalls(Writer):
             return self._template(MATRIX_EXPONENTIAL[self.dialect.language], [self.text(term.arguments[0])])
         if term.name == "expm_chain" and term.arguments[0].rank > 2:
             raise ArgumentError("derivatives of expm of a batch of matrices cannot be written as code")
-        texts = [
-            self.text(operand, Level.ATOM if term.name == "gather" else Level.SUM)
-            for operand in term.arguments
-        ]
+        level = Level.ATOM if term.name in ("gather", "reshape", "vec") else Level.SUM
+        texts = [self.text(operand, level) for operand in term.arguments]
+        if term.name == "vec":  # the columns one below the other
+            order = ", ".join(map(str, (1, 0, *range(2, term.arguments[0].rank))))
+            texts[0] += ".T" if term.arguments[0].rank == 2 else f".{self.dialect.permute}({order})"
+        if term.name in ("reshape", "vec"):
+            return self._template(table[term.name], texts, shape=self.shape(term.shape))
         if term.name == "solve" and 2 < term.arguments[0].rank != term.arguments[1].rank:
             body = self.text(term.arguments[1], Level.ATOM)
             return Piece(f"{self.dialect.module}.linalg.solve({texts[0]}, {body}[..., None])[..., 0]")
-        return self._template(table[term.name], texts, term.params)
+        sizes = {f"p{k}": self.size(cast(Size, param)) for k, param in enumerate(term.params)}
+        return self._template(table[term.name], texts, **sizes)
 
-    def _template(self, template: str, texts: list[str], params: tuple[object, ...] = ()) -> Piece:
-        sizes = {f"p{k}": self.size(cast(Size, param)) for k, param in enumerate(params)}
+    def _template(self, template: str, texts: list[str], **places: str) -> Piece:
         head = re.match(r"(\w+)\(", template)
         if head and head[1] in HELPERS[self.dialect.language]:
             self.helpers[head[1]] = None
-        return Piece(template.format(*texts, **sizes))
+        return Piece(template.format(*texts, **places))

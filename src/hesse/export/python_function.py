@@ -78,7 +78,7 @@ def _types(writer: PythonWriter, lines: list[str]) -> list[str]:
 def _check(writer: PythonWriter, check: Check) -> list[str]:
     shape, sizes = check.variable.shape, writer.names.sizes
     name = writer.names.arguments[check.variable.name]
-    declared = _tuple([sizes.get(str(size), str(size)) for size in shape])
+    declared = _tuple([writer.names.size(size) for size in shape])
     lines = []
     if check.new or not check.is_fixed:
         wanted = f"{len(shape)} axes {declared}" if len(shape) > 1 else f"1 axis {declared}"
@@ -91,10 +91,8 @@ def _check(writer: PythonWriter, check: Check) -> list[str]:
     if check.is_fixed:
         expected = _tuple(
             [
-                str(size)
-                if isinstance(size, int)
-                else sizes[size]
-                if size in check.known
+                writer.names.size(size)
+                if isinstance(size, int) or check.knows(size)
                 else f"{name}.shape[{k}]"
                 for k, size in enumerate(shape)
             ]

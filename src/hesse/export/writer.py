@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import keyword
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -26,7 +25,7 @@ from hesse.export.terms import (
     Term,
     topological,
 )
-from hesse.ir import Axis, Node, Shape, Size, Variable
+from hesse.ir import Axis, Node, Shape, Size, Variable, size_names
 from hesse.ir import topological as nodes_below
 
 LONGEST_INLINE = 60
@@ -86,7 +85,7 @@ def signature(node: Node, name: str) -> Signature:
                 "give one of them another name"
             )
     given = {size for variable in variables for size in variable.shape}
-    needed = {size for n in order for size in n.shape if isinstance(size, str)}
+    needed = {name for n in order for size in n.shape for name in size_names(size)}
     return Signature(name, tuple(variables), tuple(sorted(needed - given)), node.shape)
 
 
@@ -94,15 +93,19 @@ class Names:
     """Identifiers: those of arguments and sizes are kept where they can be, others are made up."""
 
     def __init__(self, given: Signature, reserved: Collection[str]) -> None:
-        self._taken = {*reserved, *keyword.kwlist}
+        self._taken = set(reserved)
         self.function = self.fresh(given.name)
         self.arguments = {variable.name: self.fresh(variable.name) for variable in given.variables}
-        sizes = {size for variable in given.variables for size in variable.shape if isinstance(size, str)}
+        sizes = {name for variable in given.variables for size in variable.shape for name in size_names(size)}
         self.sizes = {size: self.fresh(size) for size in sorted(sizes.union(given.sizes))}
+
+    def size(self, size: Size) -> str:
+        """The text of a size."""
+        return " * ".join(self.sizes.get(part, part) for part in str(size).split("*"))
 
     def fresh(self, wanted: str) -> str:
         """An identifier that is not taken, as close to the wanted name as can be."""
-        name = re.sub(r"\W", "_", wanted, flags=re.ASCII).strip("_") or "value"
+        name = re.sub(r"\W", "_", wanted, flags=re.ASCII).lstrip("_") or "value"
         name = f"v{name}" if name[0].isdigit() else name
         while name in self._taken:
             name += "_"
@@ -189,11 +192,14 @@ class Writer:
         return self.pieces[term].at(level)
 
     def size(self, size: Size) -> str:
-        """The text of a size."""
-        if isinstance(size, str):
-            self.used_sizes.add(size)
-            return self.names.sizes[size]
-        return str(size)
+        """The text of a size, which may be a product of names."""
+        self.used_sizes.update(size_names(size))
+        return self.names.size(size)
+
+    def count(self, size: str) -> Piece:
+        """A size as a number."""
+        text = self.size(size)
+        return Piece(text, Level.PRODUCT if "*" in text else Level.ATOM)
 
     def number(self, value: float) -> str:
         """The text of a number."""
@@ -205,17 +211,18 @@ class Writer:
         """The text of an infinite number or of nan."""
         raise NotImplementedError
 
-    def condition(self, term: Term) -> str:
-        """A term that is 0 or 1 as a condition."""
+    def condition(self, term: Term, read: Callable[[Term], str] | None = None) -> str:
+        """A term that is 0 or 1 as a condition; `read` gives the text of an operand."""
         if not isinstance(term, Function) or term in self.named or term.name not in self.signs:
-            return f"{self.operand(term)} {self.dotted(term)}{self.signs['not_equal']} 0"
+            return f"{(read or self.operand)(term)} {self.dotted(term)}{self.signs['not_equal']} 0"
         sign = self.dotted(term) + self.signs[term.name]
         if term.name == "logical_not":
-            return f"{sign}({self.condition(term.arguments[0])})"
+            return f"{sign}({self.condition(term.arguments[0], read)})"
         left, right = term.arguments
         if term.name in ("logical_and", "logical_or"):
-            return f"({self.condition(left)}) {sign} ({self.condition(right)})"
-        return f"{self.text(left)} {sign} {self.text(right)}"
+            return f"({self.condition(left, read)}) {sign} ({self.condition(right, read)})"
+        text = read or self.text
+        return f"{text(left)} {sign} {text(right)}"
 
     def dotted(self, term: Term) -> str:
         """What marks an operator as element-wise."""
@@ -252,10 +259,13 @@ class Writer:
         )
 
     def summed(self, terms: Iterable[Term], plus: str = "+", minus: str = "-") -> Piece:
+        """A sum of terms."""
+        return self.joined([self.pieces[term] for term in terms], plus, minus)
+
+    def joined(self, pieces: list[Piece], plus: str = "+", minus: str = "-") -> Piece:
         """A sum, beginning with a positive term."""
-        pieces = sorted((self.pieces[term] for term in terms), key=lambda piece: piece.negative)
         text = ""
-        for piece in pieces:
+        for piece in sorted(pieces, key=lambda piece: piece.negative):
             if not text:
                 text = piece.text
             elif piece.negative:
