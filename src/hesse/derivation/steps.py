@@ -57,7 +57,7 @@ def steps(node: Node, variables: Sequence[Variable]) -> list[Step]:
 
     >>> import numpy as np, hesse
     >>> from hesse.derivation import steps
-    >>> A, x, y = (hesse.variable(name, shape) for name, shape in [("A", "mn"), ("x", "n"), ("y", "m")])
+    >>> A, x, y = hesse.variable("A", ("m", "n")), hesse.variable("x", ("n",)), hesse.variable("y", ("m",))
     >>> for step in steps(np.sum(np.exp(A @ x - y)).node, [x.node]):
     ...     print(step)
     f = sum(exp(A*x - y))    (the function)
