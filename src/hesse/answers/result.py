@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from hesse.answers.question import Question, declared_names, derivative_of, formula_of, size_names, type_words
 from hesse.api.formula import Formula
-from hesse.convexity import convexity
-from hesse.ir import Variable
+from hesse.printing import layout_note
 
 
 @dataclass(frozen=True)
@@ -48,6 +47,8 @@ class Answer(Reading):
     derivative: str
     derivative_latex: str
     shape: tuple[int | str, ...]
+    layout: str
+    """What the axes of the derivative mean."""
     convexity: tuple[ConvexityAnswer, ...]
 
 
@@ -89,36 +90,40 @@ def answer_of(question: Question, derivative: Formula) -> Answer:
     return Answer(
         **vars(_reading(question, formula)),
         by=question.by,
-        title=_title(formula, question.by),
+        title=_title(derivative),
         derivative=str(derivative),
         derivative_latex=derivative.to("latex"),
         shape=derivative.node.shape,
-        convexity=_convexity(formula, derivative.differentiated_by),
+        layout=layout_note(derivative.node, formula.node.shape, derivative.differentiated_by),
+        convexity=_convexity(formula, question.by),
     )
 
 
-def _title(formula: Formula, by: tuple[str, ...]) -> str:
+def _title(derivative: Formula) -> str:
     """What the derivative is called.
 
-    >>> _title(formula_of(Question("x'*x")), ("x", "x"))
+    >>> _title(formula_of(Question("x'*x")).diff("x", "x"))
     'Hessian by x'
     """
-    scalar = formula.node.rank == 0
+    scalar = derivative.function.node.rank == 0
+    by = [variable.name for variable in derivative.differentiated_by]
     match len(by):
         case 0:
             return "Value"
-        case 1:
+        case 1 if derivative.node.rank:
             kind = "Gradient" if scalar else "Jacobian"
-        case 2 if scalar and by[0] == by[1]:
+        case 1:
+            kind = "Derivative"
+        case 2 if scalar and by[0] == by[1] and derivative.node.rank:
             return f"Hessian by {by[0]}"
         case order:
             kind = f"Derivative of order {order}"
     return f"{kind} by {', '.join(by)}"
 
 
-def _convexity(formula: Formula, variables: tuple[Variable, ...]) -> tuple[ConvexityAnswer, ...]:
+def _convexity(formula: Formula, names: tuple[str, ...]) -> tuple[ConvexityAnswer, ...]:
     """Convexity in each variable of the derivative, where the function is scalar."""
     if formula.node.rank:
         return ()
-    found = {variable.name: convexity(formula.node, variable) for variable in dict.fromkeys(variables)}
+    found = {name: formula.convexity(name) for name in dict.fromkeys(names)}
     return tuple(ConvexityAnswer(name, verdict, reason) for name, (verdict, reason) in found.items())

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hesse.api.formula import Formula
-from hesse.derivation import steps
 
 STRUCTURED_RULES = {
     "projected": "the part that has the structure of the matrix",
@@ -31,9 +30,7 @@ def derivation(derivative: Formula) -> tuple[StepAnswer, ...]:
     the function: f = x'*x
     power rule: df/dx = 2*x
     """
-    derivative.verify()
-    found = steps(derivative.function.node, derivative.differentiated_by)
-    lines = [StepAnswer(step.rule, step.formula, step.latex) for step in found]
+    lines = [StepAnswer(step.rule, step.formula, step.latex) for step in derivative.steps()]
     if derivative.symmetric in STRUCTURED_RULES:
         rule = STRUCTURED_RULES[derivative.symmetric]
         lines.append(StepAnswer(rule, str(derivative), derivative.to("latex")))

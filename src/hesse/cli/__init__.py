@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 
@@ -22,6 +23,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parse_arguments(sys.argv[1:] if arguments is None else arguments)
     try:
         run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:  # who reads has seen enough; nothing is left to be flushed at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
     except (HesseError, OSError) as problem:
         if getattr(options, "json", False):
             print(json.dumps({"error": _as_data(problem)}, indent=2))

@@ -55,7 +55,8 @@ def _written(text: str, options: Namespace) -> None:
 
 def _remarks(found: Answer) -> list[Row]:
     types = [f"{v.name}: {v.type}{_sizes_text(v.sizes)}" for v in found.variables]
-    rows = [("types", ", ".join(types)), ("shape", _sizes_text(found.shape) or "scalar" if found.by else "")]
+    layout = found.layout.removeprefix("Layout: ") if found.by else ""
+    rows = [("types", ", ".join(types)), ("layout", layout)]
     rows += [(f"in {c.variable}", f"{c.verdict}: {c.reason}") for c in found.convexity]
     if not found.by:
         rows.append(("next", "name the variables to differentiate by after the formula"))
