@@ -51,9 +51,9 @@ Derivatives of higher order follow from the ones shown, because these are
 formulas of operations again.
 
 The notation is that of the printer: `.*` and `./` work element by element, `A'` is
-the transpose, and `v[i] -> [i,i]` is an einsum in index notation: it adds `v[i]` to
-entry `i,i` of a tensor of zeros. *Locally constant* means that no derivative
-passes through.
+the transpose. What has no matrix notation is written with indices, `T[i,j,k] = …`, and
+products with shifted axes say where their entries are added: `x[i] -> [i+1]`.
+*Locally constant* means that no derivative passes through.
 """
 EINSUMS = """\
 ## Einsums

@@ -31,7 +31,9 @@ LONG_LENGTH = 40
 DEPTH_LIMIT = 40
 """Subexpressions get names before this many nodes are nested in each other (TeX gives up at 255 groups)."""
 DISTRIBUTED_NODES = 150
-"""Larger expressions are not tried with products distributed over sums."""
+"""Larger expressions are not tried with products distributed over sums …"""
+DISTRIBUTED_COST = 3
+"""… which must make the text shorter by as many characters as this."""
 ATTEMPTS = 4
 """How often a layout is made again without the names that were used only once."""
 
@@ -67,10 +69,12 @@ class Arrangement:
 
 def arrange(node: Node, strict: bool = False) -> Arrangement:
     """The shortest layout of the formula of a node; `strict` asks for index notation throughout."""
-    nodes = [present(node)]
-    if len(topological([node])) <= DISTRIBUTED_NODES:
-        nodes.append(present(node, distribute=True))
-    return min((_arranged(form, strict) for form in dict.fromkeys(nodes)), key=lambda layout: layout.length)
+    plain = present(node)
+    layout = _arranged(plain, strict)
+    if len(topological([node])) > DISTRIBUTED_NODES or (other := present(node, distribute=True)) is plain:
+        return layout
+    distributed = _arranged(other, strict)
+    return distributed if distributed.length + DISTRIBUTED_COST <= layout.length else layout
 
 
 def _arranged(node: Node, strict: bool) -> Arrangement:

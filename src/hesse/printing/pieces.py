@@ -192,7 +192,7 @@ def _elementwise(form: Elementwise, pieces: Mapping[Leaf, Piece]) -> Piece:
     for place in (0, -1) if form.scalar else (0,):  # s*x'*y is read as it is meant
         if factors and factors[place].level == own and not factors[place].negative:
             joined[place] = factors[place].body
-    return Piece(f"{dot}/".join([f"{dot}*".join(joined), *divisors]), own)
+    return Piece(f"{dot}*".join(joined) + _divided(divisors, dot), own)
 
 
 def _scaled(form: Scaled, pieces: Mapping[Leaf, Piece]) -> Piece:
@@ -210,7 +210,13 @@ def _scaled(form: Scaled, pieces: Mapping[Leaf, Piece]) -> Piece:
         level = Level.ELEMENTWISE if body.level == Level.ELEMENTWISE else level
         factors.append(body.at(Level.ELEMENTWISE))
     divisors = [_power(part, power, "", pieces).at(Level.POWER) for part, power in scalars.divisors]
-    return Piece("/".join(["*".join(factors) or "1", *divisors]), level, form.value < 0)
+    return Piece(("*".join(factors) or "1") + _divided(divisors), level, form.value < 0)
+
+
+def _divided(divisors: Sequence[str], dot: str = "") -> str:
+    """`/x`, `/(x*y)`."""
+    below = f"{dot}*".join(divisors)
+    return f"{dot}/({below})" if len(divisors) > 1 else f"{dot}/{below}" if divisors else ""
 
 
 def _indexed(form: Indexed, pieces: Mapping[Leaf, Piece]) -> str:
