@@ -215,6 +215,15 @@ def test_text_of_a_certificate() -> None:
     assert str(Convexity("convex", "because")) == "convex: because"
 
 
+def test_deep_expressions() -> None:
+    """Work is linear in the depth: the Hessian of a large expression is not multiplied out."""
+    layer = x
+    for _ in range(100):
+        layer = hesse.softplus(np.exp(B) @ layer)
+    found = convexity(np.sum(layer).node, x.node)
+    assert str(found) == "convex: softplus is convex and increasing, its operand convex"
+
+
 def test_only_scalar_functions() -> None:
     with pytest.raises(ArgumentError, match=r"a scalar function, but this one has shape \('n',\)"):
         convexity(x.node, x.node)

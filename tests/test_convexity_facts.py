@@ -160,6 +160,7 @@ RANGES: dict[str, tuple[Any, str]] = {
     "constant": (hesse.constant(np.array([1.0, 2.0, 4.0])), "positive"),
     "constant with a zero": (hesse.constant(np.array([0.0, 2.0, 4.0])), "nonnegative"),
     "power": (p**-1.5, "positive"),
+    "times the root of an even power": (x * np.sqrt(x**6.0), "unknown"),
     "distance": (np.hypot(x, 1.0), "nonnegative"),
 }
 

@@ -185,6 +185,16 @@ def test_a_part_keeps_its_name() -> None:
     assert not [line for line in lines_of("logistic", 2) if line.startswith("t2 = ")]
 
 
+def test_long_lines_are_left_out() -> None:
+    deep = x
+    for k in range(20):
+        deep = np.tanh(declare(f"W{k}", "n", "n") @ deep)
+    lines = steps(np.sum(deep**2).node, [x.node])
+    assert [step.symbol for step in lines][-1] == "df/dx"
+    assert "dt1/dx" not in [step.symbol for step in lines]
+    assert max(len(step.formula) for step in lines[2:-1]) < 200
+
+
 def test_latex_of_a_step() -> None:
     found = [step.latex for step in steps(FUNCTIONS["least squares"][0].node, [x.node] * 2)]
     assert found[1].startswith("t_{1} = ")

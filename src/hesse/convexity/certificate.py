@@ -22,8 +22,8 @@ from hesse.rewrite import simplify
 Verdict = Literal["convex", "concave", "unknown"]
 MOST_HESSIANS = 4
 """How many inner functions are looked at by their Hessian where composition does not decide."""
-LARGEST_GRAPH = 2000
-"""Hessians of larger expressions are not analysed."""
+LARGEST_GRAPH = 150
+"""Hessians of expressions with more nodes are not analysed: multiplied out they are too large."""
 LONGEST_FORMULA = 100
 LARGEST_FORMULA = 25
 """Hessians of more characters, or nodes, are not written out in a reason."""

@@ -21,6 +21,8 @@ from hesse.rewrite import simplify
 
 MOST_NAMES = 4
 """So many parts get names; those near the result come first."""
+LARGEST_LINE = 60
+"""Lines between the first and the last with more nodes than this are left out: nobody would read them."""
 FUNCTION_NAMES = ("f", "g", "h", "r", "u", "v")
 INDEXED = re.compile(r"^\w+(\[[a-z,]+\]) = ")
 """The left side that a formula in index notation brings along."""
@@ -120,7 +122,7 @@ class _Derivation:
         if is_first or not self.names:
             lines.append(self._claim("the function", self.title, self.function, self.function))
         for part, name in self.names.items():
-            if part not in self.told:
+            if part not in self.told and not _is_long(self.local[part]):
                 lines.append(self._claim("a name for the argument", name.name, self.local[part], part))
         if self.names:
             lines.append(
@@ -146,38 +148,46 @@ class _Derivation:
             outer = add(adjoint[part], lead + part.shape)
             if part is not self.function:
                 outer = simplify([outer])[0]
-                lines.append(self._total("chain rule", self.names[part], outer))
+                lines += self._total("chain rule", self.names[part], outer)
             inputs = self._inputs(part)
             if part is not self.function:
-                lines += [self._local(part, name) for name in inputs]
+                lines += [line for name in inputs for line in self._local(part, name)]
             for name, term in zip(inputs, pull_back(self.local[part], outer, inputs), strict=True):
                 adjoint.setdefault(self.meaning.get(name, name), []).append(term)
         if self.names:
             (whole,) = simplify([add(adjoint[self.by], lead + self.by.shape)])
-            lines.append(self._total("chain rule", self.by, whole))
+            lines += self._total("chain rule", self.by, whole)
         return lines
 
     def _inputs(self, part: Node) -> list[Variable]:
         inside = topological([self.local[part]])
         return [name for name in [*self.meaning, self.by] if name in inside and name is not part]
 
-    def _local(self, part: Node, by: Variable) -> Step:
+    def _local(self, part: Node, by: Variable) -> list[Step]:
+        """The line with a local derivative, if it is not too long."""
         local = self.local[part]
         (right,) = differentiate(local, [by], "reverse")
         symbol = f"d{self.names[part].name}/d{by.name}"
         (written,) = substitute([right], self.names)
-        return self._step(rules_between(local, by), symbol, written, local, by, right)
+        if _is_long(written):
+            return []
+        return [self._step(rules_between(local, by), symbol, written, local, by, right)]
 
-    def _total(self, rule: str, by: Variable, written: Node) -> Step:
-        """The derivative of the function by a name: everything above it is put back in."""
+    def _total(self, rule: str, by: Variable, written: Node) -> list[Step]:
+        """The line with the derivative of the function by a name, if it is not too long.
+
+        In the claim everything above the name is put back in.
+        """
         above = self._above(by)
         left, right = self.local[self.function], written
         (written,) = simplify(substitute([written], self.names))
+        if _is_long(written):
+            return []
         for name in above:  # outermost names first: their definitions hold the others
             left, right = substitute([left, right], {name: self.local[self.meaning[name]]})
         if not above and by is not self.by:
             rule = rules_between(self.local[self.function], by)
-        return self._step(rule, f"d{self.symbol}/d{by.name}", written, left, by, right)
+        return [self._step(rule, f"d{self.symbol}/d{by.name}", written, left, by, right)]
 
     def _above(self, by: Variable) -> list[Variable]:
         """The names whose meaning depends on `by`, outermost first."""
@@ -223,6 +233,10 @@ def _worth_a_name(function: Node, by: Variable) -> list[Node]:
             arguments.update(dict.fromkeys(op for op in operands if not (product and _is_chain(op))))
     found = [node for node in order if node in arguments and not _is_view(node) and node.kind == "real"]
     return found[-MOST_NAMES:]
+
+
+def _is_long(written: Node) -> bool:
+    return len(topological([written])) > LARGEST_LINE
 
 
 def _is_chain(node: Node) -> bool:
