@@ -28,6 +28,7 @@ from hesse.errors import (
     NotationError,
     ShapeError,
     TracingError,
+    VerificationError,
 )
 from hesse.structured.optional import optional
 
@@ -97,7 +98,10 @@ SIZES: Mistakes = {
     "add: the shapes ('n',) and ('m',) do not broadcast together": lambda: n_vector + m_vector,
     "add: the shapes ('n',) and (3,) do not broadcast together": lambda: n_vector + three,
     "matmul: the shapes ('n', 'n') and ('m',) do not fit together": lambda: n_matrix @ m_vector,
-    "the size n has no value; bind it to a number first": lambda: np.reshape(n_vector, (3, 1)),
+    "the size n has no value; bind it to a number first": lambda: np.concatenate([n_vector, n_vector]),
+    "cannot reshape ('n',) to (3, 1): the sizes differ or are not known": lambda: np.reshape(
+        n_vector, (3, 1)
+    ),
     "x has 2 axes, but was declared with shape ('n',)": lambda: n_vector.evaluate(x=A),
     "x has size 4 where n = 3 already": lambda: (n_matrix @ n_vector).evaluate(M=A, x=np.ones(4)),
     "c has shape (4,), but was declared with shape (3,)": lambda: (2 * three).evaluate(c=np.ones(4)),
@@ -271,6 +275,12 @@ PACKAGES: Mistakes = {
     ),
 }
 
+UNVERIFIED: Mistakes = {
+    "the derivative by x could not be compared with a finite difference": lambda: str(
+        hesse.parse("log(-x'*x)").diff("x")
+    ),
+}
+
 TABLE: list[tuple[type[HesseError], Mistakes]] = [
     (ShapeError, SIZES),
     (NotationError, NOTATION),
@@ -279,6 +289,7 @@ TABLE: list[tuple[type[HesseError], Mistakes]] = [
     (TracingError, RESULTS),
     (MemoryLimitError, LIMITS),
     (MissingPackageError, PACKAGES),
+    (VerificationError, UNVERIFIED),
 ]
 
 
@@ -457,6 +468,7 @@ def test_every_error_is_public_documented_and_part_of_the_tree() -> None:
         (DifferentiationError, TypeError),
         (MemoryLimitError, MemoryError),
         (MissingPackageError, ImportError),
+        (VerificationError, ArithmeticError),
     ],
 )
 def test_errors_are_also_the_builtin_ones(error: type[HesseError], builtin: type[Exception]) -> None:

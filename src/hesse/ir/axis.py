@@ -49,6 +49,8 @@ def bound_size(size: Size, sizes: Mapping[str, int]) -> Size:
     """A size with the names that have values replaced by them."""
     if isinstance(size, int):
         return size
+    if "*" not in size:
+        return sizes.get(size, size)
     known = size_product(sizes.get(name, name) if isinstance(name, str) else name for name in _factors(size))
     if isinstance(known, str):
         return sizes.get(size, known)

@@ -247,7 +247,9 @@ def reshape(node: Node, shape: Sequence[Size]) -> Node:
 def _symbolic_reshape(node: Node, shape: Shape) -> Node:
     """A reshape to symbolic sizes: an operation of its own until the sizes are bound."""
     if size_product(node.shape) != size_product(shape):
-        raise ShapeError(f"cannot reshape {node.shape} to {shape}")
+        raise ShapeError(
+            f"cannot reshape {node.shape} to {shape}: the sizes differ or are not known; bind them first"
+        )
     if is_zero(node):
         return zero(shape)
     if isinstance(node, Apply) and node.name == "reshape":
