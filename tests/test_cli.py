@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -224,6 +225,10 @@ def test_graph(capsys: Capture, tmp_path: Path) -> None:
     path = tmp_path / "dag.svg"
     assert output(capsys, "graph", "x'*A*x", "x", "-o", str(path)) == f"wrote {path}\n"
     assert ElementTree.parse(path).getroot().tag.endswith("svg")
+    data = json.loads(output(capsys, "graph", "x'*A*x", "x", "--json"))
+    assert data["dot"].startswith("digraph expression {")
+    assert data["edges"] == data["dot"].count(" -> ")
+    assert data["file"] is None
 
 
 ERRORS = [
@@ -331,6 +336,15 @@ def test_colours() -> None:
     assert wrong.returncode == 1
     assert "\x1b[" in wrong.stderr
     assert "      ^" in re.sub(r"\x1b\[[\d;]*m", "", wrong.stderr)
+
+
+def test_documentation_is_what_the_commands_print() -> None:
+    """The outputs in the documentation; python docs/command_line.py brings them up to date."""
+    folder = Path(__file__).parent.parent / "docs"
+    script = runpy.run_path(str(folder / "command_line.py"))
+    page = (folder / "command-line.md").read_text(encoding="utf-8")
+    errors = re.compile(r"\d\.\de-\d\d")  # of finite differences: the last digits are rounding
+    assert errors.sub("", script["rewritten"](page)) == errors.sub("", page)
 
 
 def test_a_reader_that_stops_reading() -> None:

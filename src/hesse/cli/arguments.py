@@ -84,7 +84,7 @@ def _command_parser(name: str, example: str) -> argparse.ArgumentParser:
     )
 
 
-def _formula_parser(name: str, example: str, json: bool = True) -> argparse.ArgumentParser:
+def _formula_parser(name: str, example: str) -> argparse.ArgumentParser:
     parser = _command_parser(name, example)
     parser.add_argument("formula", metavar="FORMULA", help="the formula, in quotes")
     parser.add_argument(
@@ -106,8 +106,7 @@ def _formula_parser(name: str, example: str, json: bool = True) -> argparse.Argu
         help="what a derivative by a symmetric matrix means: all entries free (default), "
         "the projection (G+G')/2, or by the independent half",
     )
-    if json:
-        parser.add_argument("--json", action="store_true", help="the answer as JSON, for machines")
+    parser.add_argument("--json", action="store_true", help="the answer as JSON, for machines")
     return parser
 
 
@@ -141,7 +140,7 @@ def _explain_parser() -> argparse.ArgumentParser:
 
 
 def _graph_parser() -> argparse.ArgumentParser:
-    parser = _formula_parser("graph", 'hesse graph "x\'*A*x" x -o dag.svg', json=False)
+    parser = _formula_parser("graph", 'hesse graph "x\'*A*x" x -o dag.svg')
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="an .svg or .dot file; without it DOT text is printed"
     )

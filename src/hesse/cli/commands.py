@@ -111,9 +111,16 @@ def _graph(options: Namespace) -> None:
     graph = derivative_of(_question(options)).graph()
     if options.output:
         graph.save(options.output)
-        print(f"wrote {options.output}")
+    if options.json:
+        data = {
+            "nodes": len(graph.nodes),
+            "edges": len(graph.edges),
+            "dot": graph.dot,
+            "file": options.output,
+        }
+        print(json.dumps(data, indent=2))
     else:
-        print(graph.dot, end="")
+        print(f"wrote {options.output}" if options.output else graph.dot.rstrip("\n"))
 
 
 def _serve(options: Namespace) -> None:
