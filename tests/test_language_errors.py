@@ -222,6 +222,16 @@ def test_limits() -> None:
         hesse.parse("sin(" * (DEEPEST_NESTING + 1) + "x" + ")" * (DEEPEST_NESTING + 1))
 
 
+def test_terms_with_too_many_indices() -> None:
+    with pytest.raises(hesse.NotationError, match="a tensor has at most 16 axes, not 17") as caught:
+        hesse.parse("*".join(f"x[i{k}]" for k in range(17)))
+    assert caught.value.position is not None
+    for operator in "*+":
+        with pytest.raises(hesse.NotationError, match="a term has at most 50 indices, not 51") as caught:
+            hesse.parse(operator.join(f"x[i{k}]" for k in range(51)))
+        assert caught.value.position == 0
+
+
 def test_formulas_at_the_limits_work() -> None:
     depth = DEEPEST_NESTING - 2
     deep = hesse.parse("tanh(" * depth + "a" + ")" * depth)

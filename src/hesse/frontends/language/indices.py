@@ -6,7 +6,7 @@ Nothing is summed unless `sum[...]` says so. A product keeps its factors until i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import hesse.ops.elementwise as table
@@ -14,8 +14,12 @@ from hesse.frontends.language.context import Context
 from hesse.frontends.language.sizes import Cell
 from hesse.frontends.language.source import Span
 from hesse.frontends.language.syntax import Binary, Contraction, Entries, SumOver
+from hesse.frontends.language.types import MOST_AXES
 from hesse.frontends.language.values import Value
 from hesse.ir import Node, reciprocal
+
+MOST_INDICES = 50
+"""Einsums with letters for indices have no more."""
 
 
 def entries(context: Context, term: Entries, value: Value) -> Value:
@@ -89,6 +93,8 @@ def ordered(context: Context, span: Span, value: Value, labels: Sequence[str] | 
             span,
             value.span,
         )
+    if len(labels) > MOST_AXES:
+        context.misread(f"a tensor has at most {MOST_AXES} axes, not {len(labels)}", span)
     factors = [(factor, factor.labels) for factor in value.factors or (value,)]
     new = {label: context.sizes.fresh(span) for label in labels if label not in value.labels}
     return context.contract(value.span, factors, tuple(labels), "they have the same index", new=new)
@@ -120,7 +126,7 @@ def together(context: Context, values: Sequence[Value]) -> list[Value]:
                 (owners.setdefault(label, value), value),
                 f"they have the same index {label}",
             )
-    labels = tuple(cells)
+    labels = _checked(context, values, cells)
     return [
         replace(
             context.contract(value.span, [(value, value.labels)], labels, new=cells),
@@ -134,7 +140,7 @@ def product(context: Context, span: Span, left: Value, right: Value) -> Value:
     """The product of two terms, its factors kept."""
     _refuse_mixture(context, left, right)
     factors = (left.factors or (left,)) + (right.factors or (right,))
-    labels = tuple(dict.fromkeys(left.labels + right.labels))
+    labels = _checked(context, (left, right), left.labels + right.labels)
     return replace(_multiplied(context, span, factors, labels), factors=factors)
 
 
@@ -146,6 +152,17 @@ def replace_by(value: Value, function: Callable[[Node], Node]) -> Value:
 def _multiplied(context: Context, span: Span, factors: Sequence[Value], labels: tuple[str, ...]) -> Value:
     operands = [(factor, factor.labels) for factor in factors]
     return replace(context.contract(span, operands, labels, "they have the same index"), labels=labels)
+
+
+def _checked(context: Context, values: Sequence[Value], labels: Iterable[str]) -> tuple[str, ...]:
+    """Distinct labels, of which a term has room for."""
+    distinct = tuple(dict.fromkeys(labels))
+    if len(distinct) > MOST_INDICES:
+        context.misread(
+            f"a term has at most {MOST_INDICES} indices, not {len(distinct)}",
+            *(value.span for value in values),
+        )
+    return distinct
 
 
 def _refuse_mixture(context: Context, *values: Value) -> None:
