@@ -162,7 +162,7 @@ VECTOR_PROBLEMS = [
         lambda x, A: jnp.tanh(A @ x),
         {
             "x": "diag(1 - tanh(A*x).^2)*A",
-            "xx": "T[i,j,k] = 2*A[i,j]*A[i,k]*tanh(A*x)[i]*(tanh(A*x)[i]^2 - 1)",
+            "xx": "T[i,j,k] = -2*A[i,j]*A[i,k]*tanh(A*x)[i]*(1 - tanh(A*x)[i]^2)",
         },
     ),
     Problem(

@@ -19,9 +19,9 @@ from hesse.ir import (
     einsum,
     is_zero,
     label_axis,
+    plain_axes,
     topological,
     uniform_value,
-    unscaled,
 )
 from hesse.printing.chains import labels_of, matrix_form, transposes
 from hesse.printing.describe import describe, scaled_form
@@ -84,6 +84,18 @@ def plain_labels(node: Einsum) -> list[Labels] | None:
     return tables
 
 
+def _is_entry_wise(node: Node) -> bool:
+    """Whether a term is a number, a function, or an element-wise product of such."""
+    if isinstance(node, Einsum) and node.operands:
+        whole = node.output == plain_axes(node.rank) and node.ranges == node.shape
+        return (
+            whole
+            and all(axes == node.output for axes in node.axes)
+            and all(map(_is_entry_wise, node.operands))
+        )
+    return isinstance(node, Variable | Map | Apply) or uniform_value(node) is not None
+
+
 class Indexing:
     """Index notation in which matrix notation may appear: `whole` are the nodes that have one.
 
@@ -119,12 +131,15 @@ class Indexing:
             return False
         if self.strict or node not in self.whole or node.rank > 2:
             return True
-        if not node.rank or isinstance(node, Einsum):
+        if not node.rank:
             return False
-        known = Variable if isinstance(node, Map) else (Variable, Map, Apply)
-        return all(
-            isinstance(unscaled(part)[0], known) or uniform_value(part) is not None for part in node.operands
-        )
+        if isinstance(node, Einsum):
+            return _is_entry_wise(node)
+        if isinstance(node, Map):
+            return all(
+                isinstance(part, Variable) or uniform_value(part) is not None for part in node.operands
+            )
+        return all(_is_entry_wise(part) for part in node.operands)
 
     def _product(self, node: Einsum) -> Form:
         tables = plain_labels(node)
