@@ -70,7 +70,15 @@ class _Builder:
     def run(self) -> Term:
         for node in self.order:
             self.values[node] = self._value(node)
+            self._count_uses(node, self.values[node].term)
         return self._whole(self.root)
+
+    def _count_uses(self, node: Node, term: Term) -> None:
+        """Remember whether the term of a node may be taken apart."""
+        if self.uses[node] == 1:
+            self.terms.alone.add(term)
+        else:
+            self.terms.alone.discard(term)
 
     def _value(self, node: Node) -> Value:
         node = cast("Variable | Constant | Einsum | Add | Map | Apply", node)
@@ -189,6 +197,7 @@ class _Builder:
         else:
             if core not in self.cores:
                 self.cores[core] = self._contracted(core, tuple(axis.label for axis in core.output))
+                self._count_uses(core, self.cores[core])
             whole = self.cores[core]
         return self.terms.product(scale, [self.terms.permuted(whole, order)])
 

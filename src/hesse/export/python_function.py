@@ -88,18 +88,24 @@ def _check(writer: PythonWriter, check: Check) -> list[str]:
         lines.append(f"{targets} = {name}.shape" if len(shape) > 1 else f"{targets} = {name}.shape[0]")
     else:
         lines += [f"{sizes[size]} = {name}.shape[{axis}]" for size, axis in check.new]
-    if check.is_fixed:
-        expected = _tuple(
-            [
-                writer.names.size(size)
-                if isinstance(size, int) or check.knows(size)
-                else f"{name}.shape[{k}]"
-                for k, size in enumerate(shape)
-            ]
-        )
+    if not check.is_fixed:
+        return lines
+    known = {k: size for k, size in enumerate(shape) if isinstance(size, int) or check.knows(size)}
+    value = ""
+    if len(known) == len(shape):
+        expected = _tuple([writer.names.size(size) for size in shape])
+        wrong = f"{name}.shape != {expected}"
         value = f" = {{{expected}}}" if any(isinstance(size, str) for size in shape) else ""
-        lines += [f"if {name}.shape != {expected}:", _raised(name, f"shape {declared}{value}")]
-    return lines
+    else:
+        parts = [f"{name}.shape[{k}] != {writer.names.size(size)}" for k, size in known.items()]
+        wrong = " or ".join([f"{name}.ndim != {len(shape)}", *parts] if not check.new else parts)
+        values = [
+            f"{writer.names.size(size)} = {{{writer.names.size(size)}}}"
+            for size in known.values()
+            if isinstance(size, str)
+        ]
+        value = f" with {', '.join(dict.fromkeys(values))}" if values else ""
+    return [*lines, f"if {wrong}:", _raised(name, f"shape {declared}{value}")]
 
 
 def _tuple(parts: list[str]) -> str:

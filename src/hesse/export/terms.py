@@ -239,6 +239,8 @@ class Terms:
 
     def __init__(self) -> None:
         self._known: dict[tuple[Any, ...], Term] = {}
+        self.alone: set[Term] = set()
+        """Terms that are used once, and so may be taken apart."""
 
     def make(self, cls: type[TermType], shape: Iterable[Size], *fields: Any) -> TermType:
         """The one term of this class with these fields."""
@@ -262,7 +264,39 @@ class Terms:
             return self.permuted(term.operand, tuple(term.order[k] for k in order))
         if is_multiple(term):
             return self._inside(term, lambda part: self.permuted(part, order))
+        if order == (1, 0) and (turned := self._transposed(term)) is not None:
+            return turned
         return self.make(Permute, [term.shape[k] for k in order], term, order)
+
+    def _transposed(self, term: Term) -> Term | None:
+        """The transpose of a matrix, where it costs nothing: (A'B)' = B'A, (xy')' = yx', and sums of such."""
+        match term:
+            case Permute():
+                return term.operand
+            case Identity() | Diagonal():
+                return term
+            case Outer():
+                return self.make(Outer, term.shape[::-1], term.right, term.left)
+            case MatrixProduct() if term in self.alone:
+                parts = [self._transposed(part) for part in (term.right, term.left)]
+                if parts == [None, None]:
+                    return None
+                left = parts[0] or self.permuted(term.right, (1, 0))
+                right = parts[1] or self.permuted(term.left, (1, 0))
+                return self.make(MatrixProduct, term.shape[::-1], left, right)
+            case Product() if len([part for part in term.operands if part.rank]) == 1:
+                ((array, _),) = [pair for pair in term.factors + term.divisors if pair[0].rank]
+                turned = self._transposed(array) if term in self.alone else None
+                if turned is None:
+                    return None
+                swap = {array: turned}
+                factors = tuple((swap.get(part, part), power) for part, power in term.factors)
+                divisors = tuple((swap.get(part, part), power) for part, power in term.divisors)
+                return self.make(Product, term.shape[::-1], term.factor, factors, divisors)
+            case Sum() if term in self.alone and all(part.shape == term.shape for part in term.summands):
+                summands = [self._transposed(part) for part in term.summands]
+                return None if None in summands else self.make(Sum, term.shape[::-1], tuple(summands))
+        return None
 
     def expanded(self, term: Term, positions: tuple[int, ...], rank: int) -> Term:
         """The term with axes of size 1 between and around its axes; scalars stay scalars."""

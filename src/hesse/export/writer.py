@@ -30,6 +30,10 @@ from hesse.ir import topological as nodes_below
 
 LONGEST_INLINE = 60
 """Terms whose text is longer than this get a line of their own."""
+LONGEST_LINE = 90
+"""Operands of terms whose text is longer than this get names …"""
+WORTH_A_NAME = 20
+"""… if their text is at least this long."""
 LINE_LENGTH = 100
 """Comments are wrapped at this many characters."""
 
@@ -150,10 +154,26 @@ class Writer:
             self.pieces[term] = self.render(term)
             if term in self.named:
                 continue
+            self._shorten(term)
             shared = self.uses[term] > 1 and not is_transparent(term)
             if term is not self.root and (shared or self.is_long(term)):
                 self.name(term)
         return self.pieces[self.root]
+
+    def _shorten(self, term: Term) -> None:
+        """Give names to operands until the text of a term fits on a line."""
+        if len(self.pieces[term].text) <= LONGEST_LINE:
+            return
+        inline = [operand.operand if isinstance(operand, Expand) else operand for operand in term.operands]
+        for operand in sorted(dict.fromkeys(inline), key=lambda part: -len(self.pieces[part].text)):
+            if len(self.pieces[term].text) <= LONGEST_LINE or len(self.pieces[operand].text) < WORTH_A_NAME:
+                return
+            if operand not in self.named and not is_transparent(operand):
+                self.name(operand)
+                for outer in term.operands:
+                    if isinstance(outer, Expand):
+                        self.pieces[outer] = self.render(outer)
+                self.pieces[term] = self.render(term)
 
     def is_long(self, term: Term) -> bool:
         """Whether the text of a term is too long to be part of a line; what is placed has a line anyway."""
