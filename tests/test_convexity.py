@@ -182,6 +182,27 @@ def test_known_verdicts(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("formula", "name", "verdict"),
+    [
+        ("max(A*x - y)", "x", "convex"),
+        ("min(A*x)", "x", "concave"),
+        ("max(-x.^2)", "x", "unknown"),
+        ("norm2(vec(W) - z)^2", "W", "convex"),
+        ("norm1(kron(x, y))", "x", "convex"),
+        ("positive vector p(n); sum(kron(abs(x), p))", "x", "convex"),
+        ("sum(kron(abs(x), y))", "x", "unknown"),
+        ("sum(kron(x, x))", "x", "unknown"),
+        ("psd matrix X(n,n); tr(A*X) - logdet(X)", "X", "convex"),
+        ("positive scalar c; norm2(A*x - y)^2 + c*norm1(x)", "x", "convex"),
+        ("c*norm1(x)", "x", "unknown"),
+        ("exp(-x'*x)", "x", "unknown"),
+    ],
+)
+def test_verdicts_on_formulas(formula: str, name: str, verdict: str) -> None:
+    assert hesse.parse(formula).convexity(name).verdict == verdict
+
+
+@pytest.mark.parametrize(
     ("name", "reason"),
     [
         ("least squares", "the Hessian 2*A'*A has the form B'*D*B with D >= 0"),

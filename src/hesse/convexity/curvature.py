@@ -19,7 +19,7 @@ from hesse.ir import Add, Apply, Einsum, Map, Node, reshape, topological, unscal
 Curvature = Literal["constant", "affine", "convex", "concave", "unknown"]
 FLIPPED: dict[Curvature, Curvature] = {"convex": "concave", "concave": "convex"}
 SMOOTH_OPERATIONS = ("softmax", "logsumexp", "log_softmax", "determinant", "expm_chain", "product")
-LINEAR_OPERATIONS = ("gather", "scatter", "cumulative_sum")
+LINEAR_OPERATIONS = ("gather", "scatter", "cumulative_sum", "vec", "reshape")
 """Structural operations with coefficients 0 and 1."""
 DEFINITE_OPERATIONS = ("inverse", "log_determinant", "solve")
 """Operations of which nothing is claimed unless their first operand is positive definite."""
@@ -187,6 +187,9 @@ class _Rules:
             return _increasing("max" if extremum == "convex" else "min", [first], extremum, smooth=False)
         if node.name in DEFINITE_OPERATIONS:
             return self._definite_operation(node.name, node, first, rest_is_constant)
+        if node.name == "kron" and (first.curvature == "constant" or rest_is_constant):
+            place = 1 if first.curvature == "constant" else 0
+            return _weighted(operands[place], self.facts.range_of(node.operands[1 - place]))
         if not rest_is_constant:
             return Analysis("unknown", smooth=False, reason=f"no rule for {node.name}")
         if node.name in LINEAR_OPERATIONS:
@@ -271,9 +274,9 @@ def _composed(name: str, function: Function, inner: Analysis, operand: Range) ->
 
 
 def _extremum(node: Apply) -> Literal["convex", "concave"] | None:
-    """Whether the node is the maximum (convex) or the minimum (concave) of the last axis of its operand."""
+    """Whether the node is a maximum (convex) or a minimum (concave) of entries of its operand."""
     if node.name != "gather":
-        return None
+        return "convex" if node.name == "max" else None
     whole, index = node.operands
     if isinstance(index, Apply) and index.name == "flat_index":
         index = index.operands[0]

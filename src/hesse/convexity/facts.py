@@ -151,7 +151,7 @@ class Facts:
                 return Range(-INFINITY, 0.0)
             case "logsumexp":
                 return at_least(operand.low)
-            case "gather":
+            case "gather" | "vec" | "reshape" | "max":
                 return operand
             case "cumulative_sum":
                 return operand.summed()
