@@ -5,6 +5,7 @@ Work is linear in the number of nodes, and none is visited recursively.
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -34,6 +35,7 @@ DISTRIBUTED_NODES = 150
 """Larger expressions are not tried with products distributed over sums …"""
 DISTRIBUTED_COST = 3
 """… which must make the text shorter by as many characters as this."""
+KEPT_LAYOUTS = 64
 ATTEMPTS = 4
 """How often a layout is made again without the names that were used only once."""
 
@@ -67,6 +69,7 @@ class Arrangement:
         return sum(len(self.texts[leaf]) + 5 for leaf in [self.root, *self.definitions])
 
 
+@functools.lru_cache(maxsize=KEPT_LAYOUTS)  # text and LaTeX of a formula are often asked for together
 def arrange(node: Node, strict: bool = False) -> Arrangement:
     """The shortest layout of the formula of a node; `strict` asks for index notation throughout."""
     plain = present(node)
@@ -101,11 +104,8 @@ class _Arranger:
         self.plain = all(plain_labels(node) is not None for node in products)
         self.whole = whole if self.plain else set(order)
         self.indexing = Indexing(self.whole, strict)
-        is_atom = not isinstance(root, Add | Map | Einsum)
-        indexed = strict if is_atom or root.rank <= 2 else True
-        self.root = Leaf(
-            root, self.plain and (root not in whole or (indexed and not (is_atom and not strict)))
-        )
+        large = root.rank > 2 and isinstance(root, Add | Map | Einsum)
+        self.root = Leaf(root, indexed=self.plain and (strict or large or root not in whole))
         self.own: dict[Leaf, Form] = {}
         self.depths: dict[Leaf, int] = {}
         self.forced: set[Leaf] = set()
@@ -166,7 +166,7 @@ class _Arranger:
     def _form(self, leaf: Leaf) -> Form:
         if leaf.indexed:
             return self.indexing.form(leaf.node)
-        form = describe(leaf.node, self.shared if not self.plain else frozenset(self.shared))
+        form = describe(leaf.node, self.shared)
         if isinstance(form, Call) and form.table == "apply":
             arguments = tuple(Leaf(part, part not in self.whole) for part in leaf.node.operands)
             self.forced |= {argument for argument in arguments if argument.indexed}
