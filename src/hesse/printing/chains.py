@@ -6,12 +6,25 @@ weights form trees (or one cycle: a trace), the product has a matrix notation: `
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from hesse.ir import Axis, Einsum, Map, Node, Shape, Size, Variable, transpose
-from hesse.printing.forms import Call, Chain, Elementwise, Form, Leaf, Number, Scaled, Symbol, Transposed
+from hesse.ir import Axis, Einsum, Node, Shape, Size
+from hesse.printing.forms import Call, Form, Transposed
+from hesse.printing.products import (
+    chained,
+    element_wise,
+    inner_product,
+    is_symmetric,
+    multiplied,
+    norm,
+    ones,
+    pattern,
+    powers,
+    square_root,
+    transposed,
+    transposes,
+)
 
 Labels = tuple[int, ...]
 Unit = tuple[int, int]
@@ -36,29 +49,13 @@ def matrix_form(node: Einsum) -> tuple[Form | None, Form | None] | None:
     if tables is None:
         return None
     factors = [
-        Factor(labels, powers(operands), all(map(_is_symmetric, operands)))
+        Factor(labels, powers(operands), all(map(is_symmetric, operands)))
         for labels, operands in zip(tables, groups.values(), strict=False)
     ]
     found = _single(factors[0], tables[-1]) if len(factors) == 1 else None
     if found is not None:
         return _scalar_product(scalars, []), found
     return _network_form(factors, tables[-1], scalars, node.ranges)
-
-
-def powers(operands: Sequence[Node], scalar: bool = False) -> Form:
-    """The element-wise product of operands: equal ones become powers, reciprocals divisors."""
-    factors: dict[Node, int] = {}
-    divisors: dict[Node, int] = {}
-    for operand in operands:
-        if isinstance(operand, Map) and operand.name == "reciprocal":
-            (inner,) = operand.operands
-            divisors[inner] = divisors.get(inner, 0) + 1
-        else:
-            factors[operand] = factors.get(operand, 0) + 1
-    if not divisors and list(factors.values()) == [1]:
-        return Leaf(operands[0])
-    above = tuple((Leaf(operand), power) for operand, power in factors.items())
-    return Elementwise(above, tuple((Leaf(operand), power) for operand, power in divisors.items()), scalar)
 
 
 def labels_of(axes: Sequence[Axis], shape: Shape, ranges: Sequence[Size]) -> tuple[int | None, ...] | None:
@@ -110,11 +107,6 @@ def _paired(units: Sequence[Unit], output: int) -> list[tuple[Unit, Unit]] | Non
     return pairs if 2 * len(pairs) == len(units) and all(one[0] != two[0] for one, two in pairs) else None
 
 
-def _is_symmetric(node: Node) -> bool:
-    """Whether a node is a square matrix that is its own transpose by its structure."""
-    return node.rank == 2 and node.shape[0] == node.shape[1] and transpose(node, [1, 0]) is node
-
-
 def _single(factor: Factor, output: Labels) -> Form | None:
     """Views of one tensor that have a name."""
     labels, form, _ = factor
@@ -124,7 +116,7 @@ def _single(factor: Factor, output: Labels) -> Form | None:
         if output == labels[::-1] and len(labels) == 2:
             return Transposed(form)
         if not output and len(labels) > 1:
-            return _square_root(form, lambda root: norm(root, 2)) or Call("sum", (form,), scalar=True)
+            return square_root(form, lambda root: norm(root, 2)) or Call("sum", (form,), scalar=True)
     elif len(labels) == 2 and not output:
         return Call("tr", (form,), scalar=True)
     elif len(labels) == 2 and output == labels[:1]:
@@ -144,45 +136,12 @@ def _network_form(
         body: Form | None = pattern([ranges[label] if label < len(ranges) else 1 for label in output], output)
     else:
         for label in missing:
-            network.weights[label] = _ones(ranges[label] if label < len(ranges) else 1)
+            network.weights[label] = ones(ranges[label] if label < len(ranges) else 1)
         body = network.body(output)
     products = [network.scalar(labels) for labels in network.components() if not labels.intersection(output)]
     if (output and body is None) or None in products:
         return None
     return _scalar_product(scalars, [product for product in products if product is not None]), body
-
-
-def pattern(sizes: Sequence[Size], labels: Sequence[int]) -> Form | None:
-    """The name of a tensor of ones where its labels agree: `vector(1,n)`, `matrix(1,m,n)`, `eye(n)`."""
-    if len(labels) == 2 and labels[0] == labels[1]:
-        return Call("eye", (Symbol(str(sizes[0])),))
-    return filled(1.0, sizes)
-
-
-def filled(value: float, sizes: Sequence[Size]) -> Form | None:
-    """A vector or a matrix of equal entries."""
-    if len(sizes) not in (1, 2):
-        return None
-    return Call("vector" if len(sizes) == 1 else "matrix", (Number(value), *(Symbol(str(s)) for s in sizes)))
-
-
-def _ones(*sizes: Size) -> Form:
-    """A vector of ones, whose size may follow from what it is multiplied by."""
-    return Call("vector", (Number(1.0), *(Symbol(str(size)) for size in sizes)))
-
-
-def norm(form: Form, power: int) -> Form:
-    """A power of the norm of a vector or a matrix."""
-    call = Call("norm2", (form,), scalar=True)
-    return call if power == 1 else Elementwise(((call, power),), scalar=True)
-
-
-def _square_root(form: Form, function: Callable[[Form], Form]) -> Form | None:
-    """A function of the element-wise root of a square."""
-    if not isinstance(form, Elementwise) or form.divisors or any(power % 2 for _, power in form.factors):
-        return None
-    half = tuple((part, power // 2) for part, power in form.factors)
-    return function(half[0][0] if len(half) == 1 and half[0][1] == 1 else Elementwise(half))
 
 
 def _scalar_product(scalars: Sequence[Node], products: Sequence[Form]) -> Form | None:
@@ -227,7 +186,7 @@ class _Network:
             ends = (first.row, first.column)
             if not set(ends).intersection(output) and all(len(self.at(label)) == 2 for label in ends):
                 continue
-            merged = _product([first.form, second.starting(first.row)])
+            merged = element_wise([first.form, second.starting(first.row)])
             place = self.matrices.index(first)
             self.matrices.remove(second)
             self.matrices[place] = _Matrix(*ends, merged, first.symmetric and second.symmetric)
@@ -279,7 +238,7 @@ class _Network:
             if hanging is None:
                 return None
             if hanging:
-                factors.append(Call("diag", (_product(hanging),)))
+                factors.append(Call("diag", (element_wise(hanging),)))
             if matrix is not None:
                 factors.append(matrix.starting(label))
                 label = matrix.other(label)
@@ -311,13 +270,13 @@ class _Network:
         hanging = self._hanging(label, skipped)
         if hanging is None:
             return None
-        return _product(hanging) if hanging else _ones()
+        return element_wise(hanging) if hanging else ones()
 
     def scalar(self, labels: set[int]) -> Form | None:
         """A component without output labels."""
         matrices = [matrix for matrix in self.matrices if matrix.row in labels]
         if not matrices:
-            return _inner_product(self.weights[min(labels)])
+            return inner_product(self.weights[min(labels)])
         if not self._is_tree(labels):
             return self._trace(matrices, labels)
         ends = [label for matrix in matrices for label in matrix[:2] if len(self.at(label)) == 1]
@@ -353,72 +312,3 @@ class _Network:
             if label == start:
                 return chained(factors)
             matrix = next(m for m in self.at(label) if m is not matrix)
-
-
-def chained(factors: Sequence[Form]) -> Form:
-    """The matrix product of forms."""
-    flat: list[Form] = []
-    for factor in factors:
-        flat += factor.factors if isinstance(factor, Chain) else [factor]
-    return flat[0] if len(flat) == 1 else Chain(tuple(flat))
-
-
-def matrix_powers(form: Chain) -> Form:
-    """`X*X*X` is `X^3`."""
-    factors: list[Form] = []
-    for factor, group in itertools.groupby(form.factors):
-        count = len(list(group))
-        if count == 1:
-            factors.append(factor)
-        elif isinstance(factor, Transposed):
-            factors.append(Transposed(Call("matrix_power", (factor.body,), params=(count,))))
-        else:
-            factors.append(Call("matrix_power", (factor,), params=(count,)))
-    return factors[0] if len(factors) == 1 else Chain(tuple(factors))
-
-
-def transposed(form: Form) -> Form:
-    """The transpose of a form: `(A*x)'` is `x'*A'`."""
-    match form:
-        case Transposed():
-            return form.body
-        case Chain():
-            return Chain(tuple(transposed(factor) for factor in reversed(form.factors)))
-        case Call(name="diag" | "eye"):
-            return form
-        case Leaf() if _is_symmetric(form.node):
-            return form
-    return Transposed(form)
-
-
-def multiplied(forms: Sequence[Form], scalar: bool = False) -> Elementwise:
-    """The element-wise product of forms: equal factors become powers."""
-    factors: dict[Form, int] = {}
-    divisors: dict[Form, int] = {}
-    for form in forms:
-        group = form if isinstance(form, Elementwise) else Elementwise(((form, 1),))
-        for table, parts in ((factors, group.factors), (divisors, group.divisors)):
-            for part, power in parts:
-                table[part] = table.get(part, 0) + power
-    return Elementwise(tuple(factors.items()), tuple(divisors.items()), scalar)
-
-
-def _product(forms: Sequence[Form]) -> Form:
-    return forms[0] if len(forms) == 1 else multiplied(forms)
-
-
-def _inner_product(form: Form) -> Form:
-    """The sum of a vector; that of a product of two is `x'*y`."""
-    if isinstance(form, Elementwise) and not form.divisors and sum(power for _, power in form.factors) == 2:
-        first, last = form.factors[0][0], form.factors[-1][0]
-        if first != last or (isinstance(first, Leaf) and isinstance(first.node, Variable)):
-            return Chain((Transposed(first), last))
-    return _square_root(form, lambda root: norm(root, 2)) or Call("sum", (form,), scalar=True)
-
-
-def transposes(form: Form) -> int:
-    """How many factors of a product are transposed."""
-    if isinstance(form, Scaled):
-        return 0 if form.body is None else transposes(form.body)
-    factors = form.factors if isinstance(form, Chain) else (form,)
-    return sum(isinstance(factor, Transposed) for factor in factors)

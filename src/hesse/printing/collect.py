@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from hesse.printing.chains import chained
 from hesse.printing.forms import Chain, Elementwise, Form, Indexed, Leaf, Number, Over, Sum, Transposed, parts
 from hesse.printing.index_forms import bound_alike
+from hesse.printing.products import chained
 from hesse.printing.terms import (
     Powers,
     Term,

@@ -9,7 +9,7 @@ from typing import Any, assert_never, cast
 import numpy as np
 
 from hesse.ir import Add, Apply, Constant, Einsum, Map, Node, Variable, einsum, is_zero
-from hesse.printing.chains import filled, labels_of, matrix_form, norm, powers
+from hesse.printing.chains import labels_of, matrix_form
 from hesse.printing.forms import (
     Call,
     Chain,
@@ -25,6 +25,7 @@ from hesse.printing.forms import (
     Transposed,
 )
 from hesse.printing.notation import range_notes, unused_sizes
+from hesse.printing.products import filled, norm, powers
 
 LITERAL_LIMIT = 6
 """Constants with at most this many entries are written out."""

@@ -23,7 +23,7 @@ from hesse.ir import (
     topological,
     uniform_value,
 )
-from hesse.printing.chains import labels_of, matrix_form, transposes
+from hesse.printing.chains import labels_of, matrix_form
 from hesse.printing.describe import describe, scaled_form
 from hesse.printing.forms import (
     Call,
@@ -40,6 +40,7 @@ from hesse.printing.forms import (
     parts,
 )
 from hesse.printing.notation import unused_sizes
+from hesse.printing.products import transposes
 from hesse.rewrite.presentation import connected
 
 Labels = tuple[int, ...]

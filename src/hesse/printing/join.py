@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from hesse.printing.chains import chained, transposed
 from hesse.printing.collect import Collecting, content, negated
 from hesse.printing.forms import (
     Call,
@@ -27,6 +26,7 @@ from hesse.printing.forms import (
     mapped,
 )
 from hesse.printing.index_forms import labels_in, renamed
+from hesse.printing.products import chained, transposed
 from hesse.printing.terms import Term, chain_factors, element_factors, element_product, is_scalar, term_of
 
 JOIN_LIMIT = 16

@@ -16,7 +16,6 @@ from typing import assert_never
 from hesse.ir import Node
 from hesse.ops.registry import ELEMENTWISE, OPERATIONS
 from hesse.printing.arrange import Definition, arrange
-from hesse.printing.chains import matrix_powers
 from hesse.printing.forms import (
     Call,
     Chain,
@@ -37,6 +36,7 @@ from hesse.printing.forms import (
 )
 from hesse.printing.notation import axis_text, letter, rational
 from hesse.printing.pieces import Level, Piece, signed_sum
+from hesse.printing.products import matrix_powers
 
 GREEK = (
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi"

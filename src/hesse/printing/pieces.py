@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple, assert_never
 
-from hesse.printing.chains import matrix_powers
 from hesse.printing.forms import (
     Call,
     Chain,
@@ -28,6 +27,7 @@ from hesse.printing.forms import (
     mapped,
 )
 from hesse.printing.notation import axes_text, letter, number_text
+from hesse.printing.products import matrix_powers
 
 SHORT_NAMES = {
     "inverse": "inv",
