@@ -287,6 +287,14 @@ def test_notations_and_languages() -> None:
     assert "def function(" in hesse.parse("A*x").to("numpy")
 
 
+def test_derivatives_through_vec_are_matrices_again() -> None:
+    assert str(hesse.parse("norm2(vec(A*X))^2").diff("X")) == "2*A'*A*X"
+    assert str(hesse.parse("vec(A)'*vec(X)").diff("X")) == "A"
+    assert str(hesse.parse("norm2(vec(X)-vec(A))^2").diff("X")) == "2*(X - A)"
+    assert hesse.parse("norm2(vec(X)-y)^2").diff("X", "X").verify() < 1e-6
+    assert hesse.parse("y'*kron(A,B)*vec(X*X)").diff("X", "A", "X").verify() < 1e-6
+
+
 def test_convexity_is_forwarded() -> None:
     formula = hesse.parse("norm2(A*x-y)^2")
     assert formula.convexity("x").verdict == "convex"

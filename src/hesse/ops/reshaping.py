@@ -12,7 +12,22 @@ from itertools import chain
 from typing import Any
 
 from hesse.errors import ShapeError
-from hesse.ir import Apply, Node, Shape, broadcast, plain_axes, reshape, size_product, total, transpose, view
+from hesse.ir import (
+    Add,
+    Apply,
+    Node,
+    Shape,
+    add,
+    broadcast,
+    plain_axes,
+    reshape,
+    scale,
+    size_product,
+    total,
+    transpose,
+    unscaled,
+    view,
+)
 from hesse.ops.registry import General, Linear, elementwise, operation, register
 
 
@@ -39,8 +54,30 @@ def _vec_rule(shapes: tuple[Shape, ...], params: tuple[Any, ...]) -> Shape:
 
 
 def _vec_transpose(y: Apply, cotangent: Node) -> Node:
-    rows, columns = y.operands[0].shape[:2]
-    split = reshape(cotangent, (columns, rows, *cotangent.shape[1:]))
+    """The columns put side by side again; what was a vec of this size is that matrix."""
+    shape = y.operands[0].shape[:2] + cotangent.shape[1:]
+    base, factor = unscaled(cotangent)
+    terms = base.operands if isinstance(base, Add) and base.operands else (base,)
+    matrices = [_inside_vec(term, shape) for term in terms]
+    if all(matrix is None for matrix in matrices):
+        return _side_by_side(cotangent, shape)
+    found = [
+        _side_by_side(term, shape) if matrix is None else matrix
+        for term, matrix in zip(terms, matrices, strict=True)
+    ]
+    return scale(add(found, shape), factor)
+
+
+def _inside_vec(node: Node, shape: Shape) -> Node | None:
+    """`c*X` if the node is `c*vec(X)` and X has the shape."""
+    base, factor = unscaled(node)
+    if isinstance(base, Apply) and base.name == "vec" and base.operands[0].shape == shape:
+        return scale(base.operands[0], factor)
+    return None
+
+
+def _side_by_side(node: Node, shape: Shape) -> Node:
+    split = reshape(node, (shape[1], shape[0], *shape[2:]))
     return transpose(split, [1, 0, *range(2, split.rank)])
 
 
