@@ -164,8 +164,6 @@ def _call(form: Call, pieces: Mapping[Leaf, Piece]) -> Piece:
             return Piece(f"1{dot}/{arguments[0].at(Level.POWER)}", level)
         case "power":
             return Piece(f"{arguments[0].at(Level.ATOM)}{dot}^{arguments[1].at(Level.ATOM)}", Level.POWER)
-        case "square":
-            return Piece(f"{arguments[0].at(Level.ATOM)}{dot}^2", Level.POWER)
         case "eye" if not arguments:
             return Piece("eye")
         case "matrix_power" if form.table == "builtin":

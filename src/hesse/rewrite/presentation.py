@@ -261,7 +261,7 @@ def _power(node: Node, exponent: float) -> tuple[Node, float] | None:
     """A power of a power of a base as one power, or None if the node is no power."""
     if not isinstance(node, Map):
         return None
-    inner = {"reciprocal": -1.0, "sqrt": 0.5, "square": 2.0}.get(node.name)
+    inner = {"reciprocal": -1.0, "sqrt": 0.5}.get(node.name)
     if node.name == "power":
         inner = uniform_value(node.operands[1])
     if inner is None or inner == 0:
