@@ -15,7 +15,7 @@ from hesse.frontends.language import STRUCTURES, read_formula
 from hesse.frontends.symbolic import CompiledExpression, bind_shape
 from hesse.ir import Node, Variable, pairwise, substitute
 from hesse.ir import variable as variable_node
-from hesse.printing import einsum_text, index_text, latex, text
+from hesse.printing import Graph, einsum_text, index_text, latex, text
 from hesse.rewrite import simplify
 
 if TYPE_CHECKING:
@@ -199,6 +199,11 @@ class Formula(Expression):
         from hesse.convexity import convexity  # noqa: PLC0415
 
         return convexity(self.node, self._variable(name))
+
+    def graph(self) -> Graph:
+        """The formula as a picture: `.dot`, `.svg()`, `.save(path)`."""
+        self.verify()
+        return super().graph()
 
     def verify(self) -> float:
         """Compare the formula, if it is a derivative, with a finite difference of what it is a derivative of.

@@ -83,7 +83,6 @@ class Context:
         output: Sequence[str],
         reason: str = "they are sizes of one axis",
         new: Mapping[str, Cell] | None = None,
-        scale: float = 1.0,
     ) -> Value:
         """The product of operands whose axes are named by labels, summed over all labels not in `output`.
 
@@ -105,7 +104,7 @@ class Context:
             axes = [[label_axis(numbers[label]) for label in labels] for _, labels in operands]
             placed = [numbers[label] for label in output]
             shape = [ranges[number] for number in placed]
-            return einsum(nodes, axes, [label_axis(number) for number in placed], shape, ranges, scale)
+            return einsum(nodes, axes, [label_axis(number) for number in placed], shape, ranges)
 
         return Value(
             span, tuple(cells[label] for label in output), combine, tuple(value for value, _ in operands)

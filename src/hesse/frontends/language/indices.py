@@ -6,6 +6,7 @@ Nothing is summed unless `sum[...]` says so. A product keeps its factors until i
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
@@ -103,12 +104,12 @@ def ordered(context: Context, span: Span, value: Value, labels: Sequence[str] | 
 def binary(context: Context, term: Binary, left: Value, right: Value) -> Value:
     """An operator between terms of which at least one has indices."""
     _refuse_mixture(context, left, right)
-    operator = term.operator.removeprefix(".")
-    if operator == "*":
+    symbol = term.operator.removeprefix(".")
+    if symbol == "*":
         return product(context, term.span, left, right)
-    if operator == "/":
+    if symbol == "/":
         return product(context, term.span, left, replace_by(right, reciprocal))
-    combine = {"+": _plus, "-": _minus, "^": table.power}[operator]
+    combine = {"+": operator.add, "-": operator.sub, "^": table.power}[symbol]
     operands = together(context, [left, right])
     return replace(operands[0], span=term.span, combine=combine, operands=tuple(operands))
 
@@ -175,11 +176,3 @@ def _refuse_mixture(context: Context, *values: Value) -> None:
                 indexed.span,
                 value.span,
             )
-
-
-def _plus(a: Node, b: Node) -> Node:
-    return a + b
-
-
-def _minus(a: Node, b: Node) -> Node:
-    return a - b

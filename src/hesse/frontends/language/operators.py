@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import replace
 
 import hesse.ops.elementwise as table
@@ -14,7 +15,6 @@ from hesse.ir import Node, reciprocal
 from hesse.ops import linalg
 
 LARGEST_MATRIX_POWER = 100
-LETTERS = "ijklmnopqrstuvwxyz"
 
 
 def binary(context: Context, term: Binary, left: Value, right: Value) -> Value:
@@ -97,10 +97,10 @@ def _entry_by_entry(context: Context, term: Binary, left: Value, right: Value) -
         return scaled(context, term.span, left, right if term.operator == ".*" else _reciprocal(right))
     first, second = aligned(context, term.operator, [left, right])
     combine = {
-        "+": _plus,
-        "-": _minus,
-        ".*": _times,
-        "./": _over,
+        "+": operator.add,
+        "-": operator.sub,
+        ".*": operator.mul,
+        "./": operator.truediv,
         ".^": table.power,
     }[term.operator]
     return replace(first, span=term.span, combine=combine, operands=(first, second))
@@ -179,19 +179,3 @@ def _reciprocal(value: Value) -> Value:
 
 def _same(node: Node) -> Node:
     return node
-
-
-def _plus(a: Node, b: Node) -> Node:
-    return a + b
-
-
-def _minus(a: Node, b: Node) -> Node:
-    return a - b
-
-
-def _times(a: Node, b: Node) -> Node:
-    return a * b
-
-
-def _over(a: Node, b: Node) -> Node:
-    return a / b

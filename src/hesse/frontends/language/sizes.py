@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterable
+from typing import NamedTuple
 
 from hesse.frontends.language.source import Span
 from hesse.ir import Size, size_product
@@ -53,13 +54,12 @@ class Contradiction(Exception):
         self.first, self.second = first.root, second.root
 
 
-class Equation:
+class Equation(NamedTuple):
     """An equation between products, looked at when everything else is known."""
 
-    __slots__ = ("first", "second", "spans")
-
-    def __init__(self, first: Cell, second: Cell, spans: tuple[Span, ...]) -> None:
-        self.first, self.second, self.spans = first, second, spans
+    first: Cell
+    second: Cell
+    spans: tuple[Span, ...]
 
 
 class Sizes:
@@ -84,11 +84,6 @@ class Sizes:
     def product(self, cells: Iterable[Cell], span: Span) -> Cell:
         """The product of sizes."""
         return Cell(span, None, tuple(cells))
-
-    @property
-    def names(self) -> Container[str]:
-        """The sizes that were declared by name."""
-        return self._named
 
     def equate(self, first: Cell, second: Cell, spans: tuple[Span, ...]) -> None:
         """Make two cells one; `spans` are the operands that ask for it."""

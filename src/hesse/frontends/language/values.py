@@ -8,7 +8,7 @@ term whose axes have labels.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from hesse.frontends.language.sizes import Cell
 from hesse.frontends.language.source import Span
@@ -25,7 +25,7 @@ class Value:
     operands: tuple[Value, ...] = ()
     labels: tuple[str, ...] = ()
     is_row: bool = False
-    factors: tuple[Value, ...] = field(default=())
+    factors: tuple[Value, ...] = ()
 
     @property
     def rank(self) -> int:
@@ -44,11 +44,8 @@ class Value:
             return f"a term with the indices {', '.join(self.labels)}"
         if self.is_row:
             return "a row"
-        return (
-            ["a scalar", "a column vector", "a matrix"][self.rank]
-            if self.rank < 3
-            else (f"a tensor of order {self.rank}")
-        )
+        kinds = ("a scalar", "a column vector", "a matrix")
+        return kinds[self.rank] if self.rank < len(kinds) else f"a tensor of order {self.rank}"
 
 
 def build(root: Value) -> Node:
