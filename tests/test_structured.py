@@ -306,7 +306,7 @@ def test_raster_of_large_tensors() -> None:
 def test_plot() -> None:
     axes = PROBLEMS["Rosenbrock"].structured().plot()
     texts = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert "ii: core (11,)" in texts and "[i+1,i+1]: constant 200, 11 times" in texts
+    assert sorted(texts) == ["[i+1,i]: core (11,)", "[i,i+1]: core (11,)", "ii: core (12,)"]
     _, given_axes = pyplot.subplots()
     assert PROBLEMS["factorisation"].structured().plot(given_axes) is given_axes
     assert given_axes.get_title() == "24 × 24, axes (8, 3, 8, 3)"

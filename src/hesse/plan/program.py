@@ -181,12 +181,29 @@ class Program:
     @cached_property
     def _peak(self) -> int:
         last, alive, peak = self.last_reads(), 0, 0
-        frees: dict[int, int] = {}
+        freed_after: dict[int, int] = {}
         for k, instruction in enumerate(self.instructions):
             if not isinstance(instruction, Load | Literal | View):
                 size = int(np.prod(self.shapes[k]))
-                alive += size
-                frees[last.get(k, k)] = frees.get(last.get(k, k), 0) + size
+                if self._written_over(k, last):  # nothing new: that array lives on under another name
+                    freed_after[k] -= size
+                else:
+                    alive += size
+                freed_after[last.get(k, k)] = freed_after.get(last.get(k, k), 0) + size
             peak = max(peak, alive)
-            alive -= frees.pop(k, 0)
+            alive -= freed_after.pop(k, 0)
         return peak
+
+    def _written_over(self, k: Ref, last: dict[Ref, int]) -> bool:
+        """Whether an element-wise instruction can write to an array of its shape that it reads last."""
+        item = self.instructions[k]
+        if isinstance(item, Contract):
+            elementwise = set(item.left_labels) | set(item.right_labels) == set(item.labels)
+        else:
+            elementwise = isinstance(item, Scale | CallMap | Combine)
+        return elementwise and any(
+            last[source] == k
+            and self.shapes[source] == self.shapes[k]
+            and not isinstance(self.instructions[source], Load | Literal | View)
+            for source in sources(item)
+        )

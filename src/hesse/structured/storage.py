@@ -21,9 +21,18 @@ from hesse.ir import (
     negated,
     number,
     plain_axes,
+    scale,
+    topological,
     transpose,
     variable,
 )
+from hesse.ir.product import Product
+from hesse.structured.union import Kept, joined_bands
+
+LARGER_CORE = 1.5
+"""A product that is a small part of the dense tensor may have this many times the entries of its factors."""
+SMALL_PART = 4
+"""What is smaller than the dense tensor by this factor is a small part of it."""
 
 
 class Storage(NamedTuple):
@@ -46,40 +55,46 @@ def entries(shape: Shape) -> int:
 
 def stored(node: Node) -> Storage:
     """The node as patterns over parts that take the least memory."""
-    parts = _Parts()
+    parts = _Parts(node)
     terms = node.operands if isinstance(node, Add) else (node,)
-    rebuilt = [_stored_term(_least(term), parts) for term in terms]
+    small = [term for whole in terms for term in _terms(_least(whole))]
+    whole = [found for term in small if (found := _whole(term)) is not None]
+    factored = [_over_factors(term, parts) for term in small if _whole(term) is None]
+    rebuilt = [*(_over_core(kept, node.shape, parts) for kept in joined_bands(whole)), *factored]
     return Storage(add(rebuilt, node.shape), tuple(parts.variables), tuple(parts.sources))
 
 
-class _Parts:
-    """The arrays that are kept, each with the order of axes in which its first term needs it."""
+class _Part(NamedTuple):
+    """An array that is kept for a node: `factor * node`, axis k of it being axis `order[k]` of the node."""
 
-    def __init__(self) -> None:
+    variable: Variable
+    order: tuple[int, ...]
+    factor: float
+
+
+class _Parts:
+    """The arrays that are kept, each as the first term that has it needs it."""
+
+    def __init__(self, whole: Node) -> None:
+        self._computed = {part for part in topological([whole]) if not isinstance(part, Variable)}
         self.variables: list[Variable] = []
         self.sources: list[Node] = []
-        self._known: dict[Node, tuple[Variable, tuple[int, ...]]] = {}
+        self._known: dict[Node, _Part] = {}
 
-    def sign(self, node: Node) -> float:
-        """-1 if the negative of the node is kept already."""
-        is_new_sum = isinstance(node, Add) and node not in self._known
-        return -1.0 if is_new_sum and negated(node) in self._known else 1.0
-
-    def find(self, node: Node, order: tuple[int, ...] | None = None) -> tuple[Variable, tuple[int, ...]]:
-        """The variable that stands for a node (or its negative), and which axis of the node each axis is."""
-        if self.sign(node) < 0:
-            node = negated(node)
+    def find(self, node: Node, order: tuple[int, ...] | None = None, factor: float = 1.0) -> _Part:
+        """The array kept for a node; a new one has the axes in an order and is multiplied with a factor."""
+        if isinstance(node, Add) and node not in self._known and negated(node) in self._known:
+            part = self._known[negated(node)]
+            return part._replace(factor=-part.factor)
         if node not in self._known:
             order = order or tuple(range(node.rank))
-            source = transpose(node, order)
-            part = variable(f"part{len(self.variables)}", source.shape)
-            self.variables.append(part)
+            factor = 1.0 if node in self._computed else factor  # else it would be computed and then scaled
+            source = scale(transpose(node, order), factor)
+            part = _Part(variable(f"part{len(self.variables)}", source.shape), order, factor)
+            self.variables.append(part.variable)
             self.sources.append(source)
-            self._known[node] = (part, order)
+            self._known[node] = part
         return self._known[node]
-
-    def of(self, node: Node) -> Variable:
-        return self.find(node)[0]
 
 
 def _least(term: Node) -> Node:
@@ -87,7 +102,7 @@ def _least(term: Node) -> Node:
     if not isinstance(term, Einsum):
         return term
     for k, operand in enumerate(term.operands):
-        if isinstance(operand, Einsum) and _factor_entries(operand) < entries(operand.shape):
+        if isinstance(operand, Einsum) and not _is_kept_whole(operand, term.shape):
             fields = (term.operands, term.axes, term.output, term.shape, term.ranges, term.scale)
             merged = einsum(*fields, expand=(k,))
             if merged is not term:  # else no box solves the equations between the two
@@ -99,19 +114,48 @@ def _factor_entries(product: Einsum) -> int:
     return sum(entries(operand.shape) for operand in set(product.operands))
 
 
-def _stored_term(term: Node, parts: _Parts) -> Node:
-    if isinstance(term, Add):  # multiplying out made a sum of it
-        return add([_stored_term(inner, parts) for inner in term.operands], term.shape)
+def _terms(node: Node) -> tuple[Node, ...]:
+    return node.operands if isinstance(node, Add) else (node,)
+
+
+def _whole(term: Node) -> Kept | None:
+    """The core of a term and its pattern, if it is kept rather than its factors."""
     if not isinstance(term, Einsum):
-        axes, sign = plain_axes(term.rank), parts.sign(term)
-        return einsum([parts.of(term)], [axes], axes, term.shape, term.shape, sign)
+        axes = plain_axes(term.rank)
+        return Kept(term, Product((term,), (axes,), axes, term.shape, 1.0))
     core, pattern = core_and_pattern(term)
-    if isinstance(core, Einsum) and core.operands and _factor_entries(core) >= entries(core.shape):
-        labels = [axis.label for axis in pattern.axes[0]]
-        appearing = dict.fromkeys(label for axis in pattern.output for label in axis.labels())
-        part, order = parts.find(core, tuple(labels.index(label) for label in appearing if label in labels))
-        axes = tuple(pattern.axes[0][k] for k in order)
-        return einsum([part], [axes], pattern.output, term.shape, pattern.ranges, pattern.scale)
-    scale = term.scale * math.prod(map(parts.sign, term.operands))
-    operands = [parts.of(operand) for operand in term.operands]
-    return einsum(operands, term.axes, term.output, term.shape, term.ranges, scale)
+    whole = not isinstance(core, Einsum) or _is_kept_whole(core, term.shape)
+    return Kept(core, pattern) if whole else None
+
+
+def _is_kept_whole(core: Einsum, dense: Shape) -> bool:
+    """Whether a product is kept rather than its factors.
+
+    A core that is a small part of the dense tensor is quicker to use than its factors, and is kept though
+    it is somewhat larger.
+    """
+    factors, whole = _factor_entries(core), entries(core.shape)
+    is_small = whole * SMALL_PART <= entries(dense)
+    return factors * (LARGER_CORE if is_small else 1) >= whole or not core.operands
+
+
+def _over_core(kept: Kept, shape: Shape, parts: _Parts) -> Node:
+    """A term with a part for its core."""
+    core, pattern = kept
+    if isinstance(core, Einsum) and not core.operands:  # a pattern of ones needs no array
+        return einsum([], [], pattern.output, shape, pattern.ranges, pattern.scale)
+    labels = [axis.label for axis in pattern.axes[0]]
+    appearing = dict.fromkeys(label for axis in pattern.output for label in axis.labels())
+    order = tuple(labels.index(label) for label in appearing if label in labels)
+    part = parts.find(core, order, abs(pattern.scale))
+    axes = tuple(pattern.axes[0][k] for k in part.order)
+    return einsum([part.variable], [axes], pattern.output, shape, pattern.ranges, pattern.scale / part.factor)
+
+
+def _over_factors(term: Node, parts: _Parts) -> Node:
+    """A term with parts for its factors."""
+    assert isinstance(term, Einsum)
+    found = list(map(parts.find, term.operands))
+    factor = term.scale / math.prod(part.factor for part in found)
+    axes = [tuple(row[k] for k in part.order) for row, part in zip(term.axes, found, strict=True)]
+    return einsum([part.variable for part in found], axes, term.output, term.shape, term.ranges, factor)
