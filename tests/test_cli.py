@@ -244,6 +244,7 @@ ERRORS = [
         ["matrix A(99999,99999); tr(A)", "A"],
         "error: the sizes in the text make tensors of 9,999,800,001 entries",
     ),
+    (["matrix A(900,900); sum(exp(kron(A,A)))", "A"], "error: the formula needs more memory than there is"),
     (["check", "x'*x"], "error: a check needs variables"),
     (["explain", "x'*x", "x", "--sizes", "q=3"], "error: there is no size q in the formula; it has n"),
     (["explain", "x'*x", "x", "--sizes", "n=0"], "error: the size n must be from 1 to 1,000,000,000, not 0"),

@@ -122,6 +122,14 @@ def test_a_slow_formula_is_stopped_and_disturbs_nobody(server: Server) -> None:
     assert_serving(server)
 
 
+def test_a_formula_that_needs_too_much_memory(server: Server) -> None:
+    """It gets an error, and takes nothing with it."""
+    reply = server.ask("derive", formula="matrix A(900,900); sum(exp(kron(A,A)))", by=["A"])
+    assert reply.status == 422
+    assert reply.data["error"]["kind"] in ("LimitError", "MemoryLimitError")
+    assert_serving(server)
+
+
 def test_too_many_at_once() -> None:
     """Beyond the queue requests are sent away at once, to try again; the server recovers by itself."""
     with running("seconds=1.0, workers=1, waiting=2") as small:

@@ -33,6 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         else:
             error_display(str(problem))
         return FAILED
+    except MemoryError:
+        error_display("the formula needs more memory than there is; declare smaller sizes, or names for them")
+        return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
     return 0
