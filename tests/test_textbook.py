@@ -16,6 +16,7 @@ import pytest
 
 import hesse
 from hesse.ir import Shape, Variable
+from latex_check import check_latex
 from oracles import TOLERANCE, evaluate_jax, relative_error
 from textbook_matrices import MATRIX_PROBLEMS
 from textbook_problem import Problem
@@ -58,6 +59,7 @@ def test_textbook(problem: Problem, names: str) -> None:
     derivative = formula.diff(*names)
     text = str(derivative)
     assert text == problem.derivatives[names]
+    check_latex(derivative.to("latex"))
     values = {v.name: random_value(v, problem.scales.get(v.name, 1.0)) for v in formula.variables}
     expected = reference(problem, names, values)
     assert relative_error(derivative.evaluate(**values), expected) < TOLERANCE

@@ -51,7 +51,9 @@ def describe(node: Node, shared: Container[Node] = ()) -> Form:
         case Map():
             return _function(node)
         case Apply():
-            return Call(node.name, tuple(map(Leaf, node.operands)), "apply", node.rank == 0, node.params)
+            # a reshape is written with the sizes of all axes
+            params = node.shape if node.name == "reshape" else node.params
+            return Call(node.name, tuple(map(Leaf, node.operands)), "apply", node.rank == 0, params)
     assert_never(node)
 
 

@@ -112,7 +112,7 @@ def _render(form: Form, pieces: Mapping[Leaf, Piece]) -> Piece:
             unsigned = [_held(term._replace(negative=False), Level.ELEMENTWISE) for term in terms]
             return Piece(signed_sum(unsigned, [term.negative for term in terms]), Level.SUM)
         case Transposed():
-            return Piece(_held(_render(form.body, pieces), Level.ATOM) + r"^{\top}", Level.POWER)
+            return _raised(_render(form.body, pieces), r"\top")
         case Chain():
             powers = matrix_powers(form)
             if not isinstance(powers, Chain):
@@ -134,6 +134,16 @@ def _render(form: Form, pieces: Mapping[Leaf, Piece]) -> Piece:
             body = _held(_render(form.body, pieces), Level.PRODUCT)
             return Piece(rf"\sum_{{{_subscript(form.labels)}}} {body}", Level.PRODUCT)
     assert_never(form)
+
+
+INVERSE = "^{-1}"
+
+
+def _raised(piece: Piece, exponent: str) -> Piece:
+    """A matrix with an exponent; that of an inverse is joined with the inverse: `X^{-2}`."""
+    if piece.level == Level.POWER and piece.body.endswith(INVERSE) and not piece.negative:
+        return Piece(f"{piece.body.removesuffix(INVERSE)}^{{-{exponent}}}", Level.POWER)
+    return Piece(f"{_held(piece, Level.ATOM)}^{{{exponent}}}", Level.POWER)
 
 
 def _number(value: float) -> Piece:
@@ -168,8 +178,7 @@ def _call(form: Call, arguments: Sequence[Piece]) -> Piece:
             sizes = r" \times ".join(argument.text for argument in shape)
             return Piece(rf"\mathbf{{{value.text}}}" + (f"_{{{sizes}}}" if sizes else ""))
         case "matrix_power":
-            base = _held(arguments[0], Level.ATOM)
-            return Piece(f"{base}^{{{form.params[0]}}}", Level.POWER)
+            return _raised(arguments[0], str(form.params[0]))
         case "norm2":
             return Piece(rf"\left\|{arguments[0].text}\right\|")
     name = "diag" if form.name == "diagonal" else form.name
@@ -240,31 +249,34 @@ def _elementwise(form: Elementwise, pieces: Mapping[Leaf, Piece]) -> Piece:
 
 
 def _quotient(
-    factors: list[str], form: Elementwise, pieces: Mapping[Leaf, Piece], last: Level = Level.PRODUCT
+    factors: list[str], form: Elementwise, pieces: Mapping[Leaf, Piece], body: Piece | None = None
 ) -> Piece:
-    """Scalars, over those that divide; what comes last in a product needs no parentheses around it."""
+    """Scalars and a tensor, over the scalars that divide; what comes last needs no parentheses around it."""
     above = [_power(part, power, True, pieces) for part, power in form.factors]
     below = [_power(part, power, True, pieces) for part, power in form.divisors]
-    if not factors and not below and len(above) == 1:
-        return above[0]
-    levels = [Level.POWER] * (len(above) - 1) + [last]
-    top = " ".join([*factors, *(_held(factor, least) for factor, least in zip(above, levels, strict=False))])
+    if body is not None:
+        above.append(body)
+    if not factors and len(above) == 1:
+        top = above[0].text if below else above[0].body
+    else:
+        levels = [Level.POWER] * (len(above) - 1) + [Level.PRODUCT if body is None else Level.ELEMENTWISE]
+        top = " ".join([*factors, *(_held(part, least) for part, least in zip(above, levels, strict=False))])
     if not below:
-        return Piece(top, Level.PRODUCT)
-    bottom = " ".join(_held(divisor, Level.POWER) for divisor in below)
+        single = not factors and len(above) == 1
+        elementwise = body is not None and body.level == Level.ELEMENTWISE
+        return above[0] if single else Piece(top, Level.ELEMENTWISE if elementwise else Level.PRODUCT)
+    bottom = " ".join(_held(divisor, Level.POWER) for divisor in below) if len(below) > 1 else below[0].text
     return Piece(rf"\frac{{{top or '1'}}}{{{bottom}}}", Level.POWER)
 
 
 def _scaled(form: Scaled, pieces: Mapping[Leaf, Piece]) -> Piece:
     factors = [] if abs(form.value) == 1 else [_number(abs(form.value)).body]
     factors += map(latex_name, form.sizes)
-    last = Level.PRODUCT if form.body is None else Level.POWER
-    front = _quotient(factors, form.scalars, pieces, last).body if form.scalars else " ".join(factors)
-    if form.body is None:
-        return Piece(front, Level.PRODUCT, form.value < 0)
-    body = _render(form.body, pieces)
-    level = Level.ELEMENTWISE if body.level == Level.ELEMENTWISE else Level.PRODUCT
-    return Piece(f"{front} {_held(body, Level.ELEMENTWISE)}".lstrip(), level, form.value < 0)
+    body = None if form.body is None else _render(form.body, pieces)
+    found = _quotient(factors, form.scalars or Elementwise(()), pieces, body)
+    if found.negative or (found.level < Level.ELEMENTWISE and form.value < 0):
+        found = Piece(_held(found, Level.ELEMENTWISE), Level.PRODUCT)
+    return found._replace(negative=form.value < 0)
 
 
 def _indexed(form: Indexed, pieces: Mapping[Leaf, Piece]) -> Piece:
