@@ -18,6 +18,8 @@ from hesse import web
 from hesse.answers import Question, cost, derivative_of
 from hesse.answers.notations import ALL_NOTATIONS
 from hesse.errors import ArgumentError, MissingPackageError
+from hesse.web.application import ROUTES
+from hesse.web.tasks import TASKS
 from web_server import GOOD, Server, assert_serving, running
 
 STATIC = Path(str(files("hesse.web") / "static"))
@@ -111,8 +113,8 @@ def test_about(server: Server) -> None:
 def test_schema(server: Server) -> None:
     """The interface describes itself, with the types of requests and answers."""
     schema = server.request("GET", "/openapi.json").data
-    tasks = {"about", "read", "derive", "steps", "render", "graph", "structure", "cost"}
-    assert set(schema["paths"]) == {f"/api/{task}" for task in tasks}
+    assert set(ROUTES) == set(TASKS) == {"read", "derive", "steps", "render", "graph", "structure", "cost"}
+    assert set(schema["paths"]) == {f"/api/{task}" for task in ["about", *ROUTES]}
     answer = schema["paths"]["/api/derive"]["post"]["responses"]["200"]["content"]["application/json"][
         "schema"
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 import socket
@@ -11,9 +12,12 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from hesse.web.limits import Limits
+from hesse.web.pool import Pool, WorkerLostError
 from web_server import GOOD, Reply, Server, assert_serving, running
 
 SLOW = {"formula": "norm2(softmax(A*x))/norm2(softmax(B*x))", "by": ["x"] * 6}
@@ -128,6 +132,23 @@ def test_a_formula_that_needs_too_much_memory(server: Server) -> None:
     assert reply.status == 422
     assert reply.data["error"]["kind"] in ("LimitError", "MemoryLimitError")
     assert_serving(server)
+
+
+def test_a_mistake_in_a_worker() -> None:
+    """A worker that ends by an exception says so, and is replaced."""
+
+    async def asked() -> dict[str, Any]:
+        pool = Pool(Limits(workers=1))
+        await pool.start()
+        try:
+            with pytest.raises(WorkerLostError, match="ended with status 1") as loss:
+                await pool.ask("no such task", {})
+            assert loss.value.by_mistake
+            return await pool.ask("derive", GOOD)
+        finally:
+            await pool.stop()
+
+    assert asyncio.run(asked())["answer"]["derivative"] == "A + A'"
 
 
 def test_too_many_at_once() -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -58,19 +58,27 @@ def create_application(limits: Limits | None = None) -> Application:
     return Guard(application, limits)
 
 
-def _add_interface(application: FastAPI, pool: Pool, limits: Limits) -> None:
-    async def ask(task: str, request: ReadRequest) -> Response:
-        try:
-            reply = await pool.ask(task, request.model_dump())
-        except BusyError:
-            return _failure(503, "BusyError", "too many requests wait; try again in a moment")
-        except TooSlowError:
-            message = f"this took longer than {limits.seconds:g} s and was stopped; "
-            return _failure(422, "TimeLimitError", message + "try a lower order or a smaller formula")
-        except WorkerLostError:
-            return _failure(422, "LimitError", "the formula needs too much memory; make it smaller")
-        return JSONResponse(reply["answer"]) if "answer" in reply else JSONResponse(reply, 422)
+class Route(NamedTuple):
+    """A request of the interface: what it takes and what it answers."""
 
+    request: type[ReadRequest]
+    answer: type
+    summary: str
+
+
+ROUTES: dict[str, Route] = {
+    "read": Route(ReadRequest, Reading, "The formula as it was understood, with the types of its variables."),
+    "derive": Route(DeriveRequest, Answer, "The derivative, its shape and layout, convexity."),
+    "steps": Route(DeriveRequest, StepsAnswer, "The derivation, rule by rule."),
+    "render": Route(RenderRequest, Rendered, "The derivative in a notation or as code."),
+    "graph": Route(DeriveRequest, GraphDrawing, "A picture of the expression graph of the derivative."),
+    "structure": Route(DeriveRequest, StructureAnswer, "Which entries are zero, and which repeat."),
+    "cost": Route(CostRequest, Cost, "Operations and memory for given sizes."),
+}
+"""One for each task of the workers."""
+
+
+def _add_interface(application: FastAPI, pool: Pool, limits: Limits) -> None:
     @application.get("/api/about")
     async def about() -> About:
         """What can be asked, and the limits."""
@@ -85,40 +93,31 @@ def _add_interface(application: FastAPI, pool: Pool, limits: Limits) -> None:
             seconds=limits.seconds,
         )
 
-    @application.post("/api/read", response_model=Reading, responses=ERRORS)
-    async def read(request: ReadRequest) -> Response:
-        """The formula as it was understood, with the types of its variables."""
-        return await ask("read", request)
+    for task, route in ROUTES.items():
+        application.post(
+            f"/api/{task}", name=task, summary=route.summary, response_model=route.answer, responses=ERRORS
+        )(_endpoint(task, route, pool, limits))
 
-    @application.post("/api/derive", response_model=Answer, responses=ERRORS)
-    async def derive(request: DeriveRequest) -> Response:
-        """Types of the variables, the derivative, its layout, convexity."""
-        return await ask("derive", request)
 
-    @application.post("/api/steps", response_model=StepsAnswer, responses=ERRORS)
-    async def steps(request: DeriveRequest) -> Response:
-        """The derivation, rule by rule."""
-        return await ask("steps", request)
+def _endpoint(
+    task: str, route: Route, pool: Pool, limits: Limits
+) -> Callable[[ReadRequest], Awaitable[Response]]:
+    async def endpoint(request: ReadRequest) -> Response:
+        try:
+            reply = await pool.ask(task, request.model_dump())
+        except BusyError:
+            return _failure(503, "BusyError", "too many requests wait; try again in a moment")
+        except TooSlowError:
+            message = f"this took longer than {limits.seconds:g} s and was stopped; "
+            return _failure(422, "TimeLimitError", message + "try a lower order or a smaller formula")
+        except WorkerLostError as loss:
+            if loss.by_mistake:
+                return _failure(500, "InternalError", "this is a mistake in hesse; please report the formula")
+            return _failure(422, "LimitError", "the formula needs too much memory; make it smaller")
+        return JSONResponse(reply["answer"]) if "answer" in reply else JSONResponse(reply, 422)
 
-    @application.post("/api/render", response_model=Rendered, responses=ERRORS)
-    async def render(request: RenderRequest) -> Response:
-        """The derivative in a notation or as code."""
-        return await ask("render", request)
-
-    @application.post("/api/graph", response_model=GraphDrawing, responses=ERRORS)
-    async def graph(request: DeriveRequest) -> Response:
-        """A picture of the expression graph of the derivative."""
-        return await ask("graph", request)
-
-    @application.post("/api/structure", response_model=StructureAnswer, responses=ERRORS)
-    async def structure(request: DeriveRequest) -> Response:
-        """Which entries of the derivative are zero, and which repeat."""
-        return await ask("structure", request)
-
-    @application.post("/api/cost", response_model=Cost, responses=ERRORS)
-    async def cost(request: CostRequest) -> Response:
-        """Operations and memory for given sizes."""
-        return await ask("cost", request)
+    endpoint.__annotations__["request"] = route.request  # what is checked before it is called
+    return endpoint
 
 
 def _add_error_answers(application: FastAPI) -> None:

@@ -25,7 +25,11 @@ class TooSlowError(Exception):
 
 
 class WorkerLostError(Exception):
-    """The worker ended while it was computing, usually for lack of memory."""
+    """The worker ended while it was computing: killed for lack of memory, or by a mistake in hesse."""
+
+    def __init__(self, status: int | None) -> None:
+        super().__init__(f"a worker ended with status {status}")
+        self.by_mistake = status == 1  # of an exception that nobody expected
 
 
 class _Worker:
@@ -63,7 +67,7 @@ class _Worker:
         try:
             await self.process.stdin.drain()
         except ConnectionError:
-            raise WorkerLostError from None
+            raise WorkerLostError(self.process.returncode) from None
         reply: dict[str, Any] = json.loads(await self._line())
         return reply
 
@@ -71,7 +75,7 @@ class _Worker:
         assert self.process.stdout is not None
         line = await self.process.stdout.readline()
         if not line.endswith(b"\n"):
-            raise WorkerLostError
+            raise WorkerLostError(await self.process.wait())
         return line
 
     async def stop(self) -> None:
