@@ -111,6 +111,8 @@ def classics() -> list[Case]:
     add("network", np.sum(np.tanh(A @ W)), W, (W, W))
     add("gaussian", np.exp(-0.5 * hesse.einsum("i,ij,j->", x - w, S, x - w)), x, (x, x))
     add("frobenius", np.sum((A - B) ** 2) + a * np.sum(A), A, (A, A))
+    add("quotient", a / (x * (w + 1.0)) - x / (a * w), x, (x, w))
+    add("shifted", np.sum((hesse.einsum("i->ii", w) + x) ** 2 * S) + np.sum((S + np.diag(w)) ** 2), x, w)
     add("entropy", -np.sum(x * np.log(x)), x, (x, x))
     add("outer", hesse.einsum("i,j->ij", x, y), x, y)
     add("broadcast", hesse.einsum("ij,k->ijk", A, x) + Expression(broadcast(x.node, ("m", "n", "n"), [1])), A)
@@ -218,6 +220,12 @@ def affine() -> list[Case]:
         Case("reshaped_by_A", (A.reshape(4, 3) ** 2).diff(A)),
         Case("kronecker", np.kron(A, np.diag(w))),
         Case("convolved", convolved),
+        Case(
+            "convolved_rows", hesse.einsum("ij,k->ijk", A, w).reshape(3, 12)[:, None, 1:5] * w[:, None, None]
+        ),
+        Case("partial_diagonal", np.diagonal(A)[:2] * w[:2]),
+        Case("partial_band", hesse.einsum("ij,ik->ijk", A, A[:, :3]).diff(A)),
+        Case("windows", np.convolve(x[:3], w).diff(x) + np.convolve(x, w).diff(w)[:5, :1]),
         Case("convolved_by_w", convolved.diff(w)),
         Case("shifted_diagonal", np.diag(x[:3], 1) + np.diag(w, -1)),
         Case("unit_axes", x[:, None] * w[None, :] + np.sum(A, axis=0, keepdims=True)[:, :3]),

@@ -98,8 +98,11 @@ class ColumnWriter(Writer):
         """The statement that adds a value to a part of an array."""
         raise NotImplementedError
 
-    def source_slice(self, name: str, index: str, shape: Sequence[str], whole: bool) -> str:
-        """A part of a source, in the shape of the part it is added to (`whole`: it has no missing axes)."""
+    def source_slice(self, name: str, index: str, shape: Sequence[str | None], whole: bool) -> str:
+        """A part of a source, in the shape of the part it is added to (`whole`: it has no missing axes).
+
+        Axes of the result that are looped over have no size.
+        """
         raise NotImplementedError
 
     def plus(self, term: Sum) -> tuple[str, str]:
@@ -134,8 +137,12 @@ class ColumnWriter(Writer):
             raise self.unsupported(f"{term.name} of a batch of matrices")
         if term.name in ("argmax", "argmin", "argsort") and first.rank > 1:
             raise self.unsupported(f"{term.name} of rows")
-        if term.name == "gather" and term.arguments[1].rank > 1 and first.rank > 1:
-            raise self.unsupported("gather of rows by a matrix of indices")
+        if term.name == "gather":
+            index = term.arguments[1]
+            if index.rank > 1 and first.rank > 1:
+                raise self.unsupported("gather of rows by a matrix of indices")
+            if isinstance(index, Literal) and (index.value < 0).any():
+                raise self.unsupported("gather by positions counted from the end")
 
     def reshaped_by_rows(self, term: Call) -> Piece:
         """The same entries, last axis first, in another shape: the axes are reversed before and after."""
@@ -234,11 +241,7 @@ class ColumnWriter(Writer):
 
     def _reduce(self, term: Reduce) -> Piece:
         operand = term.operand
-        if (
-            isinstance(operand, View)
-            and operand not in self.named
-            and operand.axes == (Axis(((0, 1),), 0),) * 2
-        ):
+        if isinstance(operand, View) and operand.is_diagonal and operand not in self.named:
             return Piece(self.word("trace", self.text(operand.operand)))
         if term.rank == 0:
             return Piece(self.total(operand))
@@ -298,7 +301,7 @@ class ColumnWriter(Writer):
 
     def _view(self, term: View) -> Piece:
         labels = [label for axis in term.axes for label in axis.labels()]
-        if all(axis.is_label for axis in term.axes) and labels == [0, 0]:
+        if term.is_diagonal:
             return Piece(f"diag({self.text(term.operand)})")
         name = self.name(term.operand)
         if len(labels) == len(set(labels)) and all(len(axis.terms) <= 1 for axis in term.axes):
@@ -388,9 +391,9 @@ class ColumnWriter(Writer):
             + [":" for label in order if label in labels]
         )
         shape = [
-            self.size(placement.ranges[axis.label])
-            if len(axis.terms) == 1 and axis.label in sliced and axis.label in labels
-            else "1"
+            (self.size(placement.ranges[axis.label]) if axis.label in labels else "1")
+            if len(axis.terms) == 1 and axis.label in sliced
+            else None
             for axis in axes
         ]
         whole = all(label in labels for label in order)

@@ -144,12 +144,9 @@ class JuliaWriter(ColumnWriter):
         dot = "." if ":" in index else ""
         return f"{name}[{index}] {dot}{'-' if negative else '+'}= {value}"
 
-    def source_slice(self, name: str, index: str, shape: Sequence[str], whole: bool) -> str:
+    def source_slice(self, name: str, index: str, shape: Sequence[str | None], whole: bool) -> str:
         text = name if set(index) <= set(":, ") else f"{name}[{index}]"
-        if whole:
-            return text
-        first = next(k for k, size in enumerate(shape) if size != "1") if any(s != "1" for s in shape) else 0
-        return self.reshaped(text, shape[first:]) if ":" in index else text
+        return text if whole or ":" not in index else self.reshaped(text, [size for size in shape if size])
 
     def fresh(self, term: Term) -> str:
         aliased = term in self.named or isinstance(term, Argument | Permute | Expand)

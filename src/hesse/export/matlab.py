@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from hesse.export.checks import Check, checks
 from hesse.export.columns import ColumnWriter
 from hesse.export.matlab_tables import ELEMENTWISE, HELPERS, OPERATIONS, WORDS
-from hesse.export.terms import Argument, Call, Function, Literal, Number, Term, View
+from hesse.export.terms import Argument, Call, Diagonal, Function, Identity, Literal, Number, Sum, Term, View
 from hesse.export.writer import SIGNS, Level, Piece, Signature
 from hesse.ir import Shape
 from hesse.ops.elementwise import INDICATORS
@@ -30,6 +30,17 @@ class MatlabWriter(ColumnWriter):
         self.reserved = {*called, *MATLAB_WORDS}
         super().__init__(root, given)
         self.result = self.names.fresh("result")
+        # Octave does not broadcast against the diagonal matrices that eye and diag are there.
+        mixed = [t for t in self.order if isinstance(t, Sum) and any(s.shape != t.shape for s in t.summands)]
+        self.full = {
+            part for term in mixed for summand in term.summands for part in (summand, *summand.operands)
+        }
+
+    def render(self, term: Term) -> Piece:
+        piece = super().render(term)
+        if isinstance(term, Identity | Diagonal) and term in self.full:
+            return Piece(f"full({piece.text})")
+        return piece
 
     def target(self, term: Term) -> str:
         return self.result if term is self.root else self.names.numbered("t")
@@ -92,12 +103,13 @@ class MatlabWriter(ColumnWriter):
     def added(self, name: str, index: str, value: str, negative: bool) -> str:
         return f"{name}({index}) = {name}({index}) {'-' if negative else '+'} {value};"
 
-    def source_slice(self, name: str, index: str, shape: Sequence[str], whole: bool) -> str:
-        if all(size == "1" for size in shape) or ":" not in index:
+    def source_slice(self, name: str, index: str, shape: Sequence[str | None], whole: bool) -> str:
+        sizes = [size or "1" for size in shape]
+        if ":" not in index:
             return f"{name}({index})"
         if not set(index) <= set(":, "):
-            return self.reshaped(f"{name}({index})", shape)
-        return self.reshaped(name, shape) if "1" in shape else name
+            return self.reshaped(f"{name}({index})", sizes)
+        return self.reshaped(name, sizes) if "1" in sizes else name
 
     def function(self, term: Function) -> Piece:
         if term.name in INDICATORS:
@@ -153,7 +165,7 @@ MATLAB_WORDS = {
     *("break", "case", "catch", "continue", "else", "elseif", "end", "error", "for", "function", "global"),
     *("if", "otherwise", "persistent", "return", "switch", "try", "while", "size", "ndims", "isequal"),
     *("reshape", "permute", "repmat", "zeros", "ones", "eye", "diag", "trace", "sum", "double", "mat2str"),
-    *("isscalar", "Inf", "NaN"),
+    *("isscalar", "Inf", "NaN", "full"),
 }
 
 

@@ -98,7 +98,7 @@ class PythonWriter(PythonCalls):
         parts = [
             self._power(part, power) for part, power in sorted(term.factors, key=lambda pair: pair[0].rank)
         ]
-        divisors = [self._power(part, power) for part, power in term.divisors]
+        divisors = [self._divisor(part, power) for part, power in term.divisors]
         divisor = as_divisor(factor)
         if divisor is not None and parts:
             divisors.insert(0, str(divisor))
@@ -115,8 +115,11 @@ class PythonWriter(PythonCalls):
         return self.signed(term.factor, text, Level.POWER if single else Level.PRODUCT)
 
     def _power(self, term: Term, power: int) -> str:
-        if isinstance(term, Product) and power == 1 and not term.divisors and term.factor > 0:
-            return self.text(term)  # a product in a product needs no parentheses
+        """A factor of a product; a product that is one needs no parentheses."""
+        inside = isinstance(term, Product) and power == 1 and not term.divisors and term.factor > 0
+        return self.text(term) if inside else self._divisor(term, power)
+
+    def _divisor(self, term: Term, power: int) -> str:
         return self.text(term, Level.NEGATION) if power == 1 else f"{self.text(term, Level.ATOM)}**{power}"
 
     def _expand(self, term: Expand) -> Piece:
@@ -152,8 +155,11 @@ class PythonWriter(PythonCalls):
             shape = term.operand.shape
             index = [slice_text(axis, term.shape, size) for axis, size in zip(term.axes, shape, strict=True)]
             return Piece(f"{body}[{', '.join(index)}]")
-        if all(axis.is_label for axis in term.axes):
-            if labels == [0, 0]:
+        if all(
+            axis.is_label and term.shape[axis.label] == size
+            for axis, size in zip(term.axes, term.operand.shape, strict=True)
+        ):
+            if term.is_diagonal:
                 return self.call("diagonal", self.text(term.operand))
             spec = f'"{letters(labels)}->{letters(range(term.rank))}"'
             return self.call("einsum", spec, self.text(term.operand))
@@ -183,11 +189,7 @@ class PythonWriter(PythonCalls):
 
     def _reduce(self, term: Reduce) -> Piece:
         operand = term.operand
-        if (
-            isinstance(operand, View)
-            and operand not in self.named
-            and operand.axes == (Axis(((0, 1),), 0),) * 2
-        ):
+        if isinstance(operand, View) and operand.is_diagonal and operand not in self.named:
             return self.call("trace", self.text(operand.operand))
         body = self.text(operand)
         if len(term.axes) == operand.rank:
@@ -245,7 +247,8 @@ class PythonWriter(PythonCalls):
             index = [slice_text(axis, ranges, size) for axis, size in zip(axes, shape, strict=True)]
             order = tuple(labels)
         else:
-            sliced = sliced_labels(axes, ranges, shape)
+            everywhere = self.dialect.is_torch and overlaps(axes, ranges)  # index_put_ takes no slices
+            sliced = set() if everywhere else sliced_labels(axes, ranges, shape)
             arrays, order = axes_of_index(axes, sliced)
             index = [
                 ":" if axis.is_label and axis.label in sliced else self._positions(axis, arrays, ranges)
@@ -279,6 +282,9 @@ class PythonWriter(PythonCalls):
         if not overlapping:
             return f"{name}[{index}] += {value}"
         if self.dialect.language == "numpy":
-            return f"np.add.at({name}, ({index},), {value})"
+            return f"np.add.at({name}, np.s_[{index}], {value})"
         value = f"torch.as_tensor({value}, dtype=dtype, device=device)"
-        return f"{name}.index_put_(({index},), {value}, accumulate=True)"
+        positions = ", ".join(
+            f"torch.tensor({part})" if part.isdigit() else part for part in index.split(", ")
+        )
+        return f"{name}.index_put_(({positions},), {value}, accumulate=True)"

@@ -214,7 +214,7 @@ _PATH_PRODUCTS = '''def path_products(x):
     rows = []
     for i in range(len(x) + 1):
         tails = {m}.flip({m}.cumprod({m}.flip(x[:i], {zero}), {axis}=0), {zero})
-        rows.append({m}.concatenate([tails, {m}.ones_like(x[:1]), {m}.zeros_like(x[i:])]))
+        rows.append({m}.concatenate([tails, {ones}((1, *x.shape[1:])), {m}.zeros_like(x[i:])]))
     return {m}.stack(rows)
 '''
 
@@ -248,7 +248,11 @@ _STRUCTURAL = {
         "scatter": _SCATTER[language],
         "flat_index": _filled(_FLAT_INDEX, m=module),
         "path_products": _filled(
-            _PATH_PRODUCTS, m=module, axis=axis, zero="(0,)" if language == "torch" else "0"
+            _PATH_PRODUCTS,
+            ones="x.new_ones" if language == "torch" else f"{module}.ones",
+            m=module,
+            axis=axis,
+            zero="(0,)" if language == "torch" else "0",
         ),
     }
     for language, module, axis in (("numpy", "np", "axis"), ("torch", "torch", "dim"), ("jax", "jnp", "axis"))

@@ -13,7 +13,7 @@ from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 
-from hesse.ir import Axis, Shape, Size
+from hesse.ir import Axis, Shape, Size, label_axis
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,6 +134,11 @@ class View(Unary):
     """The operand read through affine axes; the result has one axis for each label 0, 1, …"""
 
     axes: tuple[Axis, ...]
+
+    @property
+    def is_diagonal(self) -> bool:
+        """Whether this is the whole diagonal of a square matrix."""
+        return self.axes == (label_axis(0),) * 2 and self.operand.shape == self.shape * 2
 
 
 @dataclass(frozen=True, eq=False)
