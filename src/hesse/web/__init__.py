@@ -54,7 +54,8 @@ def serve(port: int = 8642, open_page: bool = False, limits: Limits | None = Non
 
 
 def _listener(port: int) -> socket.socket:
-    listener = socket.socket()
+    # with the protocol named, asyncio sends small packets at once; else each answer waits 40 ms
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((HOST, port))
