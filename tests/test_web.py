@@ -234,7 +234,7 @@ def test_latency(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_answers_are_sent_at_once() -> None:
-    """asyncio turns the delay of small packets (40 ms for each answer) off only where it knows the protocol."""
+    """asyncio turns the delay of small packets (40 ms each) off only where it knows the protocol."""
     with web._listener(0) as listener:
         assert listener.proto == socket.IPPROTO_TCP
         assert listener.getsockname()[0] == "127.0.0.1"
