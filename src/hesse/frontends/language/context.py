@@ -7,7 +7,15 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from hesse.errors import NotationError, ShapeError
-from hesse.frontends.language.sizes import MOST_FACTORS, Cell, Contradiction, Sizes, size_of, size_text
+from hesse.frontends.language.sizes import (
+    MOST_FACTORS,
+    Cell,
+    Contradiction,
+    Sizes,
+    equal_products,
+    size_of,
+    size_text,
+)
 from hesse.frontends.language.source import Source, Span
 from hesse.frontends.language.values import Value
 from hesse.ir import Node, Size, broadcast, einsum, label_axis, uniform
@@ -19,6 +27,8 @@ class Context:
 
     source: Source
     sizes: Sizes = field(default_factory=Sizes)
+    reshapes: list[tuple[Value, Value]] = field(default_factory=list)
+    """Pairs of values that must have equally many entries."""
 
     def refuse(self, message: str, *spans: Span) -> NoReturn:
         """Raise for ranks or sizes that do not fit."""
@@ -56,6 +66,14 @@ class Context:
                 self.sizes.settle(equation)
             except Contradiction as problem:
                 self.contradict(problem, equation.spans, "they are sizes of one axis")
+        for first, second in self.reshapes:
+            if not equal_products(first.cells, second.cells):
+                self.refuse(
+                    f"a reshape keeps the number of entries, but {self.words(first)} has {_count(first)} and "
+                    f"the result has {_count(second)}; declare the sizes that are not known",
+                    first.span,
+                    second.span,
+                )
 
     def product(self, cells: Sequence[Cell], span: Span) -> Cell:
         """The product of sizes; it has few factors, lest nested products grow beyond all bounds."""
@@ -109,6 +127,10 @@ class Context:
         return Value(
             span, tuple(cells[label] for label in output), combine, tuple(value for value, _ in operands)
         )
+
+
+def _count(value: Value) -> str:
+    return "*".join(map(size_text, value.cells)) or "1"
 
 
 def _inside(inner: Span, outer: Span) -> bool:

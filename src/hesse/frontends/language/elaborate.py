@@ -29,7 +29,7 @@ from hesse.frontends.language.syntax import (
 )
 from hesse.frontends.language.types import KEYWORDS, Type, declared_type, default_rank, type_from_text
 from hesse.frontends.language.values import Value, build
-from hesse.ir import Node, Variable, variable
+from hesse.ir import Node, Variable, size_names, variable
 
 UNITS = ("eye", "delta")
 
@@ -141,7 +141,7 @@ class _Elaborator:
                 ranks.setdefault(term.name, indexed[id(term)])
         given = [type_.sizes or () for type_ in self._types.values()]
         given += [term.sizes for term in terms if isinstance(term, Call)]
-        sizes = {size for several in given for size in several if isinstance(size, str)}
+        sizes = {name for several in given for size in several for name in size_names(size)}
         for term in names:
             name = term.name
             if name in self._variables or name in self._definitions or name in UNITS:

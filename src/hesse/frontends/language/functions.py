@@ -8,11 +8,11 @@ from dataclasses import replace
 import hesse.ops.elementwise as table
 from hesse.frontends.language.context import Context
 from hesse.frontends.language.operators import aligned, literal_integer, square
-from hesse.frontends.language.sizes import Cell
+from hesse.frontends.language.sizes import Cell, size_of
 from hesse.frontends.language.syntax import Call
 from hesse.frontends.language.types import RANKS
 from hesse.frontends.language.values import Value
-from hesse.ir import Node, multiply, reciprocal, total, transpose
+from hesse.ir import Node, Size, multiply, reciprocal, reshape, total, transpose
 from hesse.ops import linalg, normalization, reshaping
 from hesse.ops.registry import ELEMENTWISE
 
@@ -193,10 +193,17 @@ def _new_sizes(context: Context, term: Call, labels: list[str]) -> dict[str, Cel
         context.misread(f"{term.function} takes {len(labels)} sizes, not {len(term.sizes)}", term.span)
     given = term.sizes or (None,) * len(labels)
     cells = [
-        context.sizes.fresh(term.span) if size is None else context.sizes.fixed(size, term.span)
-        for size in given
+        context.sizes.fresh(term.span) if size is None else _given_size(context, term, size) for size in given
     ]
     return dict(zip(labels, cells, strict=True))
+
+
+def _given_size(context: Context, term: Call, size: Size) -> Cell:
+    """A size as it was written: a number, a name or a product."""
+    if isinstance(size, int) or "*" not in size:
+        return context.sizes.fixed(size, term.span)
+    factors: list[Size] = [int(part) if part.isdigit() else part for part in size.split("*")]
+    return context.product([context.sizes.fixed(factor, term.span) for factor in factors], term.span)
 
 
 @_function("diag")
@@ -211,12 +218,27 @@ def _diag(context: Context, term: Call, values: list[Value]) -> Value:
 
 @_function("vec")
 def _vec(context: Context, term: Call, values: list[Value]) -> Value:
-    """The columns of a matrix, one below the other."""
+    """The columns of a matrix, one below the other; further axes are kept."""
     (value,) = values
     if value.rank == 1:
         return Value(term.span, value.cells, lambda node: node, (value,))
-    _matrix(context, term, value)
-    return Value(term.span, (context.product(value.cells[::-1], term.span),), reshaping.vec, (value,))
+    if value.rank < 2:
+        _matrix(context, term, value)
+    size = context.product(value.cells[1::-1], term.span)
+    return Value(term.span, (size, *value.cells[2:]), reshaping.vec, (value,))
+
+
+@_function("reshape")
+def _reshape(context: Context, term: Call, values: list[Value]) -> Value:
+    """The entries in another shape, the last index running fastest."""
+    (value,) = values
+    cells = tuple(_given_size(context, term, size) for size in term.sizes)
+    result = Value(term.span, cells, lambda node: reshape(node, [size_of(cell) for cell in cells]), (value,))
+    if value.rank == 1:
+        entries = context.product(cells, term.span)
+        context.equate(value.cells[0], entries, (value, result), "a reshape keeps the number of entries")
+    context.reshapes.append((value, result))
+    return result
 
 
 @_function("kron", arguments=(2, 2))

@@ -30,10 +30,11 @@ from hesse.frontends.language.syntax import (
     parts,
     postorder,
 )
+from hesse.ir import size_product
 
 CLOSING = {"COMMA": ",", "RPAR": ")", "RSQB": "]", "SEMICOLON": ";", "LSQB": "["}
 LARGEST_SIZE = 10**9
-FIRST_SIZE = {"eye": 0, "vector": 1, "matrix": 1, "tensor": 1}
+FIRST_SIZE = {"eye": 0, "vector": 1, "matrix": 1, "tensor": 1, "reshape": 1}
 """Functions whose arguments from this one on are sizes."""
 OPERATORS = {
     "plus": "+",
@@ -265,8 +266,12 @@ class _Builder:
                 return term.name
             case Number() if term.value.is_integer() and 1 <= term.value <= LARGEST_SIZE:
                 return int(term.value)
+            case Binary(operator="*"):
+                return size_product([self._given_size(term.left), self._given_size(term.right)])
         raise self._source.error(
-            NotationError, f"a size is a name or a whole number from 1 to {LARGEST_SIZE}", term.span
+            NotationError,
+            f"a size is a name, a whole number from 1 to {LARGEST_SIZE} or a product of such",
+            term.span,
         )
 
     def _einsum(self, span: Span, notation: Token, operands: tuple[Term, ...]) -> Term:

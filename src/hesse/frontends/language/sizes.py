@@ -146,6 +146,12 @@ def _canonical(leaves: list[Cell]) -> tuple[int, list[int]]:
     return known, sorted(id(cell) for cell in leaves if not isinstance(cell.value, int))
 
 
+def equal_products(first: Iterable[Cell], second: Iterable[Cell]) -> bool:
+    """Whether the products of some sizes are known to be equal."""
+    sides = [[leaf for cell in cells for leaf in _leaves(cell)] for cells in (first, second)]
+    return _canonical(sides[0]) == _canonical(sides[1])
+
+
 def size_of(cell: Cell) -> Size:
     """The size of a cell whose leaves all have values: a number, a name, or a product such as `2*m*n`."""
     return size_product(leaf.value for leaf in _leaves(cell) if leaf.value is not None)
