@@ -9,7 +9,7 @@ from hesse.answers.cost import bound_node
 from hesse.answers.question import size_names
 from hesse.api.formula import Formula
 from hesse.ir import Node, is_zero, number
-from hesse.structured.patterns import products, same_positions, shared_positions
+from hesse.structured.patterns import labels_of, products, same_positions, shared_positions
 from hesse.structured.plot import raster
 from hesse.structured.terms import pattern_text
 
@@ -67,7 +67,7 @@ def _summary(node: Node, rank: int) -> str:
     if is_zero(node):
         return "zero"
     if node.rank != 2 * rank or node.shape[:rank] != node.shape[rank:]:
-        return "sparse" if _has_repeats(node) else "dense"
+        return _density(node)
     same, shared = same_positions(node, rank), shared_positions(node, rank)
     if len(same) == rank:
         return "a multiple of the identity" if len(shared) == rank else "diagonal"
@@ -75,8 +75,15 @@ def _summary(node: Node, rank: int) -> str:
         axes = " and ".join(f"{p + 1}" for p in same)
         equal = ", all blocks equal" if shared == same else ""
         return f"block-diagonal: zero unless the indices of axis {axes} agree{equal}"
-    return "dense plus terms with repeated axes" if _has_repeats(node) else "dense"
+    return _density(node)
 
 
-def _has_repeats(node: Node) -> bool:
-    return any(len(set(term.output)) < len(term.output) for term in products(node))
+def _density(node: Node) -> str:
+    """Whether some entries are written by no term, or some terms write only a part of them."""
+    entries = math.prod(map(number, node.shape))
+    written = [
+        math.prod(number(term.ranges[label]) for label in labels_of(term.output)) for term in products(node)
+    ]
+    if sum(written) < entries:
+        return "sparse"
+    return "dense" if min(written) == entries else "dense, with terms that have repeated axes"

@@ -38,7 +38,7 @@ export async function showCost(panel, answer, signal) {
     });
   });
   await show();
-  const heading = sliders.length ? "Sizes" : "All sizes are given in the formula.";
+  const heading = sliders.length ? "Sizes" : "There are no sizes to choose.";
   panel.replaceChildren(
     element(
       "div",

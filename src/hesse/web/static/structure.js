@@ -12,7 +12,7 @@ function shape(tag, attributes) {
 
 export function showStructure(panel, { structure }) {
   if (!structure) {
-    const words = "The result is a single column: there is no matrix to draw. Take a second derivative, for instance.";
+    const words = "There is no matrix to draw here. Take a second derivative, or the derivative of a vector.";
     panel.replaceChildren(element("p", { className: "empty" }, words));
     return;
   }
@@ -45,6 +45,7 @@ export function showStructure(panel, { structure }) {
 
 function meaning(pattern) {
   const letters = pattern.startsWith("[") ? pattern.slice(1, -1).split(",") : [...pattern];
+  if (letters.some((letter) => letter.length > 1)) return "only where the axes fit this pattern";
   const repeated = [...new Set(letters.filter((letter, k) => letters.indexOf(letter) !== k))];
   if (!repeated.length) return "all entries";
   return repeated
