@@ -226,6 +226,15 @@ def test_arrays_must_be_what_was_declared(fact: str, array: np.ndarray) -> None:
         formula.evaluate(A=array, x=np.ones(3))
 
 
+def test_a_psd_array_has_no_negative_eigenvalue() -> None:
+    formula = hesse.parse("x'*A*x", A="psd matrix")
+    assert formula.evaluate(A=np.ones((3, 3)), x=np.ones(3)) == 9.0
+    with pytest.raises(
+        hesse.ArgumentError, match="A was declared psd, but the array has a negative eigenvalue"
+    ):
+        formula.evaluate(A=-np.eye(3), x=np.ones(3))
+
+
 def test_values_are_asked_for_by_name() -> None:
     formula = hesse.parse("A*x").diff("x")
     with pytest.raises(hesse.ArgumentError, match="no value for A"):

@@ -267,6 +267,14 @@ def _check_facts(variable: Variable, array: np.ndarray) -> None:
     if structure and not np.allclose(array, structured(array, structure), rtol=1e-6, atol=1e-12):
         fact = next(name for name in ("diagonal", "symmetric", "antisymmetric") if name in facts)
         raise ArgumentError(f"{variable.name} was declared {fact}, but the array is not")
+    if "psd" in facts and array.size and _is_indefinite(array):
+        raise ArgumentError(f"{variable.name} was declared psd, but the array has a negative eigenvalue")
+
+
+def _is_indefinite(array: np.ndarray) -> bool:
+    """Whether a symmetric matrix has an eigenvalue that is negative by more than rounding."""
+    eigenvalues = np.linalg.eigvalsh(array.astype(float))
+    return bool(eigenvalues[0] < -1e-9 * max(1.0, abs(eigenvalues[-1])))
 
 
 def parse(text: str, /, **types: str) -> Formula:
