@@ -61,11 +61,9 @@ static void print(const char* name, const double* entries, long count)
     for (long k = 0; k < count; ++k) std::printf(" %.17g", entries[k]);
     std::printf("\\n");
 }
-static void show(const char* name, double x) { print(name, &x, 1); }
-static void show(const char* name, const Eigen::VectorXd& x) { print(name, x.data(), x.size()); }
-static void show(const char* name, const Eigen::MatrixXd& x) { print(name, x.data(), x.size()); }
-template <int order>
-static void show(const char* name, const Eigen::Tensor<double, order>& x) { print(name, x.data(), x.size()); }
+[[maybe_unused]] static void show(const char* name, double x) { print(name, &x, 1); }
+template <typename Array>
+static void show(const char* name, const Array& x) { print(name, x.data(), x.size()); }
 template <typename Array>
 static Array filled(Array x, std::initializer_list<double> entries)
 {

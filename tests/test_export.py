@@ -14,10 +14,12 @@ import torch
 
 import export_cases as cases
 import hesse
+import naive
 from hesse.errors import ArgumentError
 from hesse.export import export
 from hesse.frontends.expression import Expression
 from hesse.ir import map_
+from test_random_graphs import STEPS, make_graph
 
 ROWS = cases.rows()
 ALL = [*cases.classics(), *ROWS, *cases.records(), *cases.affine(), *cases.constants()]
@@ -212,3 +214,26 @@ def test_bad_requests_are_refused():
     batch = hesse.variable("B", (2, 3, 3))
     with pytest.raises(ArgumentError, match="derivatives of expm of a batch of matrices"):
         export(hesse.expm(batch).diff(batch).node, "numpy")
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_expressions_agree(seed):
+    graph = make_graph([*STEPS][seed % len(STEPS)], seed, 5)
+    values = {term.node.name: term.value for term in graph.inputs}
+    used = {v.name: values[v.name] for v in Expression(graph.output.node).variables}
+    tensors = {key: torch.as_tensor(array) for key, array in used.items()}
+    expected = naive.evaluate(graph.output.node, values)
+    for language, arguments in (("numpy", used), ("torch", tensors)):
+        found = np.asarray(_function(export(graph.output.node, language))(**arguments))
+        np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
+
+
+def test_code_grows_with_the_depth_of_the_expression():
+    def lines(depth: int) -> int:
+        layer = x
+        for _ in range(depth):
+            layer = np.tanh(S @ layer)
+        return len(export(layer.diff(x).node, "numpy").splitlines())
+
+    assert lines(40) - lines(20) <= 1.2 * (lines(60) - lines(40))
+    assert lines(60) < 600
