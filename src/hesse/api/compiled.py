@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -17,8 +18,16 @@ from hesse.errors import ArgumentError
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_node
 from hesse.ir import Node, Variable, number, substitute, topological
-from hesse.plan import Program, bytes_text, check_memory, make_plan, split
-from hesse.structured import Storage, Structured, stored
+from hesse.plan import (
+    Program,
+    allowed_bytes,
+    bytes_text,
+    check_memory,
+    fits_memory,
+    make_plan,
+    split,
+)
+from hesse.structured import Storage, Structured, check_chunk, chunk_elements, stored
 
 FORMS = ("dense", "structured")
 
@@ -33,8 +42,13 @@ class Options:
     argnums: int | tuple[int, ...] = 0
     mode: str = "auto"
     form: str = "dense"
+    chunk: int | None = None
 
     def __post_init__(self) -> None:
+        if self.chunk is not None:
+            check_chunk(self.chunk)
+            if self.form == "structured":
+                raise ArgumentError("chunk slices a dense result; a structured one has dense(chunk=...)")
         if self.form not in FORMS:
             raise ArgumentError(f"form must be one of {', '.join(map(repr, FORMS))}, not {self.form!r}")
         check_mode(self.mode)
@@ -70,7 +84,8 @@ class _Entry(NamedTuple):
     """A compiled derivative for one signature.
 
     `casts` says for each input of the program which argument it is and what to cast it to (None: as it
-    is); it is None itself when the arguments can be passed on as they are.
+    is); it is None itself when the arguments can be passed on as they are. `storages` are given where the
+    program computes the parts of structured tensors; with a `chunk` these are made dense slice by slice.
     """
 
     built: Built
@@ -79,6 +94,7 @@ class _Entry(NamedTuple):
     dtype: np.dtype[Any]
     casts: tuple[tuple[int, np.dtype[Any] | None], ...] | None
     storages: tuple[Storage, ...] | None
+    chunk: int | None = None
 
     def run(self, values: Sequence[Any]) -> Any:
         if self.casts is not None:
@@ -86,6 +102,8 @@ class _Entry(NamedTuple):
         results: Sequence[Any] = self.compiled.function(*values)
         if self.storages is not None:
             results = _structured(self.storages, self.built.groups, results, self.dtype)
+            if self.chunk is not None:
+                results = [tensor.dense(chunk=self.chunk) for tensor in results]
         return _arranged(self.built.layout, results)
 
 
@@ -148,8 +166,10 @@ class Derivative:
             own = {*labels, *(label + INDEX_SUFFIX for label in labels)}
             if any("argument" not in node.attributes or node.name not in own for node in found):
                 return None
-            storages = tuple(map(stored, built.roots)) if self._options.form == "structured" else None
-            self._entries[key] = _compiled(built, labels, arrays, storages)
+            count = len(names) - len(self._parameters.extra)
+            positions, _ = check_argnums(self._options.argnums, count, names[:count])
+            variables = [labels[position] for position in positions]
+            self._entries[key] = _compiled(built, labels, variables, arrays, self._options)
         return self._entries[key]
 
     def _built(
@@ -199,22 +219,50 @@ class Derivative:
 
 
 def _compiled(
-    built: Built, labels: Sequence[str], arrays: Arrays, storages: tuple[Storage, ...] | None
+    built: Built, labels: Sequence[str], variables: Sequence[str], arrays: Arrays, options: Options
 ) -> _Entry:
+    """Plan and compile; a structured result refers to data that is no variable of it, and copies the rest."""
     dtype = arrays.dtype
+    is_structured = options.form == "structured"
+    chunk, storages = options.chunk, None
+    if is_structured or chunk is not None:
+        storages = tuple(map(stored, built.roots))
+    program = make_plan(_computed(built, storages))
+    if storages is None and not fits_memory(program, dtype.itemsize):
+        storages = tuple(map(stored, built.roots))
+        chunk = _fitting_chunk(storages, dtype) if built.groups else None
+        if chunk is None:
+            check_memory(program, dtype.itemsize, lambda: _structured_advice(built.roots, dtype))
+        program = make_plan(_computed(built, storages))
+    check_memory(program, dtype.itemsize, lambda: "")
     casts = [(k, None if array.dtype == dtype else dtype) for k, array in enumerate(arrays.values)]
     inputs = list(labels)
-    roots = built.roots if storages is None else [source for s in storages for source in s.sources]
-    read = {node.name for node in topological(roots) if isinstance(node, Variable)}
+    read = {node.name for node in topological(_computed(built, storages)) if isinstance(node, Variable)}
     for k, label in enumerate(labels):
         if label + INDEX_SUFFIX in read:
             inputs.append(label + INDEX_SUFFIX)
             casts.append((k, None))
     as_they_are = len(inputs) == len(labels) and all(cast is None for _, cast in casts)
-    program = make_plan(roots)
-    check_memory(program, dtype.itemsize, lambda: "" if storages else _structured_advice(built.roots, dtype))
-    compiled = compile_program(program, inputs, dtype, results_in_order=storages is None)
-    return _Entry(built, program, compiled, dtype, None if as_they_are else tuple(casts), storages)
+    shared = set(labels) - set(variables) if storages else set()
+    compiled = compile_program(program, inputs, dtype, results_in_order=storages is None, shared=shared)
+    return _Entry(built, program, compiled, dtype, None if as_they_are else tuple(casts), storages, chunk)
+
+
+def _computed(built: Built, storages: tuple[Storage, ...] | None) -> list[Node]:
+    """The nodes that the program computes: the results, or the parts of structured ones."""
+    return built.roots if storages is None else [source for s in storages for source in s.sources]
+
+
+def _fitting_chunk(storages: Sequence[Storage], dtype: np.dtype[Any]) -> int | None:
+    """The largest chunk with which the dense results fit into memory, or None if none does."""
+    kept = sum(storage.entries + math.prod(map(number, storage.node.shape)) for storage in storages)
+    rows = max((number(storage.node.shape[0]) for storage in storages if storage.node.shape), default=1)
+    while rows > 1:
+        rows = -(-rows // 2)
+        needed = kept + max(chunk_elements(storage.node, rows) for storage in storages)
+        if needed * dtype.itemsize <= allowed_bytes():
+            return rows
+    return None
 
 
 def _structured_advice(roots: Sequence[Node], dtype: np.dtype[Any]) -> str:
@@ -272,4 +320,4 @@ class Bound:
         )
         order = tuple(free)
         places = tuple((order.index(names[k]), dtype) for _, (k, dtype) in late)
-        return _Entry(whole.built, second, compiled, whole.dtype, places, whole.storages)
+        return _Entry(whole.built, second, compiled, whole.dtype, places, whole.storages, whole.chunk)

@@ -43,21 +43,27 @@ def derivative(
     argnums: int | tuple[int, ...] = 0,
     mode: str = "auto",
     form: str = "dense",
+    chunk: int | None = None,
 ) -> Derivative:
     """The derivative of an order: output axes first, then one group of axes for each differentiation.
 
     With a tuple of `argnums` the result is a nested tuple of blocks, one level for each order. With
-    `form="structured"` the blocks are `Structured` tensors instead of arrays.
+    `form="structured"` the blocks are `Structured` tensors instead of arrays. Dense results are computed
+    `chunk` entries of their first axis at a time; by default so many that everything fits into memory.
 
     >>> import numpy as np, hesse
     >>> hesse.derivative(lambda x: np.sum(x**3), order=3)(np.ones(2)).shape
     (2, 2, 2)
     """
-    return Derivative(f, _blocks(check_order(order)), Options(argnums, mode, form))
+    return Derivative(f, _blocks(check_order(order)), Options(argnums, mode, form, chunk))
 
 
 def jacobian(
-    f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, mode: str = "auto", form: str = "dense"
+    f: Callable[..., Any],
+    argnums: int | tuple[int, ...] = 0,
+    mode: str = "auto",
+    form: str = "dense",
+    chunk: int | None = None,
 ) -> Derivative:
     """The first derivative of a function of any output shape.
 
@@ -66,11 +72,15 @@ def jacobian(
     array([[2., 1., 0.],
            [0., 3., 2.]])
     """
-    return Derivative(f, _blocks(1), Options(argnums, mode, form))
+    return Derivative(f, _blocks(1), Options(argnums, mode, form, chunk))
 
 
 def hessian(
-    f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, mode: str = "auto", form: str = "dense"
+    f: Callable[..., Any],
+    argnums: int | tuple[int, ...] = 0,
+    mode: str = "auto",
+    form: str = "dense",
+    chunk: int | None = None,
 ) -> Derivative:
     """The second derivative.
 
@@ -79,7 +89,7 @@ def hessian(
     array([[4., 2.],
            [2., 0.]])
     """
-    return Derivative(f, _blocks(2), Options(argnums, mode, form))
+    return Derivative(f, _blocks(2), Options(argnums, mode, form, chunk))
 
 
 def _scalar_output(request: Request, what: str) -> None:

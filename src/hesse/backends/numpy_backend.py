@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, assert_never
 
@@ -24,7 +24,7 @@ from hesse.backends.numpy_source import (
     tuple_text,
     view_source,
 )
-from hesse.backends.runtime import affine_view, place_overlapping
+from hesse.backends.runtime import affine_view, place_overlapping, symmetric_product
 from hesse.plan.program import (
     CallApply,
     CallMap,
@@ -57,18 +57,19 @@ def compile_program(
     dtype: np.dtype[Any],
     given: Mapping[str, Any] | None = None,
     results_in_order: bool = True,
+    shared: Collection[str] = (),
 ) -> Compiled:
     """Python source over NumPy for the program, compiled into a function of the inputs in the given order.
 
     `given` are values of further inputs. Results lie in memory in the order of their axes, unless that is
-    said not to matter.
+    said not to matter, and are no inputs but those named by `shared`.
     """
     arguments = {name: f"x{k}" for k, name in enumerate(inputs)}
     writer = _Writer(program, dtype, results_in_order)
     writer.namespace.update(given or {})
     for k in range(len(program.instructions)):
         writer.write(k, arguments)
-    returned = tuple_text(map(writer.result, program.results))
+    returned = tuple_text(writer.result(result, shared) for result in program.results)
     comments = [f"    # {arguments[name]} = {name}" for name in inputs if name != arguments[name]]
     body = "\n".join([*comments, *(f"    {line}" for line in writer.lines), f"    return {returned}"])
     source = f"def program({', '.join(arguments.values())}):\n{body}\n"
@@ -91,6 +92,7 @@ class _Writer:
             "dtype": dtype,
             "affine_view": affine_view,
             "place_overlapping": place_overlapping,
+            "symmetric_product": symmetric_product,
         }
         self.names: list[str] = []
         self.lines: list[str] = []
@@ -146,9 +148,11 @@ class _Writer:
         kept = self.buffers.get(self.program.shapes[k])
         return kept.pop() if kept else None
 
-    def result(self, ref: Ref) -> str:
-        """A result; it never shares memory with inputs, literals or other results."""
-        if _is_fresh(self.program, ref) and self.program.results.count(ref) == 1:
+    def result(self, ref: Ref, shared: Collection[str]) -> str:
+        """A result; it shares no memory with literals, other results and inputs that are not `shared`."""
+        item = self.program.instructions[ref]
+        is_given = isinstance(item, Load) and item.name in shared
+        if is_given or (_is_fresh(self.program, ref) and self.program.results.count(ref) == 1):
             return self.names[ref]
         return f"np.array({self.names[ref]})"
 

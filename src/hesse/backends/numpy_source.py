@@ -114,7 +114,8 @@ def contract_source(item: Contract, left: str, right: str, sizes: dict[int, int]
         second, drop = f"{second}[..., None]", "[..., 0]"
     else:
         drop = ""
-    text = f"np.matmul({first}, {second}){drop}"
+    function = "symmetric_product" if item.is_symmetric else "np.matmul"
+    text = f"{function}({first}, {second}){drop}"
     if len(rows) > 1 or len(columns) > 1:
         text += f".reshape{tuple_text(sizes[label] for label in batch + rows + columns)}"
     produced = (*batch, *rows, *columns)
@@ -133,6 +134,11 @@ def _inner_source(item: Contract, left: str, right: str) -> str:
 def _matrix(name: str, labels: Labels, groups: list[list[int]], sizes: dict[int, int]) -> str:
     """`name` as a stack of matrices: batch axes, then each other group that is not empty as one axis."""
     batch, *others = groups
+    first, second = others
+    if not batch and first and second and list(labels) == second + first:  # no copy, whatever is merged
+        shape = (math.prod(sizes[label] for label in second), math.prod(sizes[label] for label in first))
+        merged_name = name if len(labels) == 2 else f"{name}.reshape{tuple_text(shape)}"
+        return f"{merged_name}.T"
     order = [label for group in groups for label in group]
     text = permuted(name, tuple(labels.index(label) for label in order))
     if all(len(group) <= 1 for group in others):

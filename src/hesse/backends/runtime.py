@@ -6,6 +6,8 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 Coefficients = tuple[tuple[int, ...], ...]
+BLOCKS = 4
+"""Symmetric products are computed in this many rows of blocks."""
 
 
 def affine_view(
@@ -35,6 +37,18 @@ def place(
     """Add a value (one axis for each label) into an affine view that hits every entry at most once."""
     destination = affine_view(target, offsets, strides, shape, writeable=True)
     destination += value
+
+
+def symmetric_product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """A product of two matrices that is known to be symmetric, blocks below the diagonal copied."""
+    size = len(left)
+    result = np.empty((size, size), left.dtype)
+    block = -(-size // BLOCKS)
+    for start in range(0, size, block):
+        end = start + block
+        np.matmul(left[start:end], right[:, start:], out=result[start:end, start:])
+        result[end:, start:end] = result[start:end, end:].T
+    return result
 
 
 def place_overlapping(

@@ -14,7 +14,7 @@ from typing import Any
 
 from hesse.ir.axis import Axis, Size, combine, label_axis, plain_axes
 from hesse.ir.axis import number as number_of
-from hesse.ir.node import Add, Apply, Einsum, Map, Node, Variable, remembered
+from hesse.ir.node import Add, Apply, Einsum, Map, Node, Variable
 
 Axes = tuple[Axis, ...]
 Symmetry = tuple[tuple[int, ...], int]
@@ -25,6 +25,8 @@ READINGS_LIMIT = 24
 """Beyond this many ways to read symmetric operands some of them are read as they come."""
 LARGEST_RANK, LARGEST_SUM = 4, 8
 """Tensors of more axes and sums of more terms are not searched for symmetries."""
+KEY = "symmetries"
+"""Where a node remembers its symmetries."""
 SYMMETRIC = frozenset({"symmetric", "psd", "diagonal"})
 """Attributes of variables whose two axes may be swapped."""
 keep_symmetry: set[str] = set()
@@ -195,14 +197,28 @@ def _ranked(values: list[Any]) -> list[int]:
     return [ranks[value] for value in values]
 
 
-@remembered
 def symmetries(node: Node) -> tuple[Symmetry, ...]:
     """Groups of axes that may be permuted, with the sign that swapping two of them brings.
 
     What is found follows from the structure of the expression; a node may have more.
     """
-    if node.rank < 2 or node.rank > LARGEST_RANK or len(set(node.shape)) == node.rank:
-        return ()
+    stack = [node]  # those of operands first, without recursion
+    while not _is_searched(node):
+        unknown = [operand for operand in stack[-1].operands if not _is_searched(operand)]
+        if unknown:
+            stack += unknown
+        else:
+            searched = stack.pop()
+            searched._cache[KEY] = _found_symmetries(searched)
+    found: tuple[Symmetry, ...] = node._cache.get(KEY, ())
+    return found
+
+
+def _is_searched(node: Node) -> bool:
+    return KEY in node._cache or not 2 <= node.rank <= LARGEST_RANK or len(set(node.shape)) == node.rank
+
+
+def _found_symmetries(node: Node) -> tuple[Symmetry, ...]:
     groups: list[tuple[list[int], int]] = []
     for first, second in itertools.combinations(range(node.rank), 2):
         joined = next((group for group in groups if first in group[0] and second in group[0]), None)

@@ -5,14 +5,16 @@ from collections.abc import Sequence
 from hesse.ir import Node
 from hesse.plan.flatten import flatten
 from hesse.plan.lower import lower
-from hesse.plan.memory import bytes_text, check_memory, set_memory_limit
+from hesse.plan.memory import allowed_bytes, bytes_text, check_memory, fits_memory, set_memory_limit
 from hesse.plan.program import Program
 from hesse.plan.split import split
 
 __all__ = [
     "Program",
+    "allowed_bytes",
     "bytes_text",
     "check_memory",
+    "fits_memory",
     "flatten",
     "lower",
     "make_plan",

@@ -25,6 +25,7 @@ from hesse.ir import (
     is_sparse,
     negated,
     plain_axes,
+    symmetries,
     topological,
 )
 from hesse.ops.registry import ELEMENTWISE, OPERATIONS, General
@@ -45,6 +46,10 @@ from hesse.plan.program import (
 )
 
 Labels = tuple[int, ...]
+SMALLEST_HALVED = 64
+"""Symmetric products of fewer rows than this are not worth computing by halves."""
+HALVED_SHARE = 5 / 8
+"""The share of a symmetric product that is computed: 10 of 4 by 4 blocks."""
 
 
 def lower(roots: Sequence[Node]) -> Program:
@@ -195,15 +200,23 @@ class _Lowering:
         before = math.prod(self.shapes[values[smallest][0]]) < math.prod(ranges[label] for label in output)
         if factor != 1 and before:
             values[smallest] = (self._scaled(values[smallest][0], factor), values[smallest][1])
-        source = self._contract_all(values, output, ranges)
+        is_symmetric = core.rank == 2 and ((0, 1), 1) in symmetries(core)
+        source = self._contract_all(values, output, ranges, is_symmetric)
         return source if before else self._scaled(source, factor)
 
-    def _contract_all(self, values: list[tuple[Ref, Labels]], output: Labels, ranges: tuple[int, ...]) -> Ref:
+    def _contract_all(
+        self,
+        values: list[tuple[Ref, Labels]],
+        output: Labels,
+        ranges: tuple[int, ...],
+        is_symmetric: bool,
+    ) -> Ref:
         for positions in contraction_path(tuple(labels for _, labels in values), output, ranges):
             chosen = [values[k] for k in sorted(positions)]
             values = [value for k, value in enumerate(values) if k not in positions]
             needed = set(output).union(*(labels for _, labels in values))
-            values.append(self._contract(chosen, needed, output if not values else None, ranges))
+            is_last = not values
+            values.append(self._contract(chosen, needed, output, ranges, is_last, is_symmetric and is_last))
         ((source, labels),) = values
         source, labels = self._sum_out(source, labels, set(output))
         return self._view(source, tuple(map(_axis, labels)), output, ranges)
@@ -212,8 +225,10 @@ class _Lowering:
         self,
         chosen: list[tuple[Ref, Labels]],
         needed: set[int],
-        order: Labels | None,
+        output: Labels,
         ranges: tuple[int, ...],
+        is_last: bool,
+        is_symmetric: bool,
     ) -> tuple[Ref, Labels]:
         if len(chosen) == 1:
             return self._sum_out(*chosen[0], needed)
@@ -221,12 +236,21 @@ class _Lowering:
         left, left_labels = self._sum_out(left, left_labels, needed | set(right_labels))
         right, right_labels = self._sum_out(right, right_labels, needed | set(left_labels))
         present = dict.fromkeys(left_labels + right_labels)
-        labels = order or tuple(label for label in present if label in needed)
+        # axes of the result in its order, then those that a later product sums: matrices without copying
+        places = {label: k for k, label in enumerate(output)}
+        kept = sorted(
+            (label for label in present if label in needed), key=lambda k: places.get(k, len(places))
+        )
+        labels = tuple(output) if is_last else tuple(kept)
         shape = [ranges[label] for label in labels]
-        work = math.prod(ranges[label] for label in present) * (2 if len(present) > len(labels) else 1)
+        work = math.prod(ranges[label] for label in present) * (2.0 if len(present) > len(labels) else 1.0)
         names = {label: k for k, label in enumerate(present)}  # equal contractions must look equal
-        tables = [tuple(names[label] for label in part) for part in (left_labels, right_labels, labels)]
-        return self._emit(Contract(left, right, *tables), shape, work), labels
+        a, b, c = (tuple(names[label] for label in part) for part in (left_labels, right_labels, labels))
+        # two matrices, one axis summed: the blocks below the diagonal are those above it
+        halved = is_symmetric and len(present) == 3 == len(left_labels) + len(right_labels) - 1
+        halved = halved and min(ranges[label] for label in present) >= SMALLEST_HALVED
+        work = work * HALVED_SHARE if halved else work
+        return self._emit(Contract(left, right, a, b, c, halved), shape, work), labels
 
     def _sum_out(self, source: Ref, labels: Labels, needed: set[int]) -> tuple[Ref, Labels]:
         positions = tuple(k for k, label in enumerate(labels) if label not in needed)

@@ -45,18 +45,20 @@ def _free_bytes() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
+def fits_memory(program: Program, itemsize: int) -> bool:
+    """Whether a program needs no more memory than it may take."""
+    needed = program.peak_elements() * itemsize
+    is_small = needed < ALWAYS_ALLOWED and _limit.get() is None
+    return is_small or needed <= allowed_bytes()
+
+
 def check_memory(program: Program, itemsize: int, advice: Callable[[], str]) -> None:
     """Refuse a program that would not fit, before any of its work is done."""
-    needed = program.peak_elements() * itemsize
-    explicit = _limit.get() is not None
-    if needed < ALWAYS_ALLOWED and not explicit:
-        return
-    allowed = allowed_bytes()
-    if needed > allowed:
-        raise MemoryLimitError(
-            f"this would take {bytes_text(needed)}, more than the {bytes_text(allowed)} allowed. "
-            f"{advice()} hesse.set_memory_limit changes the limit."
-        )
+    if not fits_memory(program, itemsize):
+        needed = program.peak_elements() * itemsize
+        text = f"this would take {bytes_text(needed)}, more than the {bytes_text(allowed_bytes())} allowed."
+        parts = [text, advice(), "hesse.set_memory_limit changes the limit."]
+        raise MemoryLimitError(" ".join(part for part in parts if part))
 
 
 def bytes_text(count: float) -> str:

@@ -51,13 +51,17 @@ class Reduce:
 
 @dataclass(frozen=True)
 class Contract:
-    """The product of two values, summed over the labels that `labels` does not name."""
+    """The product of two values, summed over the labels that `labels` does not name.
+
+    `is_symmetric` says that the result is a symmetric matrix: half of it need not be computed.
+    """
 
     left: Ref
     right: Ref
     left_labels: tuple[int, ...]
     right_labels: tuple[int, ...]
     labels: tuple[int, ...]
+    is_symmetric: bool = False
 
 
 @dataclass(frozen=True)

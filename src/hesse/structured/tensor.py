@@ -25,6 +25,7 @@ from hesse.ir import (
 from hesse.plan import Program, bytes_text, check_memory, make_plan
 from hesse.rewrite import simplify
 from hesse.structured import formulas
+from hesse.structured.chunks import check_chunk, dense_in_chunks
 from hesse.structured.formulas import VECTOR
 from hesse.structured.patterns import products
 from hesse.structured.plot import plot
@@ -140,9 +141,24 @@ class Structured:
     def _run(self, formula: Formula, *settings: Any, vector: np.ndarray | None = None) -> np.ndarray:
         return np.asarray(self._run_all(formula, *settings, vector=vector)[0])
 
-    def dense(self) -> np.ndarray:
-        """The whole tensor as an array."""
-        return self._run(formulas.whole)
+    def dense(self, chunk: int | None = None) -> np.ndarray:
+        """The whole tensor as an array; `chunk` entries of its first axis at a time, to save memory.
+
+        >>> import numpy as np, hesse
+        >>> H = hesse.hessian(lambda x: np.sum(x) ** 3, form="structured")(np.ones(3))
+        >>> H.dense(chunk=2)
+        array([[18., 18., 18.],
+               [18., 18., 18.],
+               [18., 18., 18.]])
+        """
+        if chunk is None or not self.ndim:
+            return self._run(formulas.whole)
+        return dense_in_chunks(self._node, self._values, self._dtype, check_chunk(chunk))
+
+    def copy(self) -> Structured:
+        """The same with arrays of its own: data that was given when it was made is no longer referred to."""
+        values = {name: np.array(value) for name, value in self._values.items()}
+        return Structured(self._node, values, self._groups, self._dtype)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.asarray(self.dense(), dtype)

@@ -1,0 +1,139 @@
+"""A dense tensor filled slice by slice, so that no intermediate is larger than a slice needs.
+
+The slices are along the first axis. Where a term has the label of that axis, its parts are sliced along it
+and the same program runs on each slice; a term that cannot be sliced is computed whole.
+"""
+
+from __future__ import annotations
+
+import functools
+import numbers
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hesse.backends.numpy_backend import Compiled, compile_program
+from hesse.errors import ArgumentError
+from hesse.ir import Add, Axis, Einsum, Node, Variable, einsum, number, topological, variable
+from hesse.plan import Program, make_plan
+
+Places = tuple[int | None, ...]
+"""For each axis of a tensor where a slice begins, or None if the axis is whole."""
+
+
+class Slices(NamedTuple):
+    """A term cut along one of its labels: the node of one slice, and where its parts and its result begin.
+
+    `parts` are by the names in the node, each with the name of the whole part.
+    """
+
+    node: Node
+    parts: Mapping[str, tuple[str, Places]]
+    output: Places
+
+
+def check_chunk(chunk: Any) -> int:
+    """Refuse what is no number of entries."""
+    if isinstance(chunk, bool) or not isinstance(chunk, numbers.Integral) or chunk < 1:
+        raise ArgumentError(f"chunk must be a positive number of entries of the first axis, not {chunk!r}")
+    return int(chunk)
+
+
+def dense_in_chunks(
+    node: Node, values: Mapping[str, np.ndarray], dtype: np.dtype[Any], rows: int
+) -> np.ndarray:
+    """The tensor as an array, `rows` entries of its first axis at a time."""
+    result = np.zeros(tuple(map(number, node.shape)), dtype)
+    for term in node.operands if isinstance(node, Add) else (node,):
+        length = _length(term)
+        if length is None:
+            result += _compiled(term, dtype)[0].function(*_inputs(term, values))[0]
+            continue
+        for start in range(0, length, rows):
+            count = min(rows, length - start)
+            cut = _cut(term, count)
+            sliced = {
+                name: values[whole][_index(places, start, count)]
+                for name, (whole, places) in cut.parts.items()
+            }
+            value = _compiled(cut.node, dtype)[0].function(*_inputs(cut.node, sliced))[0]
+            result[_index(cut.output, start, count)] += value
+    return result
+
+
+def chunk_elements(node: Node, rows: int) -> int:
+    """The largest number of entries that a slice needs besides the result and the parts."""
+    peaks = []
+    for term in node.operands if isinstance(node, Add) else (node,):
+        length = _length(term)
+        part = term if length is None else _cut(term, min(rows, length)).node
+        peaks.append(make_plan([part]).peak_elements())
+    return max(peaks, default=0)
+
+
+def _index(places: Places, start: int, count: int) -> tuple[slice, ...]:
+    return tuple(
+        slice(None) if first is None else slice(first + start, first + start + count) for first in places
+    )
+
+
+def _inputs(node: Node, values: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    return [values[name] for name in _names(node)]
+
+
+def _names(node: Node) -> list[str]:
+    return [part.name for part in topological([node]) if isinstance(part, Variable)]
+
+
+@functools.lru_cache(maxsize=1024)
+def _compiled(node: Node, dtype: np.dtype[Any]) -> tuple[Compiled, Program]:
+    program = make_plan([node])
+    return compile_program(program, _names(node), dtype), program
+
+
+def _length(term: Node) -> int | None:
+    """The range of the label of the first axis, or None if the term cannot be cut along it."""
+    if not isinstance(term, Einsum) or not term.output or len(term.output[0].terms) != 1:
+        return None
+    if not all(isinstance(operand, Variable) for operand in term.operands):
+        return None
+    label = term.output[0].terms[0][0]
+    for axis in (axis for axes in (*term.axes, term.output) for axis in axes):
+        if label in axis.labels() and (len(axis.terms) > 1 or axis.terms[0][1] != 1):
+            return None
+    return number(term.ranges[label])
+
+
+@functools.lru_cache(maxsize=1024)
+def _cut(term: Einsum, count: int) -> Slices:
+    """The term with `count` values of the label of its first axis."""
+    label = term.output[0].terms[0][0]
+    ranges = [count if k == label else size for k, size in enumerate(term.ranges)]
+    parts: dict[str, tuple[str, Places]] = {}
+    operands, tables = [], []
+    for operand, axes in zip(term.operands, term.axes, strict=True):
+        assert isinstance(operand, Variable)
+        places = _places(axes, label)
+        name = operand.name + "".join("_" if first is None else f"_{first}" for first in places)
+        parts[name] = (operand.name, places)
+        operands.append(variable(name, _shape(operand.shape, places, count)))
+        tables.append(_moved(axes, places))
+    output = _places(term.output, label)
+    shape = _shape(term.shape, output, count)
+    node = einsum(operands, tables, _moved(term.output, output), shape, ranges, term.scale)
+    return Slices(node, parts, output)
+
+
+def _places(axes: Sequence[Axis], label: int) -> Places:
+    return tuple(axis.offset if label in axis.labels() else None for axis in axes)
+
+
+def _shape(shape: Sequence[int | str], places: Places, count: int) -> tuple[int, ...]:
+    return tuple(number(size) if first is None else count for size, first in zip(shape, places, strict=True))
+
+
+def _moved(axes: Sequence[Axis], places: Places) -> tuple[Axis, ...]:
+    return tuple(
+        axis if first is None else Axis(axis.terms, 0) for axis, first in zip(axes, places, strict=True)
+    )
