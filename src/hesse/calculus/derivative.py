@@ -15,7 +15,7 @@ from hesse.rewrite import simplify
 
 LARGE_GRAPH = 1000
 """Above this many nodes `auto` builds two candidates only, each in linear time."""
-LARGE_GRAPH_MODES = ("two-sided", "cross-country")
+LARGE_GRAPH_MODES = ("reverse", "two-sided")
 
 
 class Choice(NamedTuple):
