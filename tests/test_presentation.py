@@ -45,6 +45,7 @@ A, B = variable("A", (3, 3)), variable("B", (3, 3))
 x, y = variable("x", (3,)), variable("y", (3,))
 T = variable("T", (3, 3, 3))
 squared = map_("power", x, uniform(2.0, (3,)))
+is_zero = map_("equal", x, uniform(0.0, (3,)))
 norm = map_("sqrt", pairwise("i,i->", x, x))
 
 
@@ -95,6 +96,13 @@ LAWS: list[tuple[Callable[[Node], Node], Node, Node]] = [
     (solved, solve(A, B), pairwise("ij,jk->ik", apply_("inverse", [A], (3, 3)), B)),
     (named_function, map_("maximum", x, uniform(0.0, (3,))), map_("relu", x)),
     (named_function, map_("maximum", uniform(0.0, (3,)), x), map_("relu", x)),
+    (named_function, map_("log", map_("where", is_zero, y, x)), map_("log", x)),
+    (named_function, map_("log", map_("where", is_zero, x, y)), map_("log", map_("where", is_zero, x, y))),
+    (
+        named_function,
+        map_("power", x, map_("where", map_("logical_and", is_zero, is_zero), x, y)),
+        map_("power", x, y),
+    ),
     (named_function, map_("log1p", x), map_("log", x + 1.0)),
     (named_function, map_("expm1", x), map_("exp", x) - 1.0),
     (

@@ -18,6 +18,7 @@ from hesse.printing.forms import (
     Label,
     Leaf,
     Literal,
+    Number,
     Over,
     Scaled,
     Sum,
@@ -75,8 +76,7 @@ class Joining:
                 inner = term_of(self._own[form], scalar)
                 kept = inner.body if isinstance(inner.body, Chain | Elementwise | Sum) else None
                 if scalar:
-                    simple = not any(isinstance(factor, Sum) for factor in inner.factors)
-                    return inner if simple else Term(factors={form: 1})
+                    return inner if not isinstance(self._own[form], Symbol) else Term(factors={form: 1})
                 changed = inner.value != 1 or inner.factors or inner.divisors or inner.sizes
                 return content(inner) if kept is not None or changed else Term(body=form)
         return term_of(self.join(form, scalar), scalar)
@@ -205,8 +205,10 @@ class Joining:
 def signed(form: Form) -> Form:
     """-(A - B)*C = (B - A)*C, unless the sum is there twice."""
     term = term_of(form, scalar=False)
-    if term.value >= 0 or term.body is None:
+    if term.value >= 0:
         return form
+    if term.body is None:
+        return _signed_scalars(term)
     factors = list(chain_factors(term.body))
     plain = [factor.body if isinstance(factor, Transposed) else factor for factor in factors]
     for place, factor in enumerate(plain):
@@ -215,7 +217,18 @@ def signed(form: Form) -> Form:
             factors[place] = Transposed(other) if isinstance(factors[place], Transposed) else other
             term.value, term.body = -term.value, chained(factors)
             return term.form
-    return form
+    return _signed_scalars(term)
+
+
+def _signed_scalars(term: Term) -> Form:
+    """-(2*c - 1)*x = (1 - 2*c)*x: a sum begins with its number."""
+    for factor, power in term.factors.items():
+        ends = isinstance(factor, Sum) and any(isinstance(t, Number) and t.value < 0 for t in factor.terms)
+        other = negated(factor) if ends and power % 2 else None
+        if other is not None:
+            factors = {other if part is factor else part: count for part, count in term.factors.items()}
+            return Term(-term.value, term.sizes, factors, term.divisors, term.body).form
+    return term.form
 
 
 def _raise(result: Term, inner: Term, times: int) -> None:

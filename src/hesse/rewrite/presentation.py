@@ -194,11 +194,31 @@ def named_function(node: Map) -> Node:
                 return map_("relu", first)
             if uniform_value(first) == 0:
                 return map_("relu", second)
+        case "power":
+            base, exponent = node.operands
+            return map_("power", base, _unguarded(exponent, base))
+        case "log":
+            return map_("log", _unguarded(node.operands[0], node.operands[0]))
         case "log1p":
             return map_("log", node.operands[0] + 1.0)
         case "expm1":
             return map_("exp", node.operands[0]) - 1.0
     return node
+
+
+def _unguarded(node: Node, base: Node) -> Node:
+    """`where(x == 0 and …, 1, e)` beside x, or with x for e, is e: the choice only keeps out the zero."""
+    if not isinstance(node, Map) or node.name != "where":
+        return node
+    condition, _, chosen = node.operands
+    tests = condition.operands if _is_named(condition, "logical_and") else (condition,)
+    zeros = [test for test in tests if _is_named(test, "equal") and uniform_value(test.operands[1]) == 0]
+    compared = [test.operands[0] for test in zeros]
+    return chosen if base in compared or chosen in compared else node
+
+
+def _is_named(node: Node, name: str) -> bool:
+    return isinstance(node, Map) and node.name == name
 
 
 def signs(node: Node) -> Node:
