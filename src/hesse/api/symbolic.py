@@ -48,9 +48,7 @@ def variable(
 def _facts(name: str, attributes: list[str], symmetric: bool) -> list[str]:
     for fact in attributes:
         if fact not in ATTRIBUTES:
-            raise ArgumentError(
-                f"{name} cannot be declared {fact!r}; attributes are {', '.join(ATTRIBUTES)}"
-            )
+            raise ArgumentError(f"{name} cannot be declared {fact!r}; attributes are {', '.join(ATTRIBUTES)}")
     facts = [*attributes, *(["symmetric"] if symmetric and "symmetric" not in attributes else [])]
     if "antisymmetric" in facts and len(facts) > 1:
         others = " and ".join(fact for fact in facts if fact != "antisymmetric")

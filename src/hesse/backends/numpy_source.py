@@ -47,7 +47,26 @@ def view_source(view: View, name: str, shape: tuple[int, ...]) -> str:
         index = [_index(axis, view.ranges, size) for axis, size in zip(view.axes, shape, strict=True)]
         text = name if all(entry == ":" for entry in index) else f"{name}[{', '.join(index)}]"
         return permuted(text, tuple(used.index(label) for label in view.labels))
+    digits = _digits(view, shape)
+    if digits is not None:
+        split = f"{name}.reshape{tuple_text(view.ranges[label] for label in digits)}"
+        return permuted(split, tuple(digits.index(label) for label in view.labels))
     return f"affine_view({name}, {_affine(view.axes, view.labels, view.ranges)})"
+
+
+def _digits(view: View, shape: tuple[int, ...]) -> list[int] | None:
+    """The labels of a view that only splits axes, `n*i + j` into i and j, in the order of the axes."""
+    digits: list[int] = []
+    for axis, size in zip(view.axes, shape, strict=True):
+        step = size
+        for label, stride in sorted(axis.terms, key=lambda term: -term[1]):
+            if stride * view.ranges[label] != step:
+                return None
+            step = stride
+            digits.append(label)
+        if axis.offset or step != 1:
+            return None
+    return digits if len(set(digits)) == len(digits) == len(view.labels) else None
 
 
 def _index(axis: Axis, ranges: tuple[int, ...], size: int) -> str:
@@ -175,12 +194,15 @@ def combine_source(
     shape = target.shape
     dense = [k for k, term in enumerate(item.terms) if term.is_dense(shape)]
     placed = [k for k in range(len(item.terms)) if k not in dense]
-    own = next((k for k in dense if k in spare and _is_whole(item.terms[k], shape)), None)
+    whole = [k for k in dense if k in spare and len(item.terms[k].labels) == len(shape)]
+    own = min(whole, key=lambda k: item.terms[k].factor != 1, default=None)
     if not dense:
         lines = [f"{target.name} = np.zeros({tuple_text(shape)}, dtype)"]
     elif own is not None:
         first = aligned(names[own], item.terms[own].labels, _labels(item.terms[own]))
         lines = [f"{target.name} = {f'np.ascontiguousarray({first})' if placed else first}"]
+        if item.terms[own].factor != 1:
+            lines.append(f"{target.name} *= {item.terms[own].factor!r}")
         lines += [_added(item.terms[k], names[k], target) for k in dense if k != own]
     elif len(dense) > 1 and not placed and not repeats(item, shape) and (held := buffer()) is not None:
         lines = _buffered_sum([(item.terms[k], names[k]) for k in dense], target, held)
@@ -215,11 +237,6 @@ def _buffered_sum(terms: list[tuple[Placed, str]], target: Target, buffer: str) 
     start = f"{'-' if first.factor < 0 else ''}{_part(first, first_name)}"
     lines = [f"{target.name} = {function}({start}, {_part(second, second_name)}, out={buffer})"]
     return lines + [_added(term, name, target) for term, name in others]
-
-
-def _is_whole(term: Placed, shape: tuple[int, ...]) -> bool:
-    """Whether a term is the array itself, each entry once and unscaled."""
-    return term.factor == 1 and len(term.labels) == len(shape)
 
 
 def _labels(term: Placed) -> Labels:

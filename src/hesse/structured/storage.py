@@ -102,12 +102,19 @@ def _least(term: Node) -> Node:
     if not isinstance(term, Einsum):
         return term
     for k, operand in enumerate(term.operands):
-        if isinstance(operand, Einsum) and not _is_kept_whole(operand, term.shape):
+        if isinstance(operand, Einsum) and not _is_factor_kept(operand, term):
             fields = (term.operands, term.axes, term.output, term.shape, term.ranges, term.scale)
             merged = einsum(*fields, expand=(k,))
             if merged is not term:  # else no box solves the equations between the two
                 return _least(merged)
     return term
+
+
+def _is_factor_kept(factor: Einsum, term: Einsum) -> bool:
+    """Whether a factor of a term is kept whole; what the term keeps anyway costs nothing."""
+    new = set(factor.operands) - set(term.operands)
+    is_cheap = sum(entries(operand.shape) for operand in new) * SMALL_PART < entries(factor.shape)
+    return not is_cheap and _is_kept_whole(factor, term.shape)
 
 
 def _factor_entries(product: Einsum) -> int:

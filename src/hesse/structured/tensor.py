@@ -73,8 +73,13 @@ class Structured:
         self._node = node
         self._values = values
         self._groups = tuple(groups)
-        known = [np.dtype(dtype)] if dtype is not None else []
-        self._dtype = np.result_type(*known, *values.values()) if known or values else np.dtype(float)
+        if dtype is None:
+            dtype = np.result_type(*values.values()) if values else np.dtype(float)
+        elif any(value.dtype != dtype for value in values.values()):
+            dtype = np.result_type(dtype, *values.values())
+        self._dtype: np.dtype[Any] = np.dtype(dtype)
+        self._ready: dict[Any, tuple[Compiled, Program | None, list[np.ndarray]]] = {}
+        """Compiled formulas with the arrays in the dtype they need, by formula, settings and dtype."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -127,13 +132,20 @@ class Structured:
         self, formula: Formula, *settings: Any, vector: np.ndarray | None = None
     ) -> tuple[np.ndarray, ...]:
         """The values of a formula of this tensor; formulas are compiled once for each pattern."""
-        arrays, names, dtype = list(self._values.values()), tuple(self._values), self._dtype
-        if vector is not None:
-            arrays, names, dtype = [*arrays, vector], (*names, VECTOR), np.result_type(dtype, vector)
-        compiled, program = _program(formula, self._node, settings, names, dtype)
+        key = (formula, settings, None if vector is None else vector.dtype)
+        if key not in self._ready:
+            names, dtype = tuple(self._values), self._dtype
+            if vector is not None:
+                names, dtype = (*names, VECTOR), np.result_type(dtype, vector)
+            compiled, program = _program(formula, self._node, settings, names, dtype)
+            arrays = [np.asarray(array, dtype) for array in self._values.values()]
+            self._ready[key] = (compiled, program, arrays)
+        compiled, program, arrays = self._ready[key]
         if program is not None:
-            check_memory(program, dtype.itemsize, self._alternative)
-        return compiled.function(*[np.asarray(array, dtype) for array in arrays])
+            check_memory(program, self._dtype.itemsize, self._alternative)
+        if vector is None:
+            return compiled.function(*arrays)
+        return compiled.function(*arrays, np.asarray(vector, np.result_type(self._dtype, vector)))
 
     def _alternative(self) -> str:
         return f"The structured form, which has {bytes_text(self.nbytes)}, does without where it can."
