@@ -12,6 +12,8 @@ from hesse.plan.program import Combine, Contract, Placed, View
 Labels = tuple[int, ...]
 SHORT_AXIS = 8
 """An axis with fewer entries than this is too short to be the innermost loop."""
+SMALL_BLOCK = 12
+"""Blocks with at most this many columns are multiplied with vectors all at once."""
 LARGE = 4096
 """Arrays of fewer entries than this fit into the fastest cache: their order in memory hardly matters."""
 
@@ -123,6 +125,8 @@ def contract_source(item: Contract, left: str, right: str, sizes: dict[int, int]
     columns = [label for label in output if label in b and label not in a]
     if not rows and not columns:
         return _inner_source(item, left, right), True
+    if len({*a, *b}) == 3 and batch and math.prod(sizes[label] for label in summed) <= SMALL_BLOCK:
+        return _einsum_text(item, left, right), True  # for many small blocks quicker than a product of each
     if rows and columns and output.index(columns[0]) < output.index(rows[0]):
         left, right, a, b, rows, columns = right, left, b, a, columns, rows
     first = _matrix(left, a, [batch, rows, summed], sizes)
@@ -141,10 +145,15 @@ def contract_source(item: Contract, left: str, right: str, sizes: dict[int, int]
     return permuted(text, tuple(produced.index(label) for label in output)), produced == output
 
 
+def _einsum_text(item: Contract, left: str, right: str) -> str:
+    tables = list(item.left_labels), list(item.right_labels), list(item.labels)
+    return f"np.einsum({left}, {tables[0]}, {right}, {tables[1]}, {tables[2]})"
+
+
 def _inner_source(item: Contract, left: str, right: str) -> str:
     a, b, output = item.left_labels, item.right_labels, item.labels
     if output:
-        return f"np.einsum({left}, {list(a)}, {right}, {list(b)}, {list(output)})"
+        return _einsum_text(item, left, right)
     if len(a) == 1:
         return f"np.dot({left}, {right})"
     return f"np.vdot({left}, {permuted(right, tuple(b.index(label) for label in a))})"
