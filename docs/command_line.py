@@ -1,6 +1,6 @@
-"""Run the examples of `command-line.md` and write their outputs below them: `python docs/command_line.py`.
+"""Run the commands on the pages and write their outputs below them: `python docs/command_line.py`.
 
-A test compares the page with what this script would write.
+A test compares the pages with what this script would write.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from pathlib import Path
 
 from hesse.cli import main
 
-PAGE = Path(__file__).parent / "command-line.md"
+DOCS = Path(__file__).parent
+PAGES = (DOCS / "command-line.md", DOCS / "index.md", DOCS.parent / "README.md")
+"""The pages with blocks of commands."""
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -37,4 +39,5 @@ def _output(command: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(rewritten(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    for page in PAGES:
+        page.write_text(rewritten(page.read_text(encoding="utf-8")), encoding="utf-8")
