@@ -54,11 +54,17 @@ def canonical(
         for order in orders
         for reading, sign in readings
     ]
-    best = min(choices, key=lambda choice: choice[:2]) if len(choices) > 1 else choices[0]
+    best = min(choices, key=_as_written) if len(choices) > 1 else choices[0]
     new_axes, new_output, new_ranges, sign, order = best
-    if any(choice[:2] == best[:2] and choice[3] != sign for choice in choices):
+    if any(choice[:3] == best[:3] and choice[3] != sign for choice in choices):
         return operands, axes, output, ranges, 0.0  # it is its own negative
     return tuple(operands[k] for k in order), new_axes, new_output, new_ranges, sign * scale
+
+
+def _as_written(choice: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What choices are compared by: axes, output and, as texts since some are names, ranges."""
+    axes, output, ranges, *_ = choice
+    return axes, output, tuple(map(str, ranges))
 
 
 def _readings(operands: Sequence[Node], axes: Sequence[Axes]) -> list[tuple[tuple[Axes, ...], int]]:

@@ -288,16 +288,24 @@ def core_and_pattern(node: Einsum) -> tuple[Node, Product]:
     unused = [label for label in range(len(node.ranges)) if label not in inside]
     outer = kept + unused
     core_ranges = tuple(node.ranges[label] for label in kept)
-    core = make(_without(plain, unused), core_ranges)
+    core, factor = _without_scale(make(_without(plain, unused), core_ranges))
     numbers = {label: k for k, label in enumerate(outer)}
     pattern = Product(
         (core,),
         (plain_axes(len(kept)),),
         tuple(axis.rename(numbers.__getitem__) for axis in node.output),
         tuple(node.ranges[label] for label in outer),
-        node.scale,
+        node.scale * factor,
     )
     return core, pattern
+
+
+def _without_scale(core: Node) -> tuple[Node, float]:
+    """A core as one of scale one, and its scale: reading an antisymmetric operand the other way brings -1."""
+    if not isinstance(core, Einsum) or core.scale == 1:
+        return core, 1.0
+    fields = {"axes": core.axes, "output": core.output, "ranges": core.ranges}
+    return intern(Einsum, core.shape, core.operands, **fields, scale=1.0), core.scale
 
 
 def _without(product: Product, unused: list[int]) -> Product:
