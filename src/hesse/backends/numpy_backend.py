@@ -243,9 +243,10 @@ class _Writer:
         return None
 
     def _combine(self, item: Combine, k: Ref, spare: set[Ref]) -> Ref | None:
-        counts = Counter(term.source for term in item.terms)
+        owners = [self.program.owner(term.source) for term in item.terms]
+        readers = Counter(owners)  # what is changed in place must not be read by another term afterwards
         shape = self.program.shapes[k]
-        free = {j for j, term in enumerate(item.terms) if term.source in spare and counts[term.source] == 1}
+        free = {j for j, term in enumerate(item.terms) if term.source in spare and readers[owners[j]] == 1}
         target = Target(f"t{k}", shape, self.dtype.itemsize, k in self.final)
         names = [self.names[term.source] for term in item.terms]
         lines, own = combine_source(item, target, names, free, lambda: self._buffer(k))

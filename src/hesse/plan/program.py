@@ -178,6 +178,12 @@ class Program:
                 last[source] = max(last[source], last.get(k, k))
         return last
 
+    def owner(self, ref: Ref) -> Ref:
+        """The value whose memory a value may be a view of (itself if of none)."""
+        while shares_memory(self.instructions[ref]):
+            (ref,) = sources(self.instructions[ref])
+        return ref
+
     def peak_elements(self) -> int:
         """Largest number of array entries alive at once, inputs and literals not counted."""
         return self._peak

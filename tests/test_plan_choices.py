@@ -1,0 +1,270 @@
+"""What the planner and the NumPy back end choose: in place, by halves, term by term, mirrored, joined.
+
+Each choice is checked twice: that it is made where it pays, and that the values are those of the naive
+evaluator, inputs stay as they are and results share no memory.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hesse
+import naive
+from hesse.backends import numpy_backend, numpy_source
+from hesse.backends.numpy_backend import compile_program
+from hesse.calculus import differentiate
+from hesse.calculus.mirror import mirrored
+from hesse.ir import Add, Axis, Node, add, einsum, label_axis, multiply, select, transpose, variable
+from hesse.ops.registry import elementwise
+from hesse.plan import flatten, lower, make_plan
+from hesse.plan.program import Contract
+from hesse.structured import stored
+from oracles import assert_close
+from test_random_graphs import OTHERS, RECORDS, ROWS, Picker, Term, draw_einsum, tamed
+
+Values = dict[str, np.ndarray]
+ROW, COLUMN, SUMMED = map(label_axis, range(3))
+BACKWARDS = slice(None, None, -1)
+
+
+def arrays(seed: int, **shapes: tuple[int, ...]) -> Values:
+    generator = np.random.default_rng(seed)
+    return {name: generator.normal(size=shape) for name, shape in shapes.items()}
+
+
+def check(roots: Sequence[Node], values: Values, dtype: type = np.float64) -> str:
+    """The source of a program after its results have been compared; called twice, inputs kept."""
+    compiled = compile_program(make_plan(roots), [*values], np.dtype(dtype))
+    given_arrays = [value.astype(dtype) for value in values.values()]
+    results = [np.asarray(result) for result in compiled.function(*given_arrays)]
+    copies = [result.copy() for result in results]
+    again = compiled.function(*given_arrays)
+    for value, array in zip(values.values(), given_arrays, strict=True):
+        np.testing.assert_array_equal(array, value.astype(dtype), "an input has changed")
+    for first, second, third in zip(copies, results, again, strict=True):
+        np.testing.assert_array_equal(first, second, "a result has changed in the next call")
+        np.testing.assert_array_equal(first, third, "the next call has another result")
+    for k, result in enumerate(results):
+        assert not any(np.shares_memory(result, other) for other in [*given_arrays, *results[:k]])
+    tolerance = 1e-9 if dtype is np.float64 else 1e-3
+    for result, expected in zip(copies, naive.evaluate_all(roots, values), strict=True):
+        largest = np.abs(expected).max(initial=1.0)
+        np.testing.assert_allclose(result, expected, rtol=0, atol=tolerance * largest)
+    return compiled.source
+
+
+# In place
+
+
+@pytest.fixture
+def everything_is_large(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as patch:
+        lower_thresholds(patch)
+        yield
+
+
+def lower_thresholds(patch: pytest.MonkeyPatch) -> None:
+    """Small arrays are treated as large ones are."""
+    patch.setattr(numpy_source, "LARGE", 1)
+    patch.setattr(numpy_backend, "LARGE", 1)
+    patch.setattr(numpy_source, "SHORT_AXIS", 3)
+    # the package has a function of the name of this module
+    patch.setattr(importlib.import_module("hesse.plan.lower"), "SMALLEST_HALVED", 2)
+
+
+def test_a_sum_is_not_written_over_an_array_that_another_term_views() -> None:
+    """`2·t + t[::-1]`: doubling t in place would double what the second term reads."""
+    t = elementwise("exp", variable("x", (7,)))
+    backwards = select(t, (BACKWARDS,))
+    z = variable("z", (7,))
+    values = arrays(0, x=(7,), z=(7,))
+    check([t * 2.0 + backwards], values)
+    check([t * 2.0 + backwards + z], values)
+    check([add([t, z, backwards], (7,))], values)
+
+
+def test_gradient_of_a_sum_with_its_own_reverse() -> None:
+    def function(x: np.ndarray) -> np.ndarray:
+        return 2 * np.exp(x) + np.exp(x)[::-1]
+
+    x = np.array([0.1, 0.5, 1.0])
+    expected = 2 * np.diag(np.exp(x)) + np.diag(np.exp(x))[::-1]
+    np.testing.assert_allclose(hesse.jacobian(function)(x), expected)
+    np.testing.assert_allclose(hesse.jvp(function)(x, np.ones(3)), expected @ np.ones(3))
+
+
+@pytest.mark.usefixtures("everything_is_large")
+def test_dead_arrays_are_written_over() -> None:
+    x, y = variable("x", (30,)), variable("y", (30,))
+    chain = elementwise("sin", elementwise("exp", multiply(x, y)))
+    source = check([chain * 3.0], arrays(1, x=(30,), y=(30,)))
+    assert source.count("out=t") == 2 and "*= 3.0" in source
+
+
+@pytest.mark.usefixtures("everything_is_large")
+def test_a_value_that_is_read_later_is_not_written_over() -> None:
+    t = elementwise("exp", variable("M", (4, 4)))
+    row = select(t, (1, slice(None)))
+    roots = [
+        elementwise("sin", t),
+        t,
+        row,
+        multiply(t, transpose(t, [1, 0])),
+        elementwise("stop_gradient", t),
+    ]
+    check(roots, arrays(2, M=(4, 4)))
+
+
+STEPS = [
+    draw_einsum,
+    *OTHERS.values(),
+    *(ROWS[name] for name in ("sin", "exp", "maximum", "where")),
+    *(RECORDS[name] for name in ("cumulative_sum", "gather", "argmax", "softmax")),
+]
+
+
+@settings(max_examples=120, derandomize=True, deadline=None, database=None)
+@given(seed=st.integers(0, 2**32 - 1), steps=st.integers(3, 8))
+def test_random_programs_with_several_results(seed: int, steps: int) -> None:
+    pick = Picker(seed, largest=24)
+    inputs = [
+        Term(variable(name, shape), pick.array(shape, 1.5)) for name, shape in (("x", (3, 3)), ("y", (3,)))
+    ]
+    pool = list(inputs)
+    for _ in range(steps):
+        pool.append(tamed(pick.one(STEPS)(pick, pool[-5:])))
+    roots = [term.node for term in pick.list(pool, pick.integer(1, 4))]
+    values = {term.node.name: term.value for term in inputs}
+    with pytest.MonkeyPatch.context() as patch:
+        lower_thresholds(patch)
+        for dtype in (np.float64, np.float32):
+            check(roots, values, dtype)
+
+
+# By halves
+
+
+def contractions(root: Node) -> list[Contract]:
+    return [item for item in make_plan([root]).instructions if isinstance(item, Contract)]
+
+
+def product(left: Node, right: Node, scale: float = 1.0) -> Node:
+    size = left.shape[0], right.shape[1]
+    return einsum(
+        [left, right], [[ROW, SUMMED], [SUMMED, COLUMN]], [ROW, COLUMN], size, (*size, left.shape[1]), scale
+    )
+
+
+@pytest.mark.parametrize("rows", [64, 67, 130])
+def test_symmetric_products_are_computed_by_halves(rows: int) -> None:
+    a = variable("A", (rows, 65))
+    gram = product(a, transpose(a, [1, 0]), -2.0)
+    (item,) = contractions(gram)
+    assert item.is_symmetric
+    values = arrays(3, A=(rows, 65))
+    compiled = compile_program(make_plan([gram]), ["A"], np.dtype(float))
+    (result,) = compiled.function(values["A"])
+    assert_close(result, -2.0 * values["A"] @ values["A"].T, "by halves")
+    np.testing.assert_array_equal(result, result.T)
+
+
+def test_what_is_not_symmetric_is_not_halved() -> None:
+    a, b = variable("A", (64, 64)), variable("B", (64, 64))
+    difference = a - transpose(a, [1, 0])
+    for root in (product(a, b), product(a, a), product(a, difference), product(a, a + b)):
+        assert not any(item.is_symmetric for item in contractions(root))
+
+
+# Term by term
+
+
+def test_a_sum_of_products_is_multiplied_out_where_that_is_cheaper() -> None:
+    """`sum_k (p[i,k] K[k,j] - p[i,k] q[i,j]) V[k,j]` never forms the tensor of three axes."""
+    n, m, d = 30, 31, 32
+    p, k, q, v = (variable(s, z) for s, z in (("p", (n, m)), ("k", (m, d)), ("q", (n, d)), ("v", (m, d))))
+    ranges = (n, d, m)
+    one = einsum([p, k], [[ROW, SUMMED], [SUMMED, COLUMN]], [ROW, COLUMN, SUMMED], ranges, ranges)
+    two = einsum([p, q], [[ROW, SUMMED], [ROW, COLUMN]], [ROW, COLUMN, SUMMED], ranges, ranges, -1.0)
+    root = einsum(
+        [add([one, two], ranges), v], [[ROW, COLUMN, SUMMED], [SUMMED, COLUMN]], [ROW, COLUMN], (n, d), ranges
+    )
+    (flat,) = flatten([root])
+    assert isinstance(flat, Add)
+    assert lower([flat]).peak_elements() < n * m * d < lower([root]).peak_elements()
+    values = arrays(4, p=(n, m), k=(m, d), q=(n, d), v=(m, d))
+    (result,) = compile_program(make_plan([root]), [*values], np.dtype(float)).function(*values.values())
+    tensor = np.einsum("ik,kj->ijk", values["p"], values["k"]) - np.einsum(
+        "ik,ij->ijk", values["p"], values["q"]
+    )
+    assert_close(result, np.einsum("ijk,kj->ij", tensor, values["v"]), "term by term")
+
+
+def test_a_difference_of_plain_tensors_is_formed_first() -> None:
+    x, y, v = variable("x", (40, 40)), variable("y", (40, 40)), variable("v", (40, 40))
+    (flat,) = flatten([product(x - y, v)])
+    assert not isinstance(flat, Add)
+
+
+# Mirrored
+
+
+def hessian(node: Node, by: Node) -> Node:
+    (gradient,) = differentiate(node, [by])
+    return differentiate(gradient, [by])[0]
+
+
+def coupled(x: Node) -> Node:
+    """The sum of `sin(x[k]·exp(x[k+1]))`: a diagonal and two bands beside it."""
+    (size,) = x.shape
+    assert isinstance(size, int)
+    left, right = select(x, (slice(0, size - 1),)), select(x, (slice(1, size),))
+    inner = elementwise("sin", multiply(left, elementwise("exp", right)))
+    return einsum([inner], [[ROW]], [], (), (size - 1,))
+
+
+def test_of_two_mirror_images_one_is_computed() -> None:
+    x = variable("x", (6,))
+    whole = hessian(coupled(x), x)
+    halved = mirrored(whole, 1)
+    values = arrays(5, x=(6,))
+    expected = naive.evaluate(whole, values)
+    np.testing.assert_allclose(naive.evaluate(halved, values), expected, atol=1e-12)
+    assert np.count_nonzero(np.diag(expected, 1)) == 5
+    blocks = hesse.hessian(lambda x: np.sum(np.sin(x[:-1] * np.exp(x[1:]))))
+    np.testing.assert_allclose(blocks(values["x"]), expected, atol=1e-12)
+
+
+def test_mirror_images_that_overlap_another_term_are_kept() -> None:
+    """A term alone need not be the mirror image of another one where a third touches its entries."""
+    a, b, c = (variable(name, (3,)) for name in "abc")
+    pair = [on_band(a, 0, 1), on_band(b, 1, 0)]
+    assert mirrored(add(pair, (4, 4)), 1) is not add(pair, (4, 4))
+    column = einsum([c], [[ROW]], [ROW._replace(offset=1), Axis((), 0)], (4, 4), (3,))
+    overlapping = add([*pair, column], (4, 4))
+    assert mirrored(overlapping, 1) is overlapping
+
+
+def on_band(vector: Node, row: int, column: int) -> Node:
+    output = [ROW._replace(offset=row), ROW._replace(offset=column)]
+    return einsum([vector], [[ROW]], output, (4, 4), vector.shape)
+
+
+# Joined
+
+
+def test_bands_on_one_diagonal_are_one_array() -> None:
+    x = variable("x", (9,))
+    whole = hessian(coupled(x), x)
+    storage = stored(whole)
+    values = arrays(6, x=(9,))
+    parts = naive.evaluate_all(storage.sources, values)
+    names = [part.name for part in storage.parts]
+    found = naive.evaluate(storage.node, dict(zip(names, parts, strict=True)))
+    np.testing.assert_allclose(found, naive.evaluate(whole, values), atol=1e-12)
+    assert [part.shape for part in storage.parts].count((9,)) == 1, "one main diagonal"
