@@ -267,6 +267,7 @@ LIMITS: Mistakes = {
     "The structured form (form='structured') keeps it in": lambda: hesse.hessian(square)(
         np.zeros(10_000_000)
     ),
+    "more than the": lambda: hesse.parse("inv(eye(10000000))").evaluate(),
 }
 
 PACKAGES: Mistakes = {
@@ -278,6 +279,9 @@ PACKAGES: Mistakes = {
 UNVERIFIED: Mistakes = {
     "the derivative by x could not be compared with a finite difference": lambda: str(
         hesse.parse("log(-x'*x)").diff("x")
+    ),
+    "the sizes given as numbers make a tensor of 10,000,000,000 entries": lambda: str(
+        hesse.parse("a*sum(inv(a*eye(100000)))").diff("a")
     ),
 }
 

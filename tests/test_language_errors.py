@@ -70,6 +70,9 @@ SYNTAX = [
     ("sum(x[i])", "sums over indices are written sum[i](...)", "    ^^^^"),
     ("sum[i](x)", "cannot sum over i: i is no index of x", "^^^^^^^^^"),
     ("sum[i,i](x[i])", "cannot sum over i, i: an index is named twice", "^" * 14),
+    ("1/0", "division by 0, which is zero", "  ^"),
+    ("x./(y-y)", "division by y-y, which is zero", "    ^^^"),
+    ("x[i]/0", "division by 0, which is zero", "     ^"),
     ("H[i] = x[i]*y[j]", "the left side has the indices i, the right side has i, j", "^^^^   ^^^^^^^^^"),
     ("H[i] = x", "the left side has indices, but x is a column vector without any", "^^^^   ^"),
 ]

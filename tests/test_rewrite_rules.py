@@ -13,15 +13,17 @@ import naive
 from hesse.ir import Add, Einsum, Map, Node, topological
 from hesse.plan import make_plan
 from hesse.plan.program import Contract
-from hesse.rewrite import rules, simplify
+from hesse.rewrite import matrix_rules, rules, simplify
 from hesse.rewrite.factor import LARGEST_SUM, factor
-from hesse.rewrite.rules import RULES, Rule
+from hesse.rewrite.rules import Rule
 from oracles import assert_close
 
 x, y, z = (hesse.variable(name, (3,)) for name in "xyz")
 a, b, s = (hesse.variable(name, (3, 4)) for name in ("A", "B", "S"))
 square = hesse.variable("Q", (3, 3))
 ROWS = np.array([2, 0, 2, 1])
+RULES = (*rules.RULES, *matrix_rules.MATRIX_RULES)
+inv = np.linalg.inv
 
 
 class Example(NamedTuple):
@@ -227,6 +229,42 @@ EXAMPLES = [
             np.exp(square) / np.sum(np.exp(square), axis=1),  # rows divided by the sums of columns
             np.exp(a) / np.trace(np.exp(a)),
         ),
+    ),
+    Example(
+        matrix_rules.inverse_of_inverse,
+        inv(inv(square)),
+        square,
+        (inv(square), inv(square @ inv(square)), inv(2 * inv(square))),
+    ),
+    Example(
+        matrix_rules.inverse_of_transpose,
+        inv(square.T),
+        inv(square).T,
+        (inv(square), inv(square + square.T), inv(2 * square.T)),
+    ),
+    Example(
+        matrix_rules.determinant_of_inverse,
+        np.linalg.det(inv(square)),
+        1 / np.linalg.det(square),
+        (np.linalg.det(square), np.linalg.det(2 * inv(square))),
+    ),
+    Example(
+        matrix_rules.determinant_of_transpose,
+        np.linalg.det(square.T),
+        np.linalg.det(square),
+        (np.linalg.det(square), np.linalg.det(square @ square.T)),
+    ),
+    Example(
+        matrix_rules.log_determinant_of_inverse,
+        hesse.logdet(inv(square)),
+        -hesse.logdet(square),
+        (hesse.logdet(square), hesse.logdet(2 * inv(square))),
+    ),
+    Example(
+        matrix_rules.log_determinant_of_transpose,
+        hesse.logdet(square.T),
+        hesse.logdet(square),
+        (hesse.logdet(square), hesse.logdet(square @ square.T)),
     ),
 ]
 IDS = [f"{example.rule.__name__}-{k}" for k, example in enumerate(EXAMPLES)]

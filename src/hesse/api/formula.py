@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from hesse.errors import ArgumentError
 from hesse.frontends.expression import Expression
 from hesse.frontends.language import STRUCTURES, read_formula
 from hesse.frontends.symbolic import CompiledExpression, bind_shape
-from hesse.ir import Node, Variable, pairwise, substitute
+from hesse.ir import Apply, Map, Node, Shape, Variable, pairwise, substitute, topological
 from hesse.ir import variable as variable_node
 from hesse.printing import Graph, einsum_text, index_text, latex, text
 from hesse.rewrite import simplify
@@ -229,6 +229,7 @@ class Formula(Expression):
                 self.variables,
                 self.by,
                 self.node.shape,
+                _inner_shapes([self.parent.node, self.node]),
                 self.symmetric == "half",
                 f"by {names}",
             )
@@ -236,6 +237,12 @@ class Formula(Expression):
 
     def _at(self, values: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> np.ndarray:
         return self.compile()(**{**sizes, **values})
+
+
+def _inner_shapes(roots: Sequence[Node]) -> list[Shape]:
+    """The shapes of the operands of functions: sums and products of them need not be formed."""
+    functions = [node for node in topological(roots) if isinstance(node, Map | Apply)]
+    return [operand.shape for node in functions for operand in node.operands]
 
 
 def _without_structure(variable: Variable) -> Variable:

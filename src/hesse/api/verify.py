@@ -42,6 +42,8 @@ class Differentiation(NamedTuple):
     variables: Sequence[Variable]
     by: Variable
     shape: Shape
+    inner: Sequence[Shape]
+    """The shapes of the functions inside the formula, whose values are computed on the way."""
     independent: bool
     """Whether the derivative is by the independent entries of a matrix with a structure."""
     name: str
@@ -131,7 +133,7 @@ def _points(
             if not name.isdigit()
         )
     )
-    given = [step.shape, *(variable.shape for variable in step.variables)]
+    given = [step.shape, *step.inner, *(variable.shape for variable in step.variables)]
     entries = max(math.prod(size for size in shape if isinstance(size, int)) for shape in given)
     if entries > MOST_GIVEN_ENTRIES:
         raise VerificationError(

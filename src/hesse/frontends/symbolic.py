@@ -11,7 +11,7 @@ from hesse.backends.numpy_backend import Compiled, compile_program
 from hesse.calculus import differentiate
 from hesse.errors import ArgumentError, DifferentiationError, ShapeError
 from hesse.ir import Einsum, Node, Variable, bind_sizes, size_names, topological
-from hesse.plan import make_plan
+from hesse.plan import check_memory, make_plan
 from hesse.printing import Graph, einsum_text, latex, text
 from hesse.rewrite import simplify
 
@@ -141,7 +141,9 @@ class CompiledExpression:
             if arrays[name].dtype.kind not in "fiub":
                 raise ArgumentError(f"{name} has dtype {arrays[name].dtype}; expected real numbers")
         (node,) = bind_sizes([self._node], sizes)
-        return compile_program(make_plan([node]), list(self._variables), _working_dtype(arrays))
+        program, dtype = make_plan([node]), _working_dtype(arrays)
+        check_memory(program, dtype.itemsize, lambda: "")
+        return compile_program(program, list(self._variables), dtype)
 
 
 def _working_dtype(arrays: Mapping[str, np.ndarray]) -> np.dtype[Any]:

@@ -233,6 +233,8 @@ def _signed_scalars(term: Term) -> Form:
 
 def _raise(result: Term, inner: Term, times: int) -> None:
     """Multiply by a power, which may be negative, of the scalars of a term."""
-    if times < 0:
+    if times < 0 and not inner.value:
+        inner = Term(divisors={Number(0.0): 1})
+    elif times < 0:
         inner = Term(1 / inner.value, (), inner.divisors, inner.factors)
     result.multiply(inner, abs(times))

@@ -14,6 +14,8 @@ INTEGER_LIMIT = 1e15
 SHORT_DECIMAL = 8
 """A decimal number longer than this is printed as a fraction, if it is one."""
 LARGEST_DENOMINATOR = 9999
+LARGEST_NUMERATOR = 999_999
+"""Some fraction with a larger numerator is near to any number."""
 
 
 def rational(value: float) -> Fraction | None:
@@ -25,7 +27,8 @@ def rational(value: float) -> Fraction | None:
     if len(repr(abs(value))) <= SHORT_DECIMAL:
         return None
     fraction = Fraction(value).limit_denominator(LARGEST_DENOMINATOR)
-    return fraction if fraction.numerator / fraction.denominator == value else None
+    simple = abs(fraction.numerator) <= LARGEST_NUMERATOR
+    return fraction if simple and fraction.numerator / fraction.denominator == value else None
 
 
 def number_text(value: float) -> str:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hesse.ir import Add, Einsum, Map, Node, add, einsum, rebuild, topological, unscaled, use_counts
+from hesse.ir import Add, Apply, Einsum, Map, Node, add, einsum, rebuild, topological, unscaled, use_counts
 from hesse.rewrite.attributes import ATTRIBUTE_RULES
 from hesse.rewrite.factor import factor
+from hesse.rewrite.matrix_rules import MATRIX_RULES
 from hesse.rewrite.rules import RULES
 
 
@@ -41,8 +42,8 @@ def _opened(rebuilt: Node, node: Node, uses: dict[Node, int]) -> Node:
 
 
 def _apply_rules(node: Node) -> Node:
-    while isinstance(node, Map | Einsum | Add):
-        rules = (*RULES, *ATTRIBUTE_RULES)
+    while isinstance(node, Map | Einsum | Add | Apply):
+        rules = MATRIX_RULES if isinstance(node, Apply) else (*RULES, *ATTRIBUTE_RULES)
         changed = next((result for rule in rules if (result := rule(node)) is not None), None)
         if changed is None:
             return node

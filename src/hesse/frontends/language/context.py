@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 from hesse.errors import NotationError, ShapeError
@@ -18,7 +18,7 @@ from hesse.frontends.language.sizes import (
 )
 from hesse.frontends.language.source import Source, Span
 from hesse.frontends.language.values import Value
-from hesse.ir import Node, Size, broadcast, einsum, label_axis, uniform
+from hesse.ir import Node, Size, broadcast, einsum, label_axis, uniform, uniform_value
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,16 @@ class Context:
     def constant(self, number: float, span: Span) -> Value:
         """A number."""
         return Value(span, (), lambda: uniform(number))
+
+    def divisor(self, value: Value) -> Value:
+        """A divisor, refused if it turns out to be zero whatever the variables are."""
+
+        def combine(node: Node) -> Node:
+            if uniform_value(node) == 0:
+                self.misread(f"division by {self.words(value)}, which is zero", value.span)
+            return node
+
+        return replace(value, combine=combine, operands=(value,))
 
     def spread(self, value: Value, like: Value) -> Value:
         """A scalar repeated into the shape of another value."""

@@ -108,7 +108,7 @@ def binary(context: Context, term: Binary, left: Value, right: Value) -> Value:
     if symbol == "*":
         return product(context, term.span, left, right)
     if symbol == "/":
-        return product(context, term.span, left, replace_by(right, reciprocal))
+        return product(context, term.span, left, replace_by(context.divisor(right), reciprocal))
     combine = {"+": operator.add, "-": operator.sub, "^": table.power}[symbol]
     operands = together(context, [left, right])
     return replace(operands[0], span=term.span, combine=combine, operands=tuple(operands))

@@ -33,7 +33,7 @@ def binary(context: Context, term: Binary, left: Value, right: Value) -> Value:
                     "write ./ for entries, inv(X) for matrices",
                     right.span,
                 )
-            return scaled(context, term.span, left, _reciprocal(right))
+            return scaled(context, term.span, left, _reciprocal(context, right))
         case _:
             return _power(context, term, left, right)
 
@@ -94,7 +94,11 @@ def _entry_by_entry(context: Context, term: Binary, left: Value, right: Value) -
     if not left.rank and term.operator == ".*":
         return scaled(context, term.span, right, left)
     if not right.rank and term.operator in (".*", "./"):
-        return scaled(context, term.span, left, right if term.operator == ".*" else _reciprocal(right))
+        return scaled(
+            context, term.span, left, right if term.operator == ".*" else _reciprocal(context, right)
+        )
+    if term.operator == "./":
+        right = context.divisor(right)
     first, second = aligned(context, term.operator, [left, right])
     combine = {
         "+": operator.add,
@@ -173,8 +177,8 @@ def literal_integer(term: Term) -> int | None:
     return None
 
 
-def _reciprocal(value: Value) -> Value:
-    return replace(value, combine=reciprocal, operands=(value,))
+def _reciprocal(context: Context, value: Value) -> Value:
+    return replace(value, combine=reciprocal, operands=(context.divisor(value),))
 
 
 def _same(node: Node) -> Node:
