@@ -304,8 +304,9 @@ def _without_scale(core: Node) -> tuple[Node, float]:
     """A core as one of scale one, and its scale: reading an antisymmetric operand the other way brings -1."""
     if not isinstance(core, Einsum) or core.scale == 1:
         return core, 1.0
-    fields = {"axes": core.axes, "output": core.output, "ranges": core.ranges}
-    return intern(Einsum, core.shape, core.operands, **fields, scale=1.0), core.scale
+    axes, output, ranges = core.axes, core.output, core.ranges
+    plain = intern(Einsum, core.shape, core.operands, axes=axes, output=output, ranges=ranges, scale=1.0)
+    return plain, core.scale
 
 
 def _without(product: Product, unused: list[int]) -> Product:
