@@ -121,6 +121,29 @@ def test_a_value_that_is_read_later_is_not_written_over() -> None:
     check(roots, arrays(2, M=(4, 4)))
 
 
+@pytest.mark.usefixtures("everything_is_large")
+def test_a_value_whose_view_is_read_later_is_not_written_over() -> None:
+    """The sine is the last to read t itself, but not the last to read its memory."""
+    t = elementwise("exp", variable("x", (9,)))
+    backwards = select(t, (BACKWARDS,))
+    early, sine = elementwise("cos", backwards), elementwise("sin", t)
+    check([early, multiply(sine, early), elementwise("maximum", backwards, sine)], arrays(2, x=(9,)))
+
+
+@pytest.mark.usefixtures("everything_is_large")
+def test_short_axes_are_outer_loops_in_memory_only() -> None:
+    """Terms of the shape (50, 2): intermediates lie transposed in memory, a sum that is a result in order."""
+    shape = (50, 2)
+    x, y, z = variable("x", shape), variable("y", (50,)), variable("z", (2,))
+    columns = einsum([y, z], [[ROW], [COLUMN]], [ROW, COLUMN], shape, shape)
+    inner = add([x, columns, multiply(x, x) * -1.0], shape)
+    values = arrays(3, x=shape, y=(50,), z=(2,))
+    halved = elementwise("sin", add([x, einsum([y], [[ROW]], [ROW, COLUMN], shape, shape)], shape))
+    assert "order='C'" in check([elementwise("sin", inner), multiply(halved, halved)], values)
+    (result,) = compile_program(make_plan([inner]), [*values], np.dtype(float)).function(*values.values())
+    assert result.flags.c_contiguous
+
+
 STEPS = [
     draw_einsum,
     *OTHERS.values(),

@@ -61,8 +61,8 @@ def compile_program(
 ) -> Compiled:
     """Python source over NumPy for the program, compiled into a function of the inputs in the given order.
 
-    `given` are values of further inputs. Results lie in memory in the order of their axes, unless that is
-    said not to matter, and are no inputs but those named by `shared`.
+    `given` are values of further inputs. Sums and products that are results are made in the order of their
+    axes in memory, unless that is said not to matter. Results are no inputs but those named by `shared`.
     """
     arguments = {name: f"x{k}" for k, name in enumerate(inputs)}
     writer = _Writer(program, dtype, results_in_order)
