@@ -115,7 +115,7 @@ def _cut(term: Einsum, count: int) -> Slices:
     for operand, axes in zip(term.operands, term.axes, strict=True):
         assert isinstance(operand, Variable)
         places = _places(axes, label)
-        name = operand.name + "".join("_" if first is None else f"_{first}" for first in places)
+        name = ":".join([operand.name, *("" if first is None else str(first) for first in places)])
         parts[name] = (operand.name, places)
         operands.append(variable(name, _shape(operand.shape, places, count)))
         tables.append(_moved(axes, places))
