@@ -227,7 +227,7 @@ PROBLEMS = [
         "newton",
         newton,
         newton_data,
-        Sizes(12, (50, 100, 200), (50, 100, 200, 1000)),
+        Sizes(12, (50, 200, 1000), (50, 100, 200, 1000)),
         lambda n: n * n,
         closed=newton_dense,
         kept=newton_kept,
