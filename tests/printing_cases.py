@@ -169,7 +169,7 @@ FORMULAS: list[tuple[Node, str]] = [
     (constant(np.array(np.inf)), "inf"),
     (hessian(pairwise("i,ij,j->", x, A, x), x), "A + A'"),
     (hessian(pairwise("i,ij,j->", x, S, x), x), "2*S"),
-    (reverse(pairwise("i,ij,j->", x, A, x), [x])[0], "A*x + A'*x"),
+    (reverse(pairwise("i,ij,j->", x, A, x), [x])[0], "(A + A')*x"),
     (factorization(), "norm2(T - U*V')^2"),
     (reverse(factorization(), [U])[0], "2*(U*V' - T)*V"),
     (hessian(factorization(), U), "H[i,j,k,l] = 2*delta[i,k]*(V'*V)[j,l]"),

@@ -167,7 +167,7 @@ def test_json(capsys: Capture) -> None:
         "convexity": list,
     }
     assert {name: type(value) for name, value in data.items()} == schema
-    assert data["derivative"] == "A*x + A'*x"
+    assert data["derivative"] == "(A + A')*x"
     assert data["variables"][0] == {"name": "A", "type": "matrix", "sizes": ["n", "n"], "declared": False}
     assert set(data["convexity"][0]) == {"variable", "verdict", "reason"}
 
@@ -244,13 +244,24 @@ ERRORS = [
         ["matrix A(99999,99999); tr(A)", "A"],
         "error: the sizes in the text make tensors of 9,999,800,001 entries",
     ),
-    (["matrix A(900,900); sum(exp(kron(A,A)))", "A"], "error: the formula needs more memory than there is"),
+    (
+        ["matrix A(900,900); sum(exp(kron(A,A)))", "A"],
+        "error: the derivative by A could not be compared with a finite difference: the sizes given",
+    ),
     (["check", "x'*x"], "error: a check needs variables"),
     (["explain", "x'*x", "x", "--sizes", "q=3"], "error: there is no size q in the formula; it has n"),
     (["explain", "x'*x", "x", "--sizes", "n=0"], "error: the size n must be from 1 to 1,000,000,000, not 0"),
     (["graph", "x'*x", "x", "-o", "dag.gif"], "error: a graph cannot be saved as 'dag.gif'"),
     (["sqrt(-x'*x - 1)", "x"], "error: the derivative by x could not be compared with a finite difference"),
 ]
+
+
+def test_lack_of_memory(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def run(options: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("hesse.cli.run", run)
+    assert failure(capsys, "x'*x", "x").startswith("error: the formula needs more memory than there is")
 
 
 @pytest.mark.parametrize(("arguments", "message"), ERRORS, ids=lambda value: str(value)[:40])
@@ -329,7 +340,7 @@ def test_colours() -> None:
     """With colours the answer is framed; NO_COLOR and a pipe turn them off."""
     framed = run("x'*A*x", "x", FORCE_COLOR="1")
     assert "╭" in framed.stdout
-    assert "A*x + A'*x" in framed.stdout
+    assert "(A + A')*x" in framed.stdout
     assert "\x1b[" in framed.stdout
     for plain in (run("x'*A*x", "x"), run("x'*A*x", "x", FORCE_COLOR="1", NO_COLOR="1")):
         assert "\x1b[" not in plain.stdout

@@ -162,7 +162,7 @@ def test_the_text_of_least_squares() -> None:
 def test_the_text_of_quadratic_forms() -> None:
     assert lines_of("quadratic form") == [
         "f = x'*B*x    (the function)",
-        "df/dx = B*x + B'*x    (product rule)",
+        "df/dx = (B + B')*x    (product rule)",
     ]
     assert lines_of("symmetric quadratic form")[-1] == "df/dx = 2*S*x    (product rule, S symmetric)"
 

@@ -97,6 +97,7 @@ SHAPES = [
     ("softmax(a)", "softmax needs a vector or a matrix, but a is a scalar", "        ^"),
     ("sum(A,2)", "the second argument of sum is an axis: A is a matrix with the axes 0, 1", "      ^"),
     ("sum(a,0)", "a is a scalar with the axes none", "      ^"),
+    ("expm_chain(A,9)", "the number of exponentials, from 1 to 8", "             ^"),
     ("softmax(x,B)", "the second argument of softmax is an axis", "          ^"),
     ("kron(A,x)", "kron needs two vectors or two matrices", "     ^ ^"),
     ("matrix A; A[i]", "A is a matrix and has 2 indices, not 1", "          ^^^^"),

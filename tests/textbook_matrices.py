@@ -113,4 +113,21 @@ MATRIX_PROBLEMS = [
         lambda U, V, T, M: norm(M * (T - U @ V.T)) ** 2,
         {"U": "2*(M.^2.*(U*V' - T))*V", "UU": "H[i,j,k,l] = 2*delta[i,k]*sum[p](M[i,p]^2*V[p,j]*V[p,l])"},
     ),
+    Problem("det(inv(X))", lambda X: 1 / jnp.linalg.det(X), {"X": "-inv(X)'/det(X)"}),
+    Problem(
+        "sum(sigmoid(X*W))",
+        lambda X, W: jnp.sum(jax.nn.sigmoid(X @ W)),
+        {
+            "WW": (
+                "H[i,j,k,l] = delta[j,l]*sum[p](X[p,i]*X[p,k]*S[p,j]*(1 - S[p,j])*(1 - 2*S[p,j])) where S ="
+                " sigmoid(X*W)"
+            )
+        },
+    ),
+    Problem(
+        "tr(A*expm(X))",
+        lambda X, A: jnp.trace(A @ jax.scipy.linalg.expm(X)),
+        {"X": "H[i,j] = sum[p,q](A[p,q]*expm_chain(X, 2)[q,i,j,p])"},
+        scales={"X": 0.2},
+    ),
 ]

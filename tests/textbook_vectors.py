@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from textbook_problem import Problem, inv, logdet, norm
 
 VECTOR_PROBLEMS = [
-    Problem("x'*A*x", lambda x, A: x @ A @ x, {"x": "A*x + A'*x", "xx": "A + A'"}),
+    Problem("x'*A*x", lambda x, A: x @ A @ x, {"x": "(A + A')*x", "xx": "A + A'"}),
     Problem("x'*A*x", lambda x, A: x @ A @ x, {"x": "2*A*x", "xx": "2*A"}, {"A": "symmetric matrix"}),
     Problem(
         "norm2(A*x-y)",
@@ -245,5 +245,27 @@ VECTOR_PROBLEMS = [
             "xxx": "R[i,j,k] = T[i,j,k] + T[i,k,j] + T[j,i,k] + T[j,k,i] + T[k,i,j] + T[k,j,i]",
         },
         {"T": "tensor(3)"},
+    ),
+    Problem(
+        "exp(x'*A*x)",
+        lambda x, A: jnp.exp(x @ A @ x),
+        {"x": "exp(x'*A*x)*(A + A')*x", "xx": "exp(x'*A*x)*((A + A')*x*x'*(A + A') + A + A')"},
+        scales={"x": 0.3, "A": 0.3},
+    ),
+    Problem(
+        "sum(x.^a)",
+        lambda x, a: jnp.sum(x**a),
+        {"xx": "a*(a - 1)*diag(x.^(a - 2))", "aa": "sum(log(x).^2.*x.^a)"},
+    ),
+    Problem("a^b", lambda a, b: a**b, {"ab": "a^(b - 1)*(b*log(a) + 1)", "aa": "b*a^(b - 2)*(b - 1)"}),
+    Problem(
+        "softmax(x)",
+        lambda x: jnp.exp(x) / jnp.sum(jnp.exp(x)),
+        {
+            "xx": (
+                "T[i,j,k] = p[i]*(2*p[j]*p[k] + delta[i,j]*delta[i,k] - delta[i,j]*p[k] - delta[i,k]*p[j] -"
+                " delta[j,k]*p[j]) where p = softmax(x)"
+            )
+        },
     ),
 ]

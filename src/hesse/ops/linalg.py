@@ -90,7 +90,12 @@ def eigenvectors(a: Node) -> Node:
 
 def expm(a: Node) -> Node:
     """The matrix exponential."""
-    return operation("expm_chain", a, params=(1,))
+    return expm_chain(a, 1)
+
+
+def expm_chain(a: Node, length: int) -> Node:
+    """The integral of exp(s1 A)[a1,b1] … exp(sk A)[ak,bk] over all s >= 0 with the sum 1."""
+    return operation("expm_chain", a, params=(length,))
 
 
 def matrix_power(a: Node, exponent: int) -> Node:
@@ -244,7 +249,7 @@ def _chain_partial(y: Apply) -> Node:
     Duhamel's formula, which cuts one exponential in two at dA.
     """
     (a,), (length,) = y.operands, y.params
-    longer = operation("expm_chain", a, params=(length + 1,))
+    longer = expm_chain(a, length + 1)
     axes = plain_axes(longer.rank)
     batch, chain = axes[: a.rank - 2], axes[a.rank - 2 :]
     cuts = [2 * link + 1 for link in range(length)]

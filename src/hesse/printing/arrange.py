@@ -22,7 +22,9 @@ from hesse.rewrite.presentation import present
 SHARED_LENGTH = 10
 """A subexpression that is used more than once gets a name if its text is longer than this …"""
 OFTEN, OFTEN_LENGTH = 3, 7
-"""… and if it is used this often, if it is this long."""
+"""… and if it is a sum and used this often, if it is this long …"""
+VERY_OFTEN = 5
+"""… and whatever it is, if it is used as often as this."""
 ENTRY_LENGTH = 24
 """A longer product gets a name before it gets indices: `B[i,j] where B = …`."""
 TEXT_LIMIT = 2000
@@ -118,6 +120,7 @@ class _Arranger:
             left = Definition(self.names.left_side(root.node.rank), self.names.axes(root.node.rank))
         self.result = Arrangement(root, left)
         forms, self.uses = self._described(root)
+        self.indices = any(leaf.indexed for leaf in forms)
         for leaf, form in forms.items():
             for operand in self._unreadable(form):
                 self._name(operand)
@@ -176,12 +179,12 @@ class _Arranger:
     def _joined(self, leaf: Leaf, form: Form) -> Form:
         own = {part: self.own[part] for part in leaves(form) if part not in self.result.definitions}
         scalar = leaf.indexed or leaf.node.rank == 0
-        return Joining(own, self._length).join(form, scalar)
+        return Joining(own, functools.cache(self._length)).join(form, scalar)
 
     def _length(self, form: Form) -> int:
-        names = {label: "i" for label in labels_in(form)}
+        names = {label: "i" for label in labels_in(form)} if self.indices else {}
         written = lettered(form, names, ()) if names else form
-        return len(render(in_order(written, self.result.pieces), self.result.pieces).text)
+        return len(render(written, self.result.pieces).text)  # the order of terms does not matter
 
     def _lettered(self, form: Form, letters: tuple[str, ...]) -> Form:
         labels = labels_in(form)
@@ -206,7 +209,8 @@ class _Arranger:
         length, uses = len(self.result.pieces[leaf].body), self.uses[leaf]
         if uses > 1 and length > SHARED_LENGTH:
             return True
-        return uses >= OFTEN and length >= OFTEN_LENGTH and isinstance(leaf.node, Add)
+        often = OFTEN if isinstance(leaf.node, Add) else VERY_OFTEN
+        return uses >= often and length >= OFTEN_LENGTH
 
     def _name(self, leaf: Leaf) -> None:
         """Print a part by a name from now on."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from hesse.printing.forms import Chain, Elementwise, Form, Indexed, Leaf, Number, Over, Sum, Transposed, parts
+from hesse.printing.forms import Chain, Elementwise, Form, Indexed, Number, Over, Sum, Transposed, parts
 from hesse.printing.index_forms import bound_alike
 from hesse.printing.products import chained
 from hesse.printing.terms import (
@@ -49,7 +49,7 @@ class Collecting:
             return plain
         candidates = [(self._length(plain), 1, plain)]
         for form in self._factored(merged, scalar):
-            candidates.append((self._length(form) + _nesting(form), 0 if _holds_matrix(form) else 2, form))
+            candidates.append((self._length(form) + _nesting(form), 0 if _holds_sum(form) else 2, form))
         return min(candidates, key=lambda candidate: candidate[:2])[2]
 
     def _factored(self, terms: list[Term], scalar: bool) -> list[Form]:
@@ -80,7 +80,8 @@ class Collecting:
             if len(groups) in (1, len(terms)):
                 continue
             sums = [self.sum([term.form for term in group], scalar) for group in groups.values()]
-            found.append(Sum(tuple(term for part in sums for term in _flat(part))))
+            flat = tuple(term for part in sums for term in _flat(part))
+            found.append(self.sum(flat, scalar) if 2 < len(flat) < len(terms) else Sum(flat))
         return found
 
     def _scalars_out(self, terms: list[Term], scalar: bool) -> Form | None:
@@ -223,6 +224,8 @@ def _sum(terms: Sequence[Term]) -> Form:
 
 def _nesting(form: Form) -> int:
     term = term_of(form, scalar=False)
+    if not term.divisors:
+        return 0
     inner = set().union(*(_all_divisors(part) for part in (term.body, *term.factors) if part is not None))
     return NESTED_FRACTION * len(inner & term.divisors.keys())
 
@@ -232,11 +235,11 @@ def _all_divisors(form: Form) -> set[Form]:
     return own.union(*map(_all_divisors, parts(form)))
 
 
-def _holds_matrix(form: Form) -> bool:
-    """Whether a sum is a factor of a product with a matrix: of two equally long forms that one is read."""
+def _holds_sum(form: Form) -> bool:
+    """Whether a form is a matrix product with a sum in it: of two equally long forms `(A + A')*x` is read."""
     factors = form.factors if isinstance(form, Chain) else ()
     inner = (factor.body if isinstance(factor, Transposed) else factor for factor in factors)
-    return any(isinstance(factor, Leaf) and factor.node.rank == 2 for factor in inner)
+    return any(isinstance(factor, Sum) for factor in inner)
 
 
 def _divisors(term: Term) -> object:

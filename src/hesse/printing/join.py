@@ -65,7 +65,7 @@ class Joining:
                 return self._entry(form).form
             case Over():
                 return self._over(form).form
-        return mapped(form, lambda part: self.join(part, is_scalar(part)))
+        return mapped(form, lambda part: signed(self.join(part, is_scalar(part))))
 
     def _term(self, form: Form, scalar: bool) -> Term:
         """The form, or that of the operand it is, taken apart."""
@@ -109,6 +109,8 @@ class Joining:
             if term.body is not None:
                 term.body = transposed(term.body)
             terms.append(term.form)
+        if set(terms) == set(body.terms):
+            return body  # A + A' is symmetric
         inside = Sum(tuple(terms))
         parentheses = 2
         return inside if self._length(inside) + parentheses < self._length(outside) else outside
@@ -221,14 +223,25 @@ def signed(form: Form) -> Form:
 
 
 def _signed_scalars(term: Term) -> Form:
-    """-(2*c - 1)*x = (1 - 2*c)*x: a sum begins with its number."""
+    """-(2*c - 1)*x = (1 - 2*c)*x: a sum begins with its number; and -(2 - c) = c - 2."""
+    alone = term.body is None and term.value == -1 and len(term.factors) == 1
     for factor, power in term.factors.items():
         ends = isinstance(factor, Sum) and any(isinstance(t, Number) and t.value < 0 for t in factor.terms)
-        other = negated(factor) if ends and power % 2 else None
+        other = negated(factor) if (ends or alone) and power % 2 else _negated_sum(factor, power)
         if other is not None:
             factors = {other if part is factor else part: count for part, count in term.factors.items()}
             return Term(-term.value, term.sizes, factors, term.divisors, term.body).form
     return term.form
+
+
+def _negated_sum(form: Form, power: int) -> Form | None:
+    """-sum[p](x[p]*(2*y[p] - 1)) = sum[p](x[p]*(1 - 2*y[p]))."""
+    if not isinstance(form, Over) or power != 1:
+        return None
+    inner = term_of(form.body, scalar=True)
+    inner.value = -inner.value
+    body = _signed_scalars(inner)
+    return replace(form, body=body) if inner.value < 0 < term_of(body, scalar=True).value else None
 
 
 def _raise(result: Term, inner: Term, times: int) -> None:

@@ -32,6 +32,7 @@ class Names:
         self._sizes = {str(size) for node in order for size in node.shape}
         self._taken = {node.name for node in order if isinstance(node, Variable)}
         self._letters: set[str] = set()
+        self._numbered = {prefix: _numbered(prefix) for prefix in ("c", *NUMBERED)}
 
     def name(self, node: Node) -> str:
         """A new name for a node."""
@@ -39,11 +40,11 @@ class Names:
         meant = MEANINGS.get(_kind(node), "")
         meant = meant.upper() if node.rank > 1 else meant
         wished = meant if node.rank and (meant.isupper() == (node.rank > 1)) else ""
-        return self._first(itertools.chain(wished, letters, _numbered(NUMBERED[min(node.rank, 3)])))
+        return self._first(itertools.chain(wished, letters, self._numbered[NUMBERED[min(node.rank, 3)]]))
 
     def constant(self) -> str:
         """A new name for an array of numbers."""
-        return self._first(_numbered("c"))
+        return self._first(self._numbered["c"])
 
     def left_side(self, rank: int) -> str:
         """A name for a result with indices."""
@@ -65,8 +66,8 @@ class Names:
         return found
 
     def _first(self, wished: Iterable[str]) -> str:
-        avoided = self._taken | self._sizes | self._letters | set("ijkl")
-        name = next(name for name in wished if name not in avoided)
+        used = (self._taken, self._sizes, self._letters, "ijkl")
+        name = next(name for name in wished if not any(name in names for names in used))
         self._taken.add(name)
         return name
 

@@ -103,7 +103,7 @@ def render(form: Form, pieces: Mapping[Leaf, Piece]) -> Piece:
         case Call():
             return _call(form, pieces)
         case Sum():
-            terms = [render(term, pieces) for term in form.terms]
+            terms = sorted((render(term, pieces) for term in form.terms), key=lambda term: term.negative)
             unsigned = [term._replace(negative=False).at(Level.ELEMENTWISE) for term in terms]
             return Piece(signed_sum(unsigned, [term.negative for term in terms]), Level.SUM)
         case Transposed():

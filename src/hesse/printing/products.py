@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Sequence
 
 from hesse.ir import Map, Node, Size, Variable, transpose
-from hesse.printing.forms import Call, Chain, Elementwise, Form, Leaf, Number, Scaled, Symbol, Transposed
+from hesse.printing.forms import Call, Chain, Elementwise, Form, Leaf, Number, Scaled, Sum, Symbol, Transposed
 
 
 def is_symmetric(node: Node) -> bool:
@@ -96,6 +96,8 @@ def transposed(form: Form) -> Form:
             return form
         case Leaf() if is_symmetric(form.node):
             return form
+        case Sum() if set(map(transposed, form.terms)) == set(form.terms):
+            return form  # A + A'
     return Transposed(form)
 
 

@@ -27,6 +27,7 @@ from hesse.ir import (
     scale,
     substitute,
     topological,
+    uniform,
     uniform_value,
     unscaled,
 )
@@ -42,6 +43,8 @@ MOST_REPEATS = 8
 """Powers up to this one are written as repeated factors, larger ones as the function `power`."""
 MOST_TERMS = 12
 """Products are distributed over sums up to this many terms."""
+LONGEST_SUM = 24
+"""Sums are merged into the sums around them up to this many terms: others may use them too."""
 
 Axes = tuple[Axis, ...]
 
@@ -49,7 +52,7 @@ Axes = tuple[Axis, ...]
 def present(root: Node, distribute: bool = False) -> Node:
     """The node with its products and sums multiplied out and collected; products also over sums, if asked."""
     new: dict[Node, Node] = {}
-    root = steps(complements(root))
+    root = steps(complements(guards(root)))
     order = topological([root])
     most = MOST_FACTORS if len(order) <= LARGEST else FEWER_FACTORS
     for node in order:
@@ -68,6 +71,32 @@ def complements(root: Node) -> Node:
     }
     both = [z for z in found if scale(z, -1.0) in found and unscaled(z)[1] < 0]
     return substitute([root], {found[z]: 1.0 - found[scale(z, -1.0)] for z in both})[0] if both else root
+
+
+def guards(root: Node) -> Node:
+    """where(x == 0 and e == 0, 1, f) = f and not(x == 0 and e == 0) = 1 beside x^e: they keep out 0^0."""
+    order = topological([root])
+    bases = {node.operands[0] for node in order if isinstance(node, Map) and node.name == "power"}
+    if not bases:
+        return root
+    new: dict[Node, Node] = {}
+    for node in order:
+        operands = tuple(new[operand] for operand in node.operands)
+        new[node] = node if operands == node.operands else rebuild(node, operands)
+        if not isinstance(node, Map) or not _keeps_out_zero(node.operands[0], bases):
+            continue
+        if node.name == "where" and uniform_value(node.operands[1]) == 1:
+            new[node] = operands[2]
+        elif node.name == "logical_not":
+            new[node] = uniform(1.0, node.shape)
+    return new[root]
+
+
+def _keeps_out_zero(condition: Node, bases: set[Node]) -> bool:
+    """Whether a condition is `x == 0 and e == 0` for the base x of a power."""
+    tests = condition.operands if _is_named(condition, "logical_and") else ()
+    zeros = [test for test in tests if _is_named(test, "equal") and uniform_value(test.operands[1]) == 0]
+    return 0 < len(zeros) == len(tests) and any(test.operands[0] in bases for test in zeros)
 
 
 def steps(root: Node) -> Node:
@@ -114,7 +143,8 @@ def merged(node: Node) -> Node:
     if not isinstance(node, Add):
         return node
     sums = [term for term in node.operands if isinstance(unscaled(term)[0], Add)]
-    return signs(add(node.operands, node.shape, flatten=sums) if sums else node)
+    count = len(node.operands) + sum(len(unscaled(term)[0].operands) for term in sums)
+    return signs(add(node.operands, node.shape, flatten=sums) if sums and count <= LONGEST_SUM else node)
 
 
 def multiplied_out(node: Node, distribute: bool = False, most: int = MOST_FACTORS) -> Node:

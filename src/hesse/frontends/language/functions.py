@@ -21,6 +21,8 @@ RULES: dict[str, Rule] = {}
 """Functions of whole tensors, by name."""
 ARGUMENTS: dict[str, tuple[int, int]] = {}
 """Their fewest and most arguments."""
+LONGEST_CHAIN = 8
+"""The largest second argument of `expm_chain`: its tensor has twice as many axes."""
 ELEMENTWISE_NAMES = {"max": "maximum", "min": "minimum"}
 """What they are called between two tensors, entry by entry."""
 
@@ -160,6 +162,21 @@ _of_square("inv", linalg.inverse, reciprocal, True)
 _of_square("expm", linalg.expm, table.exp, True)
 _of_square("det", linalg.determinant, lambda node: node, False)
 _of_square("logdet", linalg.log_determinant, lambda node: table.log(table.abs(node)), False)
+
+
+@_function("expm_chain", arguments=(2, 2))
+def _expm_chain(context: Context, term: Call, values: list[Value]) -> Value:
+    """What derivatives of `expm` are made of: the integral of a product of k exponentials."""
+    value = values[0]
+    _matrix(context, term, value)
+    square(context, value, "expm_chain needs a square matrix")
+    count = literal_integer(term.arguments[1])
+    if count is None or not 1 <= count <= LONGEST_CHAIN:
+        context.refuse(
+            f"the second argument of expm_chain is the number of exponentials, from 1 to {LONGEST_CHAIN}",
+            term.arguments[1].span,
+        )
+    return Value(term.span, value.cells * count, lambda node: linalg.expm_chain(node, count), (value,))
 
 
 @_function("pinv")
