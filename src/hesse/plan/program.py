@@ -6,6 +6,7 @@ their index. Every value has axes; inside a product each axis is one label.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -194,7 +195,7 @@ class Program:
         freed_after: dict[int, int] = {}
         for k, instruction in enumerate(self.instructions):
             if not isinstance(instruction, Load | Literal | View):
-                size = int(np.prod(self.shapes[k]))
+                size = math.prod(self.shapes[k])
                 if self._written_over(k, last):  # nothing new: that array lives on under another name
                     freed_after[k] -= size
                 else:
