@@ -145,6 +145,7 @@ FUNCTIONS = [
     ("inv(X)", inverse(X)),
     ("pinv(A)", np.linalg.pinv(A)),
     ("expm(X)", scipy.linalg.expm(X)),
+    ("expm_chain(X, 1)", scipy.linalg.expm(X)),
     ("norm1(x-y)", np.abs(x - y).sum()),
     ("norm1(A)", np.abs(A).sum()),
     ("norm2(x)", np.linalg.norm(x)),
