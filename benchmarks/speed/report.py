@@ -12,7 +12,7 @@ from pathlib import Path
 from benchmarks.speed.candidates import CLOSED, DENSE, HESSE, PRODUCT, STRUCTURED
 from benchmarks.speed.harness import Measurement, Row
 from benchmarks.speed.peers import missing, versions
-from benchmarks.speed.reasons import REASONS
+from benchmarks.speed.reasons import reason
 from benchmarks.speed.summary import Line, exponents, lines, ratio_text, time_text
 
 TITLES = {
@@ -174,6 +174,6 @@ def _losses(rows: Sequence[Row]) -> list[str]:
             f"{ratio_text(line.to_closed)} to the closed form"
             for line in losing
         )
-        reason = REASONS.get((problem, comparison), "No reason is recorded yet.")
-        paragraphs += [f"**{problem}, {comparison}** ({sizes}). {reason}", ""]
+        slowest = max(line.hesse or 0.0 for line in losing)
+        paragraphs += [f"**{problem}, {comparison}** ({sizes}). {reason(problem, comparison, slowest)}", ""]
     return paragraphs or ["Nowhere in this run."]

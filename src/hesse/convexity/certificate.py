@@ -25,7 +25,7 @@ MOST_HESSIANS = 4
 LARGEST_GRAPH = 150
 """Hessians of expressions with more nodes are not analysed: multiplied out they are too large."""
 LONGEST_FORMULA = 100
-LARGEST_FORMULA = 25
+LARGEST_FORMULA = 14
 """Hessians of more characters, or nodes, are not written out in a reason."""
 
 
@@ -100,7 +100,7 @@ class _Hessians:
         (hessian,) = differentiate(gradient, [self.variable], "reverse")
         if is_zero(hessian):
             return Analysis("affine", reason="affine")
-        written = _written(hessian) if node.rank == 0 else ""
+        written = _written(hessian) if node.rank == 0 and hessian.rank <= 2 else ""
         outline = self._outline(node.rank)
         proof = self.facts.proof(hessian, outline)
         if proof is not None:

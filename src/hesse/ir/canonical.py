@@ -172,6 +172,8 @@ def _refine(
             for k, operand in enumerate(operands)
         ]
         colours = _ranked(seen)
+        if len(set(colours)) == len(colours):
+            break  # all told apart: further rounds keep the order
         uses: list[list[tuple[int, int]]] = [[] for _ in ranges]
         for k, operand in enumerate(operands):
             for position, axis in enumerate(axes[k]):
