@@ -249,13 +249,11 @@ class _Writer:
         free = {j for j, term in enumerate(item.terms) if term.source in spare and readers[owners[j]] == 1}
         target = Target(f"t{k}", shape, self.dtype.itemsize, k in self.final)
         names = [self.names[term.source] for term in item.terms]
-        lines, own = combine_source(item, target, names, free, lambda: self._buffer(k))
+        lines, own, in_order = combine_source(item, target, names, free, lambda: self._buffer(k))
         self.lines += lines
-        if own is None:
-            self.in_order |= {k} if "out=" in lines[0] or "np.zeros" in lines[0] else set()
-            return None
-        source = item.terms[own].source
-        self.in_order |= {k} if source in self.in_order and lines[0].endswith(self.names[source]) else set()
+        source = None if own is None else item.terms[own].source
+        if in_order and (source is None or source in self.in_order):
+            self.in_order.add(k)
         return source
 
 

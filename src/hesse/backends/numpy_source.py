@@ -192,35 +192,46 @@ class Target(NamedTuple):
     is_result: bool
 
 
+class Written(NamedTuple):
+    """The lines of a sum, the term whose array it has taken over, and whether it is in that array's order
+    (or, where it has taken none, certain to be in the order of its axes)."""
+
+    lines: list[str]
+    own: int | None
+    in_order: bool
+
+
 def combine_source(
     item: Combine, target: Target, names: list[str], spare: set[int], buffer: Callable[[], str | None]
-) -> tuple[list[str], int | None]:
+) -> Written:
     """A sum of terms: dense ones as one expression, the others placed into it.
 
-    `spare` are the terms whose arrays nobody reads afterwards: one of them may hold the sum, and the answer
-    says which. Else `buffer()` may give an array for it.
+    `spare` are the terms whose arrays nobody reads afterwards: one of them may hold the sum. Else
+    `buffer()` may give an array for it.
     """
     shape = target.shape
     dense = [k for k, term in enumerate(item.terms) if term.is_dense(shape)]
     placed = [k for k in range(len(item.terms)) if k not in dense]
     whole = [k for k in dense if k in spare and len(item.terms[k].labels) == len(shape)]
     own = min(whole, key=lambda k: item.terms[k].factor != 1, default=None)
+    in_order = not dense
     if not dense:
         lines = [f"{target.name} = np.zeros({tuple_text(shape)}, dtype)"]
     elif own is not None:
         first = aligned(names[own], item.terms[own].labels, _labels(item.terms[own]))
+        in_order = first == names[own] and not placed
         lines = [f"{target.name} = {f'np.ascontiguousarray({first})' if placed else first}"]
         if item.terms[own].factor != 1:
             lines.append(f"{target.name} *= {item.terms[own].factor!r}")
         lines += [_added(item.terms[k], names[k], target) for k in dense if k != own]
     elif len(dense) > 1 and not placed and not repeats(item, shape) and (held := buffer()) is not None:
-        lines = _buffered_sum([(item.terms[k], names[k]) for k in dense], target, held)
+        lines, in_order = _buffered_sum([(item.terms[k], names[k]) for k in dense], target, held), True
     else:
         text = _dense_text(item, dense, names, target, is_written=bool(placed))
         lines = [f"{target.name} = {text}"]
     for k in placed:
         lines.append(_place(item.terms[k], names[k], target, is_first=not dense and k == placed[0]))
-    return lines, own
+    return Written(lines, own, in_order)
 
 
 def _dense_text(item: Combine, dense: list[int], names: list[str], target: Target, is_written: bool) -> str:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from hesse.ir import Node, einsum
-from hesse.ir.product import Product
+from hesse.ir import Node, Product, einsum
 from hesse.structured.patterns import count, labels_of, products, renumbered, same_positions
 from hesse.structured.systems import Solver, divide, is_close, is_symmetric, singular, solve_matrices
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from hesse.ir import Axis, Node, Shape, add, einsum, label_axis
-from hesse.ir.product import Product
+from hesse.ir import Axis, Node, Product, Shape, add, einsum, label_axis
 from hesse.structured.formulas import diagonal as diagonal_of
 from hesse.structured.patterns import count, labels_of, products, renumbered
 from hesse.structured.systems import Solver, check, probe, singular, solve_matrices

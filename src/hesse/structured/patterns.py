@@ -9,8 +9,7 @@ import functools
 import math
 from collections.abc import Iterable, Sequence
 
-from hesse.ir import Add, Axis, Einsum, Node, Shape, Size, combine, number, plain_axes
-from hesse.ir.product import Product
+from hesse.ir import Add, Axis, Einsum, Node, Product, Shape, Size, combine, number, plain_axes
 
 
 @functools.lru_cache(maxsize=4096)

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hesse.ir import Axis, Node, number
-from hesse.ir.product import Product
+from hesse.ir import Axis, Node, Product, number
 from hesse.structured.optional import optional
 from hesse.structured.patterns import count, labels_of, matrix_axes, products
 from hesse.structured.terms import core_shape, pattern_text

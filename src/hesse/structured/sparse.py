@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hesse.errors import ArgumentError
-from hesse.ir import Axis, Node, einsum, label_axis, number, transpose
-from hesse.ir.product import Product
+from hesse.ir import Axis, Node, Product, einsum, label_axis, number, transpose
 from hesse.structured.banded import scipy_fits
 from hesse.structured.optional import optional
 from hesse.structured.patterns import (

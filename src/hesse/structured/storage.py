@@ -13,6 +13,7 @@ from hesse.ir import (
     Add,
     Einsum,
     Node,
+    Product,
     Shape,
     Variable,
     add,
@@ -26,7 +27,6 @@ from hesse.ir import (
     transpose,
     variable,
 )
-from hesse.ir.product import Product
 from hesse.structured.union import Kept, joined_bands
 
 LARGER_CORE = 1.5

@@ -78,7 +78,7 @@ class Structured:
         elif any(value.dtype != dtype for value in values.values()):
             dtype = np.result_type(dtype, *values.values())
         self._dtype: np.dtype[Any] = np.dtype(dtype)
-        self._ready: dict[Any, tuple[Compiled, Program | None, list[np.ndarray]]] = {}
+        self._ready: dict[Any, tuple[Compiled, Program | None, list[np.ndarray], np.dtype[Any]]] = {}
         """Compiled formulas with the arrays in the dtype they need, by formula, settings and dtype."""
 
     @property
@@ -139,13 +139,13 @@ class Structured:
                 names, dtype = (*names, VECTOR), np.result_type(dtype, vector)
             compiled, program = _program(formula, self._node, settings, names, dtype)
             arrays = [np.asarray(array, dtype) for array in self._values.values()]
-            self._ready[key] = (compiled, program, arrays)
-        compiled, program, arrays = self._ready[key]
+            self._ready[key] = (compiled, program, arrays, dtype)
+        compiled, program, arrays, dtype = self._ready[key]
         if program is not None:
-            check_memory(program, self._dtype.itemsize, self._alternative)
+            check_memory(program, dtype.itemsize, self._alternative)
         if vector is None:
             return compiled.function(*arrays)
-        return compiled.function(*arrays, np.asarray(vector, np.result_type(self._dtype, vector)))
+        return compiled.function(*arrays, np.asarray(vector, dtype))
 
     def _alternative(self) -> str:
         return f"The structured form, which has {bytes_text(self.nbytes)}, does without where it can."

@@ -10,8 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hesse.ir import Axis, Node, add, einsum, number, plain_axes
-from hesse.ir.product import Product
+from hesse.ir import Axis, Node, Product, add, einsum, number, plain_axes
 
 MORE_ENTRIES = 1.5
 """Terms are joined if the joint array has at most this many times their entries."""
