@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import opt_einsum
 
-from hesse.ir import Add, Axis, Einsum, Node, Size, topological
+from hesse.ir import Add, Axis, Einsum, Node, Size, remembered, topological
 
 Labels = tuple[int, ...]
 SYMBOLIC_SIZE = 100
@@ -37,8 +37,12 @@ def contraction_path(
     """The positions to contract, step by step, in the convention of opt_einsum."""
     if len(inputs) <= 2:
         return (tuple(range(len(inputs))),)
-    sizes = dict(enumerate(ranges))
-    path = opt_einsum.paths.auto([frozenset(labels) for labels in inputs], frozenset(output), sizes)
+    # a label of its own for each operand: opt_einsum takes products of equal sets of labels for the same
+    # whatever else is left to multiply
+    own = range(len(ranges), len(ranges) + len(inputs))
+    sizes = dict(enumerate((*ranges, *(1 for _ in own))))
+    operands = [frozenset((*labels, mark)) for labels, mark in zip(inputs, own, strict=True)]
+    path = opt_einsum.paths.auto(operands, frozenset((*output, *own)), sizes)
     return tuple(tuple(pair) for pair in path)
 
 
@@ -72,6 +76,7 @@ def product_cost(inputs: tuple[Labels, ...], output: Labels, ranges: tuple[int, 
     return Cost(flops, entries)
 
 
+@remembered
 def einsum_cost(node: Einsum) -> Cost:
     """The cost of the core of an einsum."""
     inside = set(first_labels([axis for axes in node.axes for axis in axes]))

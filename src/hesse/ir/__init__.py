@@ -36,7 +36,7 @@ from hesse.ir.build import (
 )
 from hesse.ir.canonical import keep_symmetry, symmetries
 from hesse.ir.einsum import einsum
-from hesse.ir.node import Add, Apply, Constant, Einsum, Map, Node, Shape, Variable
+from hesse.ir.node import Add, Apply, Constant, Einsum, Map, Node, Shape, Variable, remembered
 from hesse.ir.product import Product, core_and_pattern, disjoint_outputs, is_zero, zero
 from hesse.ir.sum import add, has_delta, is_sparse, negated, sum_pieces, unscaled, without_sign
 from hesse.ir.walk import bind_sizes, dependents, rebuild, substitute, topological, use_counts
@@ -82,6 +82,7 @@ __all__ = [
     "plain_axes",
     "rebuild",
     "reciprocal",
+    "remembered",
     "reshape",
     "scale",
     "select",

@@ -40,10 +40,8 @@ def canonical(
 
     The scale is zero if an antisymmetric operand makes it its own negative.
     """
-    if len(operands) <= 1:
-        orders: Sequence[tuple[int, ...]] = [tuple(range(len(operands)))]
-    elif len(set(operands)) == len(operands):
-        orders = [tuple(sorted(range(len(operands)), key=lambda k: operands[k].key))]
+    if _ordered_by_key(operands, axes):
+        orders: Sequence[tuple[int, ...]] = [_order_by_key(operands)]
     else:
         orders = _candidate_orders(operands, axes, ranges, _output_colours(output, ranges))
     readings = _readings(operands, axes)
@@ -121,26 +119,36 @@ def _output_colours(output: Axes, ranges: Sequence[Size]) -> dict[int, str]:
 
 def _lowest(axis: Axis, ranges: Sequence[Size]) -> int:
     """Smallest position of the axis: the part of an offset that flipping a label does not change."""
-    return axis.offset + sum(
-        stride * (number_of(ranges[label]) - 1) for label, stride in axis.terms if stride < 0
-    )
+    lowest = axis.offset
+    for label, stride in axis.terms:
+        if stride < 0:
+            lowest += stride * (number_of(ranges[label]) - 1)
+    return lowest
 
 
 def _candidate_orders(
     operands: Sequence[Node], axes: Sequence[Axes], ranges: Sequence[Size], given: Mapping[int, Hashable]
 ) -> list[tuple[int, ...]]:
-    indices = range(len(operands))
-    if len(set(operands)) == len(operands):
-        return [tuple(sorted(indices, key=lambda k: operands[k].key))]
-    colours = _refine(operands, axes, ranges, given)
+    if _ordered_by_key(operands, axes):
+        return [_order_by_key(operands)]
     groups: dict[int, list[int]] = {}
-    for k in indices:
-        groups.setdefault(colours[k], []).append(k)
+    for k, colour in enumerate(_refine(operands, axes, ranges, given)):
+        groups.setdefault(colour, []).append(k)
     ordered = [groups[colour] for colour in sorted(groups)]
     if math.prod(math.factorial(len({axes[k] for k in group})) for group in ordered) > PERMUTATION_LIMIT:
         return [tuple(k for group in ordered for k in group)]
     choices = [_arrangements(group, axes) for group in ordered]
     return [tuple(k for group in choice for k in group) for choice in itertools.product(*choices)]
+
+
+def _ordered_by_key(operands: Sequence[Node], axes: Sequence[Axes]) -> bool:
+    """Whether keys alone give the order: operands are different, or equal ones have equal axes."""
+    different = len(set(operands))
+    return different == len(operands) or different == len(set(zip(operands, axes, strict=True)))
+
+
+def _order_by_key(operands: Sequence[Node]) -> tuple[int, ...]:
+    return tuple(sorted(range(len(operands)), key=lambda k: operands[k].key))
 
 
 def _arrangements(group: Sequence[int], axes: Sequence[Axes]) -> list[list[int]]:
@@ -162,42 +170,48 @@ def _refine(
             (
                 colours[k],
                 tuple(
-                    (
-                        _lowest(axis, ranges),
-                        tuple(sorted((labels[label], abs(stride)) for label, stride in axis.terms)),
-                    )
-                    for axis in (_sorted_if_symmetric(operand, axes[k], labels))
+                    [
+                        (
+                            _lowest(axis, ranges),
+                            tuple(sorted([(labels[label], abs(stride)) for label, stride in axis.terms])),
+                        )
+                        for axis in _sorted_if_symmetric(operand, axes[k], labels)
+                    ]
                 ),
             )
             for k, operand in enumerate(operands)
         ]
+        before = colours, labels
         colours = _ranked(seen)
         if len(set(colours)) == len(colours):
             break  # all told apart: further rounds keep the order
         uses: list[list[tuple[int, int]]] = [[] for _ in ranges]
         for k, operand in enumerate(operands):
+            groups = symmetries(operand)
             for position, axis in enumerate(axes[k]):
-                for label in axis.labels():
-                    uses[label].append((colours[k], _position(operand, position)))
+                # the same position for axes that may be swapped
+                place = next((group[0] for group, _ in groups if position in group), position)
+                for label, _ in axis.terms:
+                    uses[label].append((colours[k], place))
         labels = _ranked([(labels[label], tuple(sorted(use))) for label, use in enumerate(uses)])
+        if (colours, labels) == before:
+            break  # nothing new was seen
     return colours
 
 
 def _sorted_if_symmetric(operand: Node, axes: Axes, labels: list[int]) -> Axes:
     """The axes in an order that does not depend on how a symmetric operand is read."""
+    groups = symmetries(operand)
+    if not groups:
+        return axes
     result = list(axes)
-    for positions, _ in symmetries(operand):
+    for positions, _ in groups:
         group = sorted(
             (axes[k] for k in positions), key=lambda axis: sorted(labels[a] for a in axis.labels())
         )
         for place, axis in zip(positions, group, strict=True):
             result[place] = axis
     return tuple(result)
-
-
-def _position(operand: Node, position: int) -> int:
-    """The position of an axis; the same for those that may be swapped."""
-    return next((group[0] for group, _ in symmetries(operand) if position in group), position)
 
 
 def _ranked(values: list[Any]) -> list[int]:
@@ -210,15 +224,18 @@ def symmetries(node: Node) -> tuple[Symmetry, ...]:
 
     What is found follows from the structure of the expression; a node may have more.
     """
+    known: tuple[Symmetry, ...] | None = node._cache.get(KEY)
+    if known is not None or _is_searched(node):
+        return known or ()
     stack = [node]  # those of operands first, without recursion
-    while not _is_searched(node):
+    while KEY not in node._cache:
         unknown = [operand for operand in stack[-1].operands if not _is_searched(operand)]
         if unknown:
             stack += unknown
         else:
             searched = stack.pop()
             searched._cache[KEY] = _found_symmetries(searched)
-    found: tuple[Symmetry, ...] = node._cache.get(KEY, ())
+    found: tuple[Symmetry, ...] = node._cache[KEY]
     return found
 
 
@@ -296,24 +313,26 @@ def _number(
     """Labels numbered by first use (output first, then operands in order), first strides positive."""
     number: dict[int, int] = {}
     flips: dict[int, Axis] = {}
-    for tensor_axes in [output, *(axes[k] for k in order)]:
-        for axis in tensor_axes:
-            for label, stride in axis.terms:
+    ordered = tuple([axes[k] for k in order])
+    for tensor_axes in (output, *ordered):
+        for terms, _ in tensor_axes:
+            for label, stride in terms:
                 if label not in number:
                     number[label] = len(number)
                     if stride < 0:
                         flips[label] = combine([(-1, label_axis(label))], number_of(ranges[label]) - 1)
     for label in range(len(ranges)):
         number.setdefault(label, len(number))
+    if not flips and all([label == new for label, new in number.items()]):
+        return ordered, output, tuple(ranges)  # numbered so already, as most products are
 
     def rename(axis: Axis) -> Axis:
         if flips:
             axis = combine([(s, flips.get(label, label_axis(label))) for label, s in axis.terms], axis.offset)
         return axis.rename(number.__getitem__)
 
-    by_number = sorted(number, key=number.__getitem__)
     return (
-        tuple(tuple(map(rename, axes[k])) for k in order),
+        tuple([tuple(map(rename, row)) for row in ordered]),
         tuple(map(rename, output)),
-        tuple(ranges[label] for label in by_number),
+        tuple([ranges[label] for label in number]),  # they came in by number
     )

@@ -55,8 +55,7 @@ def make(product: Product, shape: Shape) -> Node:
         return zero(shape)
     if len(operands) == 1:
         (operand,) = operands
-        whole = axes[0] == plain_axes(len(output)) and output == axes[0]
-        if whole and scale == 1 and operand.shape == shape == ranges:
+        if scale == 1 and _is_whole(operand, axes[0], output, ranges, shape):
             return operand
         if (
             isinstance(operand, Einsum)
@@ -65,6 +64,27 @@ def make(product: Product, shape: Shape) -> Node:
         ):
             return build(Product(operands, axes, output, ranges, scale), shape, expand=(0,))
     return intern(Einsum, shape, operands, axes=axes, output=output, ranges=ranges, scale=scale)
+
+
+def rescaled(node: Einsum, scale: float) -> Node:
+    """The product with another scale; canonical as it is."""
+    if scale == node.scale:
+        return node
+    if scale == 0:
+        return zero(node.shape)
+    axes, output, ranges = node.axes, node.output, node.ranges
+    if scale == 1 and len(node.operands) == 1:
+        (operand,) = node.operands
+        if _is_whole(operand, axes[0], output, ranges, node.shape):
+            return operand
+    return intern(Einsum, node.shape, node.operands, axes=axes, output=output, ranges=ranges, scale=scale)
+
+
+def _is_whole(
+    operand: Node, axes: tuple[Axis, ...], output: tuple[Axis, ...], ranges: tuple[Size, ...], shape: Shape
+) -> bool:
+    """Whether a view of one operand is the operand itself."""
+    return operand.shape == shape == ranges and output == axes == plain_axes(len(output))
 
 
 def _places_whole(
@@ -80,6 +100,8 @@ def _places_whole(
 
 def _absorb(product: Product, expand: Collection[int]) -> Product:
     """The product with the patterns of its operands unified into it."""
+    if _has_no_patterns(product, expand):
+        return _fused(product)
     unifier = Unifier()
     unifier.fresh(product.ranges)
     scale = product.scale
@@ -107,6 +129,14 @@ def _absorb(product: Product, expand: Collection[int]) -> Product:
             todo, stuck = [*stuck, *todo], []  # a new equation may have made an old one solvable
     done += [(node, axes) for node, axes, _ in stuck]
     return _shifted(unifier, done, product.output, scale)
+
+
+def _has_no_patterns(product: Product, expand: Collection[int]) -> bool:
+    """Whether there is nothing to absorb, and every label is used and has more than one value."""
+    if any([_pattern(node, k in expand) is not None for k, node in enumerate(product.operands)]):
+        return False
+    used = {label for row in (*product.axes, product.output) for terms, _ in row for label, _ in terms}
+    return len(used) == len(product.ranges) and not any([size in (0, 1) for size in product.ranges])
 
 
 def _unified(unifier: Unifier, inner: Product, axes: tuple[Axis, ...]) -> tuple[Unifier, int] | None:
@@ -302,11 +332,7 @@ def core_and_pattern(node: Einsum) -> tuple[Node, Product]:
 
 def _without_scale(core: Node) -> tuple[Node, float]:
     """A core as one of scale one, and its scale: reading an antisymmetric operand the other way brings -1."""
-    if not isinstance(core, Einsum) or core.scale == 1:
-        return core, 1.0
-    axes, output, ranges = core.axes, core.output, core.ranges
-    plain = intern(Einsum, core.shape, core.operands, axes=axes, output=output, ranges=ranges, scale=1.0)
-    return plain, core.scale
+    return (rescaled(core, 1.0), core.scale) if isinstance(core, Einsum) else (core, 1.0)
 
 
 def _without(product: Product, unused: list[int]) -> Product:

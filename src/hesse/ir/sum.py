@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from hesse.errors import ShapeError
 from hesse.ir.axis import Axis, Size, label_axis, number, plain_axes
 from hesse.ir.node import Add, Einsum, Node, Shape, intern, remembered
-from hesse.ir.product import Product, build, is_zero, make
+from hesse.ir.product import Product, build, is_zero, make, rescaled
 
 
 def add(terms: Iterable[Node], shape: Shape, flatten: Collection[Node] = ()) -> Node:
@@ -71,7 +71,7 @@ def unscaled(node: Node) -> tuple[Node, float]:
     """The node as (node with scale one, scale)."""
     if not isinstance(node, Einsum) or node.scale == 1:
         return node, 1.0
-    return make(Product(node.operands, node.axes, node.output, node.ranges, 1.0), node.shape), node.scale
+    return rescaled(node, 1.0), node.scale
 
 
 def scaled(node: Node, scale: float) -> Node:
@@ -79,9 +79,7 @@ def scaled(node: Node, scale: float) -> Node:
     if scale == 1:
         return node
     if isinstance(node, Einsum):
-        return make(
-            Product(node.operands, node.axes, node.output, node.ranges, node.scale * scale), node.shape
-        )
+        return rescaled(node, node.scale * scale)
     axes = plain_axes(node.rank)
     return make(Product((node,), (axes,), axes, node.shape, scale), node.shape)
 

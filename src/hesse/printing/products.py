@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 
-from hesse.ir import Map, Node, Size, Variable, transpose
+from hesse.ir import Map, Node, Size, Variable, remembered, transpose
 from hesse.printing.forms import Call, Chain, Elementwise, Form, Leaf, Number, Scaled, Sum, Symbol, Transposed
 
 
+@remembered
 def is_symmetric(node: Node) -> bool:
     """Whether a node is a square matrix that is its own transpose by its structure."""
     return node.rank == 2 and node.shape[0] == node.shape[1] and transpose(node, [1, 0]) is node

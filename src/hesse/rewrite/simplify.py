@@ -8,7 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hesse.ir import Add, Apply, Einsum, Map, Node, add, einsum, rebuild, topological, unscaled, use_counts
+from hesse.ir import (
+    Add,
+    Apply,
+    Einsum,
+    Map,
+    Node,
+    add,
+    einsum,
+    rebuild,
+    remembered,
+    topological,
+    unscaled,
+    use_counts,
+)
 from hesse.rewrite.attributes import ATTRIBUTE_RULES
 from hesse.rewrite.factor import factor
 from hesse.rewrite.matrix_rules import MATRIX_RULES
@@ -42,13 +55,18 @@ def _opened(rebuilt: Node, node: Node, uses: dict[Node, int]) -> Node:
 
 
 def _apply_rules(node: Node) -> Node:
-    while isinstance(node, Map | Einsum | Add | Apply):
-        rules = MATRIX_RULES if isinstance(node, Apply) else (*RULES, *ATTRIBUTE_RULES)
-        changed = next((result for rule in rules if (result := rule(node)) is not None), None)
-        if changed is None:
-            return node
+    while (changed := _rewritten(node)) is not None:
         node = changed
     return node
+
+
+@remembered
+def _rewritten(node: Node) -> Node | None:
+    """The node after the first law that applies to it."""
+    if not isinstance(node, Map | Einsum | Add | Apply):
+        return None
+    rules = MATRIX_RULES if isinstance(node, Apply) else (*RULES, *ATTRIBUTE_RULES)
+    return next((result for rule in rules if (result := rule(node)) is not None), None)
 
 
 def _sum(node: Add, operands: tuple[Node, ...], uses: dict[Node, int]) -> Node:
