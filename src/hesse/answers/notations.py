@@ -3,4 +3,4 @@
 from hesse.api.formula import NOTATIONS
 from hesse.export import LANGUAGES
 
-ALL_NOTATIONS = (*NOTATIONS, *LANGUAGES)
+ALL_NOTATIONS = (*NOTATIONS, "kronecker", *LANGUAGES)

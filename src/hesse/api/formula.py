@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hesse.api.matrix_form import verified_form
 from hesse.api.verify import Differentiation, structured, verify
 from hesse.calculus import differentiate
 from hesse.errors import ArgumentError
@@ -15,7 +16,7 @@ from hesse.frontends.language import STRUCTURES, read_formula
 from hesse.frontends.symbolic import CompiledExpression, bind_shape
 from hesse.ir import Apply, Map, Node, Shape, Variable, pairwise, substitute, topological
 from hesse.ir import variable as variable_node
-from hesse.printing import Graph, einsum_text, index_text, latex, text
+from hesse.printing import Graph, KroneckerForm, einsum_text, index_text, latex, text
 from hesse.rewrite import simplify
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ NOTATIONS: Mapping[str, Callable[[Node], str]] = {
     "latex": latex,
     "einsum": einsum_text,
 }
+"""Every formula has these; "kronecker" is another one that some derivatives have."""
 
 
 class Formula(Expression):
@@ -139,8 +141,9 @@ class Formula(Expression):
     def to(self, notation: str) -> str:
         """The formula in a notation, or as a function in a language.
 
-        Notations are "matrix" (or "text", what `str` gives), "index", "latex" and "einsum"; languages are
-        "numpy", "torch", "jax", "matlab", "julia" and "cpp".
+        Notations are "matrix" (or "text", what `str` gives), "index", "latex", "einsum" and, for derivatives
+        of order 3 and 4 that have one, "kronecker" (see `kronecker`); languages are "numpy", "torch", "jax",
+        "matlab", "julia" and "cpp".
 
         >>> import hesse
         >>> print(hesse.parse("norm2(x)^2").diff("x").to("index"))
@@ -150,12 +153,43 @@ class Formula(Expression):
         (node,) = simplify([self.node])
         if notation in NOTATIONS:
             return NOTATIONS[notation](node)
+        if notation == "kronecker":
+            return self._kronecker_text()
         from hesse.export import LANGUAGES, export  # noqa: PLC0415
 
         if notation not in LANGUAGES:
-            known = ", ".join([*NOTATIONS, *LANGUAGES])
+            known = ", ".join([*NOTATIONS, "kronecker", *LANGUAGES])
             raise ArgumentError(f"there is no notation {notation!r}; choose one of {known}")
         return export(node, notation, self._name, self._description)
+
+    def kronecker(self) -> KroneckerForm | None:
+        """A derivative of order 3 or 4 as a matrix, in `text` and `latex`; None if it has no such form.
+
+        It is the matrix M with vec(dF) = M*vec(dX), where X is the last variable, F the function, or its
+        derivative by the variables before the last one, and vec stacks the columns of a matrix.
+
+        >>> import hesse
+        >>> print(hesse.parse("norm2(T - U*V')^2").diff("U", "U").kronecker().text)
+        2*kron(V'*V, eye(m))
+        """
+        if self.by is None:
+            return None
+        self.verify()
+        (node,) = simplify([self.node])
+        return verified_form(node, self._differentiation())
+
+    def _kronecker_text(self) -> str:
+        found = self.kronecker()
+        if found is not None:
+            return found.text
+        if self.node.rank < 3:
+            raise ArgumentError(
+                f"a matrix form with Kronecker products is for derivatives of order 3 and 4, and this is a "
+                f"tensor of order {self.node.rank}: use the notation matrix"
+            )
+        raise ArgumentError(
+            "the derivative has no matrix form with Kronecker products: use the notation index"
+        )
 
     @property
     def _name(self) -> str:
@@ -220,19 +254,20 @@ class Formula(Expression):
         return self._error
 
     def _step_error(self) -> float:
+        return verify(self._differentiation())
+
+    def _differentiation(self) -> Differentiation:
         assert self.parent is not None and self.by is not None
         names = ", ".join(variable.name for variable in self.differentiated_by)
-        return verify(
-            Differentiation(
-                self.parent._at,
-                self._at,
-                self.variables,
-                self.by,
-                self.node.shape,
-                _inner_shapes([self.parent.node, self.node]),
-                self.symmetric == "half",
-                f"by {names}",
-            )
+        return Differentiation(
+            self.parent._at,
+            self._at,
+            self.variables,
+            self.by,
+            self.node.shape,
+            _inner_shapes([self.parent.node, self.node]),
+            self.symmetric == "half",
+            f"by {names}",
         )
 
     def _at(self, values: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> np.ndarray:

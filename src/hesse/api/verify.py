@@ -51,14 +51,14 @@ class Differentiation(NamedTuple):
 
 def verify(step: Differentiation) -> float:
     """The relative difference between the derivative and a finite difference; an error if it is too large."""
-    for values, sizes, generator in _points(step):
+    for values, sizes, generator in points(step):
         direction = structured(
             generator.normal(size=values[step.by.name].shape), step.by.attributes - {"positive"}
         )
         quotient = _difference_quotient(step, values, sizes, direction)
         if quotient is None:
             continue
-        exact = _evaluated(step.derivative, values, sizes)
+        exact = evaluated(step.derivative, values, sizes)
         if exact is None:
             continue
         rank = step.by.rank
@@ -93,7 +93,7 @@ def _difference_quotient(
     name, rows, largest = step.by.name, [], 0.0
     for h in (STEP, STEP / 2, STEP / 4):
         above, below = (
-            _evaluated(step.function, {**values, name: values[name] + t * direction}, sizes) for t in (h, -h)
+            evaluated(step.function, {**values, name: values[name] + t * direction}, sizes) for t in (h, -h)
         )
         if above is None or below is None:
             return None
@@ -108,7 +108,7 @@ def _difference_quotient(
     return Quotient(value, noise)
 
 
-def _evaluated(
+def evaluated(
     function: Evaluate, values: Mapping[str, np.ndarray], sizes: Mapping[str, int]
 ) -> np.ndarray | None:
     """The value of a function, or None where it is not finite."""
@@ -120,9 +120,10 @@ def _evaluated(
     return result if np.isfinite(result).all() else None
 
 
-def _points(
+def points(
     step: Differentiation,
 ) -> Iterator[tuple[dict[str, np.ndarray], dict[str, int], np.random.Generator]]:
+    """Random values of the variables, the sizes that they have, and the generator they come from."""
     symbols = list(
         dict.fromkeys(
             name

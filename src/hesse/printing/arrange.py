@@ -8,15 +8,15 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from hesse.ir import Add, Einsum, Map, Node, topological
 from hesse.printing.describe import describe, is_large
-from hesse.printing.forms import Call, Entry, Form, Indexed, Leaf, Scaled, leaves, parts, unsized
+from hesse.printing.forms import Call, Entry, Form, Indexed, Leaf, Scaled, leaves, mapped, parts, unsized
 from hesse.printing.index_forms import Indexing, labels_in, lettered, plain_labels, whole_nodes
 from hesse.printing.join import Joining, signed
 from hesse.printing.names import Names
-from hesse.printing.pieces import Level, Piece, in_order, render
+from hesse.printing.pieces import Draft, Level, Piece, in_order, render
 from hesse.rewrite.presentation import present
 
 SHARED_LENGTH = 10
@@ -82,10 +82,15 @@ def arrange(node: Node, strict: bool = False) -> Arrangement:
     return distributed if distributed.length + DISTRIBUTED_COST <= layout.length else layout
 
 
-def _arranged(node: Node, strict: bool) -> Arrangement:
+def arrange_form(form: Form, root: Node) -> Arrangement:
+    """The layout of a form whose leaves are nodes of their own; `root` is the node that it stands for."""
+    return _arranged(root, False, form)
+
+
+def _arranged(node: Node, strict: bool, form: Form | None = None) -> Arrangement:
     unnamed: set[Leaf] = set()
     for _ in range(ATTEMPTS):
-        arranger = _Arranger(node, strict, unnamed)
+        arranger = _Arranger(node, strict, unnamed, form)
         found = arranger.arrangement()
         once = arranger.used_once()
         if not once:
@@ -95,11 +100,12 @@ def _arranged(node: Node, strict: bool) -> Arrangement:
 
 
 class _Arranger:
-    def __init__(self, root: Node, strict: bool, unnamed: set[Leaf]) -> None:
-        self.names = Names(root)
-        self.unnamed = unnamed
-        order = topological([root])
-        whole = whole_nodes(root)
+    def __init__(self, root: Node, strict: bool, unnamed: set[Leaf], form: Form | None) -> None:
+        roots = [root] if form is None else [leaf.node for leaf in leaves(form)]
+        self.names = Names([root, *roots])
+        self.unnamed, self.given = unnamed, form
+        order = topological(roots)
+        whole = whole_nodes(roots)
         operands = Counter(operand for node in order for operand in node.operands)
         self.shared = {node for node, count in operands.items() if count > 1}
         products = [node for node in order if isinstance(node, Einsum) and (strict or node not in whole)]
@@ -107,7 +113,7 @@ class _Arranger:
         self.whole = whole if self.plain else set(order)
         self.indexing = Indexing(self.whole, strict)
         large = root.rank > 2 and isinstance(root, Add | Map | Einsum)
-        self.root = Leaf(root, indexed=self.plain and (strict or large or root not in whole))
+        self.root = Leaf(root, indexed=form is None and self.plain and (strict or large or root not in whole))
         self.own: dict[Leaf, Form] = {}
         self.depths: dict[Leaf, int] = {}
         self.forced: set[Leaf] = set()
@@ -120,7 +126,6 @@ class _Arranger:
             left = Definition(self.names.left_side(root.node.rank), self.names.axes(root.node.rank))
         self.result = Arrangement(root, left)
         forms, self.uses = self._described(root)
-        self.indices = any(leaf.indexed for leaf in forms)
         for leaf, form in forms.items():
             for operand in self._unreadable(form):
                 self._name(operand)
@@ -167,24 +172,24 @@ class _Arranger:
         return order, uses
 
     def _form(self, leaf: Leaf) -> Form:
+        if leaf == self.root and self.given is not None:
+            return self.given
         if leaf.indexed:
             return self.indexing.form(leaf.node)
         form = describe(leaf.node, self.shared)
         if isinstance(form, Call) and form.table == "apply":
-            arguments = tuple(Leaf(part, part not in self.whole) for part in leaf.node.operands)
-            self.forced |= {argument for argument in arguments if argument.indexed}
-            return replace(form, arguments=arguments)
+            form = mapped(form, self._argument)
+            self.forced |= {argument for argument in leaves(form) if argument.indexed}
         return form
+
+    def _argument(self, form: Form) -> Form:
+        """An operand of a function of whole tensors."""
+        return Leaf(form.node, form.node not in self.whole) if isinstance(form, Leaf) else form
 
     def _joined(self, leaf: Leaf, form: Form) -> Form:
         own = {part: self.own[part] for part in leaves(form) if part not in self.result.definitions}
         scalar = leaf.indexed or leaf.node.rank == 0
-        return Joining(own, functools.cache(self._length)).join(form, scalar)
-
-    def _length(self, form: Form) -> int:
-        names = {label: "i" for label in labels_in(form)} if self.indices else {}
-        written = lettered(form, names, ()) if names else form
-        return len(render(written, self.result.pieces).text)  # the order of terms does not matter
+        return Joining(own, Draft(self.result.pieces).length).join(form, scalar)
 
     def _lettered(self, form: Form, letters: tuple[str, ...]) -> Form:
         labels = labels_in(form)

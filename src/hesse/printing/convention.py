@@ -40,6 +40,25 @@ def layout_note(node: Node, function_shape: Shape, by: Sequence[Variable]) -> st
     return f"Layout: axes in the order of differentiation: entry {entry} is {what}."
 
 
+def vec_note(function_shape: Shape, by: Sequence[Variable]) -> str:
+    """What the matrix M of a derivative of order 3 or 4 means.
+
+    >>> from hesse.ir import variable
+    >>> vec_note((), [variable("U", ("m", "k")), variable("V", ("n", "k"))])
+    'vec(dG) = M*vec(dV): G is the gradient by U, and vec stacks the columns of a matrix'
+    """
+    *before, last = by
+    kind = "derivative" if function_shape or len(before) > 1 else "gradient"
+    name = "G" if before else "F"
+    what = f"the {kind} by {_listed([variable.name for variable in before])}" if before else "the function"
+    rank = len(function_shape) + sum(variable.rank for variable in before)
+    changes = [
+        f"vec(d{symbol})" if axes == 2 else f"d{symbol}"
+        for symbol, axes in ((name, rank), (last.name, last.rank))
+    ]
+    return f"{changes[0]} = M*{changes[1]}: {name} is {what}, and vec stacks the columns of a matrix"
+
+
 def _entry(name: str, rank: int, letters: Iterator[str]) -> str:
     own = [next(letters) for _ in range(rank)]
     return f"{name}[{','.join(own)}]" if own else name

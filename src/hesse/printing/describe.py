@@ -8,7 +8,21 @@ from typing import Any, assert_never, cast
 
 import numpy as np
 
-from hesse.ir import Add, Apply, Constant, Einsum, Map, Node, Variable, einsum, is_zero
+from hesse.ir import (
+    Add,
+    Apply,
+    Constant,
+    Einsum,
+    Map,
+    Node,
+    Shape,
+    Variable,
+    einsum,
+    is_zero,
+    select,
+    size_product,
+    topological,
+)
 from hesse.printing.chains import labels_of, matrix_form
 from hesse.printing.forms import (
     Call,
@@ -51,10 +65,44 @@ def describe(node: Node, shared: Container[Node] = ()) -> Form:
         case Map():
             return _function(node)
         case Apply():
-            # a reshape is written with the sizes of all axes
-            params = node.shape if node.name == "reshape" else node.params
-            return Call(node.name, tuple(map(Leaf, node.operands)), "apply", node.rank == 0, params)
+            return _operation(node)
     assert_never(node)
+
+
+def _operation(node: Apply) -> Form:
+    arguments: tuple[Form, ...] = tuple(map(Leaf, node.operands))
+    params = node.params
+    if node.name == "reshape":
+        params = node.shape  # it is written with the sizes of all axes
+        sizes = _exchanged_sizes(node.operands[0])
+        if sizes is not None and node.shape == (size_product(sizes),) * 2:
+            return Call("commutation", tuple(Symbol(str(size)) for size in sizes))
+    elif node.name == "kron" and node.rank == 2 and sum(1 in part.shape for part in node.operands) == 1:
+        arguments = tuple(_column_or_row(part) or Leaf(part) for part in node.operands)
+    return Call(node.name, arguments, "apply", node.rank == 0, params)
+
+
+def _exchanged_sizes(node: Node) -> Shape | None:
+    """The sizes m and n of the tensor delta[i,l]*delta[j,k], as a matrix the commutation matrix."""
+    if not isinstance(node, Einsum) or node.operands or node.scale != 1 or node.rank != 4:
+        return None
+    labels = labels_of(node.output, node.shape, node.ranges)
+    exchanged = labels is not None and labels[:2] == labels[:1:-1] and labels[0] != labels[1]
+    return node.shape[:2] if exchanged and len(node.ranges) == 2 else None
+
+
+def _column_or_row(node: Node) -> Form | None:
+    """The vector of which a matrix is the only column or row: beside a matrix it may stand for that."""
+    row = node.shape[0] == 1
+    if isinstance(node, Apply) and node.name == "reshape":
+        vector = node.operands[0]
+    elif isinstance(node, Einsum) and len(node.operands) == 1:
+        vector = select(node, (0, slice(None)) if row else (slice(None), 0))
+    else:
+        return None
+    if vector.rank != 1 or node in topological([vector]):
+        return None
+    return Transposed(Leaf(vector)) if row else Leaf(vector)
 
 
 def is_large(node: Node) -> bool:

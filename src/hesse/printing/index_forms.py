@@ -48,10 +48,10 @@ MOST_SUMMED = 3
 """Sums over more indices are not compared with each other."""
 
 
-def whole_nodes(root: Node) -> set[Node]:
+def whole_nodes(roots: Iterable[Node]) -> set[Node]:
     """The nodes that have a notation without indices (of operands that may need some)."""
     found: set[Node] = set()
-    for node in topological([root]):
+    for node in topological(roots):
         match node:
             case Einsum():
                 whole = all(part in found for part in node.operands) and _is_whole_product(node)

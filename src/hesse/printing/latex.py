@@ -15,7 +15,7 @@ from typing import assert_never
 
 from hesse.ir import Node
 from hesse.ops.registry import ELEMENTWISE, OPERATIONS
-from hesse.printing.arrange import Definition, arrange
+from hesse.printing.arrange import Arrangement, Definition, arrange
 from hesse.printing.forms import (
     Call,
     Chain,
@@ -50,7 +50,11 @@ PLACES = f"{chr(PRIVATE)}-{chr(PRIVATE + 0xFF)}"
 
 def latex(node: Node) -> str:
     """The formula of a node in LaTeX, named subexpressions in a `where` clause."""
-    arrangement = arrange(node)
+    return arrangement_latex(arrange(node))
+
+
+def arrangement_latex(arrangement: Arrangement) -> str:
+    """A formula that has been laid out, in LaTeX."""
     pieces: dict[Leaf, Piece] = {}
     definitions: list[str] = []
     for part, form in arrangement.forms.items():
@@ -75,6 +79,8 @@ def latex_name(name: str) -> str:
     match = re.fullmatch(r"([A-Za-z]+)(?:_?(\d+)|_([A-Za-z0-9]+))?", name)
     if name.isdigit():
         return name
+    if "*" in name:  # a product of sizes
+        return " ".join(map(latex_name, name.split("*")))
     if match is None:
         return rf"\mathrm{{{_escaped(name)}}}"
     base, digits, word = match.groups()
@@ -166,6 +172,8 @@ def _literal(value: float | tuple[object, ...]) -> str:
 
 
 def _call(form: Call, arguments: Sequence[Piece]) -> Piece:
+    if form.name == "kron":
+        return Piece(r" \otimes ".join(_held(part, Level.POWER) for part in arguments), Level.ELEMENTWISE)
     if form.table != "builtin":
         record = (ELEMENTWISE if form.table == "map" else OPERATIONS).get(form.name)
         return _filled(record.latex if record else _function(form.name, len(arguments)), arguments)
@@ -177,6 +185,8 @@ def _call(form: Call, arguments: Sequence[Piece]) -> Piece:
             value, *shape = arguments
             sizes = r" \times ".join(argument.text for argument in shape)
             return Piece(rf"\mathbf{{{value.text}}}" + (f"_{{{sizes}}}" if sizes else ""))
+        case "commutation":
+            return Piece(f"K_{{{', '.join(argument.text for argument in arguments)}}}")
         case "matrix_power":
             return _raised(arguments[0], str(form.params[0]))
         case "norm2":

@@ -27,8 +27,8 @@ LEFT_SIDES = {1: "ghu", 2: "HGB", 3: "TRS"}
 class Names:
     """The names in use in a formula."""
 
-    def __init__(self, root: Node) -> None:
-        order = topological([root])
+    def __init__(self, roots: Iterable[Node]) -> None:
+        order = topological(roots)
         self._sizes = {str(size) for node in order for size in node.shape}
         self._taken = {node.name for node in order if isinstance(node, Variable)}
         self._letters: set[str] = set()

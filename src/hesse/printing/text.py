@@ -19,15 +19,16 @@ def text(node: Node) -> str:
 
     Shared and long parts are named: `A'*(diag(p) - p*p')*A where p = softmax(A*x)`.
     """
-    return _text(arrange(node))
+    return arrangement_text(arrange(node))
 
 
 def index_text(node: Node) -> str:
     """The formula of a node on one line, in index notation: `g[i] = 2*sum[p](A[i,p]*x[p])`."""
-    return _text(arrange(node, strict=True))
+    return arrangement_text(arrange(node, strict=True))
 
 
-def _text(layout: Arrangement) -> str:
+def arrangement_text(layout: Arrangement) -> str:
+    """A formula that has been laid out, on one line."""
     result = layout.texts[layout.root]
     if layout.left is not None:
         result = f"{_left_side(layout.left)} = {result}"

@@ -12,7 +12,18 @@ from hesse.frontends.language.sizes import Cell, size_of
 from hesse.frontends.language.syntax import Call
 from hesse.frontends.language.types import RANKS
 from hesse.frontends.language.values import Value
-from hesse.ir import Node, Size, multiply, reciprocal, reshape, total, transpose
+from hesse.ir import (
+    Node,
+    Size,
+    einsum,
+    multiply,
+    plain_axes,
+    reciprocal,
+    reshape,
+    size_product,
+    total,
+    transpose,
+)
 from hesse.ops import linalg, normalization, reshaping
 from hesse.ops.registry import ELEMENTWISE
 
@@ -260,16 +271,56 @@ def _reshape(context: Context, term: Call, values: list[Value]) -> Value:
 
 @_function("kron", arguments=(2, 2))
 def _kron(context: Context, term: Call, values: list[Value]) -> Value:
+    """The Kronecker product; beside a matrix a vector is one with a single column, or a single row."""
     left, right = values
-    if left.rank != right.rank or left.rank not in (1, 2) or left.is_row != right.is_row:
+    ranks = (left.rank, right.rank)
+    if not {1, 2}.issuperset(ranks) or (ranks == (1, 1) and left.is_row != right.is_row):
         context.refuse(
-            f"kron needs two vectors or two matrices, but {context.words(left)} is {left.kind} and "
+            f"kron needs two matrices, two columns, two rows, or a vector and a matrix, but "
+            f"{context.words(left)} is {left.kind} and "
             f"{context.words(right)} is {right.kind}",
             left.span,
             right.span,
         )
+    if left.rank != right.rank:
+        return _kron_with_vector(context, term, left, right)
     sizes = [context.product(pair, term.span) for pair in zip(left.cells, right.cells, strict=True)]
     return Value(term.span, tuple(sizes), reshaping.kron, (left, right), is_row=left.is_row)
+
+
+def _kron_with_vector(context: Context, term: Call, left: Value, right: Value) -> Value:
+    vector, matrix = (left, right) if left.rank == 1 else (right, left)
+    cells = list(matrix.cells)
+    along = 1 if vector.is_row else 0
+    pair = (vector.cells[0], cells[along])
+    cells[along] = context.product(pair if vector is left else pair[::-1], term.span)
+
+    def combine(*nodes: Node) -> Node:
+        return reshaping.kron(*(_as_matrix(node, along) if node.rank == 1 else node for node in nodes))
+
+    return Value(term.span, tuple(cells), combine, (left, right))
+
+
+def _as_matrix(node: Node, along: int) -> Node:
+    """A vector as the only column (along axis 0) or row of a matrix."""
+    return reshape(node, (*node.shape, 1) if along == 0 else (1, *node.shape))
+
+
+@_function("commutation", arguments=(0, 0))
+def _commutation(context: Context, term: Call, values: list[Value]) -> Value:
+    """`commutation(m, n)`: the matrix K with K*vec(X) = vec(X') for X with m rows and n columns."""
+    if not term.sizes:
+        context.misread("commutation needs the sizes of a matrix: commutation(m, n)", term.span)
+    rows, columns = _new_sizes(context, term, ["i", "j"]).values()
+    cells = context.product((rows, columns), term.span), context.product((columns, rows), term.span)
+
+    def combine() -> Node:
+        m, n = size_of(rows), size_of(columns)
+        i, j = plain_axes(2)
+        exchanged = einsum([], [], [i, j, j, i], [m, n, n, m], [m, n])
+        return reshape(exchanged, [size_product([m, n])] * 2)
+
+    return Value(term.span, cells, combine)
 
 
 def _along_axis(make: Callable[[Node], Node], keeps_axis: bool, name: str) -> None:

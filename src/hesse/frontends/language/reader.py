@@ -34,7 +34,7 @@ from hesse.ir import size_product
 
 CLOSING = {"COMMA": ",", "RPAR": ")", "RSQB": "]", "SEMICOLON": ";", "LSQB": "["}
 LARGEST_SIZE = 10**9
-FIRST_SIZE = {"eye": 0, "vector": 1, "matrix": 1, "tensor": 1, "reshape": 1}
+FIRST_SIZE = {"eye": 0, "commutation": 0, "vector": 1, "matrix": 1, "tensor": 1, "reshape": 1}
 """Functions whose arguments from this one on are sizes."""
 OPERATORS = {
     "plus": "+",

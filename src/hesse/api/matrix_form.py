@@ -1,0 +1,56 @@
+"""Matrix forms of derivatives of order 3 and 4, compared with the derivative before they are printed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import numpy as np
+
+from hesse.api.verify import Differentiation, evaluated, points
+from hesse.errors import VerificationError
+from hesse.frontends.expression import Expression
+from hesse.frontends.language import read_formula
+from hesse.ir import Node, Variable
+from hesse.printing import KroneckerForm, kronecker_form
+
+TOLERANCE = 1e-9
+"""Relative difference between a tensor and its matrix form that counts as a mismatch."""
+
+
+def verified_form(node: Node, step: Differentiation) -> KroneckerForm | None:
+    """The matrix M with vec(dF) = M*vec(dX), read back from its text and found equal to the derivative."""
+    rank = step.by.rank
+    form = kronecker_form(node, node.rank - rank)
+    if form is None:
+        return None
+    used = set(re.findall(r"[A-Za-z]\w*", form.text))
+    variables = [variable for variable in step.variables if variable.name in used]
+    reading = read_formula(form.text, {variable.name: _type_words(variable) for variable in variables})
+    compiled = Expression(reading.node).compile()
+
+    def matrix(values: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> np.ndarray:
+        given = {name: array for name, array in values.items() if name in used}
+        return compiled(**given, **{name: size for name, size in sizes.items() if name in used})
+
+    for values, sizes, _ in points(step):
+        expected, found = (evaluated(function, values, sizes) for function in (step.derivative, matrix))
+        if expected is None or found is None:
+            continue
+        rows, columns = expected.shape[:-rank], expected.shape[-rank:]
+        shape = (int(np.prod(rows)), int(np.prod(columns)))
+        expected = expected.transpose(*range(len(rows))[::-1], *range(len(rows), expected.ndim)[::-1])
+        scale = np.max(np.abs(expected), initial=0.0)
+        if found.shape != shape or np.max(np.abs(found - expected.reshape(shape))) > TOLERANCE * scale:
+            raise VerificationError(
+                f"the matrix form of the derivative {step.name} is not equal to the derivative. This is a "
+                "mistake in hesse; please report the formula"
+            )
+        return form
+    raise VerificationError(f"the matrix form of the derivative {step.name} is not finite at any point tried")
+
+
+def _type_words(variable: Variable) -> str:
+    kinds = ("scalar", "vector", "matrix")
+    kind = kinds[variable.rank] if variable.rank < len(kinds) else f"tensor({variable.rank})"
+    return " ".join([*sorted(variable.attributes), kind])

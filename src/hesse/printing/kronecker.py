@@ -1,0 +1,333 @@
+"""Derivatives of order 3 and 4 as matrices: vec(dF) = M*vec(dX), vec stacking the columns of a matrix.
+
+An axis of a matrix is a *digit* of its vec: entry i,j of an m x n matrix stands at place j*m + i, so the
+digits of F are (j,i), the most significant one first. A product whose factors link the digits j with l and i
+with k, and none of these with the others, is a Kronecker product, since these are the digits of its rows and
+columns: kron(B, A)[(j,i),(l,k)] = B[j,l]*A[i,k]. Everything else follows from three laws:
+
+- the digits of the columns may be exchanged: M[(j,i),(l,k)] = N[(j,i),(k,l)]*commutation;
+- rows and columns that are not linked at all are an outer product of vecs;
+- a matrix between the two sides, which touches both only at its own digits, is a diagonal matrix between two
+  matrices of this kind: sum[p,q](A[i,p]*B[j,q]*G[p,q]*C[p,k]*D[q,l]) = kron(B,A)*diag(vec(G))*kron(D,C).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from hesse.ir import (
+    Add,
+    Einsum,
+    Node,
+    Size,
+    einsum,
+    label_axis,
+    size_product,
+    topological,
+    uniform_value,
+    unscaled,
+)
+from hesse.printing.arrange import Arrangement, arrange_form
+from hesse.printing.describe import describe, scaled_form
+from hesse.printing.forms import Call, Elementwise, Form, Leaf, Number, Sum, Symbol, leaves
+from hesse.printing.index_forms import plain_labels, whole_nodes
+from hesse.printing.latex import arrangement_latex
+from hesse.printing.products import chained, transposed, transposes
+from hesse.printing.text import arrangement_text
+from hesse.rewrite.presentation import connected, present
+
+MOST_TERMS = 8
+"""Derivatives of more terms have no matrix form that anybody would read …"""
+MOST_FACTORS = 16
+"""… and neither do those with more factors in all terms together …"""
+LONGEST_TEXT = 240
+"""… or with a longer text."""
+MOST_TRIALS = 250
+"""How many matrices are tried as parts of those of all terms."""
+MOST_CUTS = 2
+"""How often the two sides of a product are divided again; longer products say less than index notation."""
+
+Digits = tuple[int, ...]
+
+
+class Factor(NamedTuple):
+    """An operand with the labels of its axes."""
+
+    node: Node
+    labels: Digits
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A number times a product of matrices; without factors it is the unit matrix."""
+
+    factors: tuple[Form, ...]
+    value: float = 1.0
+
+    def __mul__(self, other: Matrix) -> Matrix:
+        return Matrix(self.factors + other.factors, self.value * other.value)
+
+
+class KroneckerForm(NamedTuple):
+    """The matrix of a derivative in text and in LaTeX."""
+
+    text: str
+    latex: str
+
+
+def kronecker_form(node: Node, row_rank: int) -> KroneckerForm | None:
+    """The matrix M with vec(dF) = M*vec(dX), whose rows are the first axes; None if it has no such form.
+
+    >>> from hesse import parse
+    >>> kronecker_form(parse("A*X*B").diff("X").node, 2).text
+    "kron(B', A)"
+    """
+    layout = _arrangement(node, row_rank)
+    text = "" if layout is None else arrangement_text(layout)
+    if layout is None or len(text) > LONGEST_TEXT:
+        return None
+    return KroneckerForm(text, arrangement_latex(layout))
+
+
+def is_matrix_of_matrices(rank: int, row_rank: int) -> bool:
+    """Whether a tensor is a derivative by a matrix or of one, with no more axes than two matrices have."""
+    return rank in (3, 4) and 1 <= row_rank <= 2 and 1 <= rank - row_rank <= 2
+
+
+def _arrangement(node: Node, row_rank: int) -> Arrangement | None:
+    terms = _multiplied_out(node)
+    if not terms or not is_matrix_of_matrices(node.rank, row_rank):
+        return None
+    forms: list[Form] = []
+    trials, count = MOST_TRIALS, 0
+    for term in terms:
+        product = _Product(term, trials)
+        form = product.form(row_rank)
+        trials, count = product.trials, count + product.count
+        if form is None or count > MOST_FACTORS:
+            return None
+        forms.append(form)
+    return arrange_form(forms[0] if len(forms) == 1 else Sum(tuple(forms)), node)
+
+
+def _multiplied_out(node: Node) -> list[Einsum]:
+    """The terms of a sum, tensors of more than two axes inside them multiplied out; none if that fails."""
+    terms: list[Einsum] = []
+    stack = [node]
+    while stack and len(terms) + len(stack) <= MOST_TERMS:
+        term = stack.pop()
+        opened = list(term.operands) if isinstance(term, Add) else _opened(term)
+        stack += reversed(opened)
+        if not opened:
+            if not isinstance(term, Einsum) or any(part.rank > 2 for part in term.operands):
+                return []
+            terms.append(term)
+    return [] if stack else terms
+
+
+def _opened(term: Node) -> list[Node]:
+    """The terms of a product with its first tensor of more than two axes multiplied out, if it can be.
+
+    They are not added again: constructors merge what has one pattern.
+    """
+    if not isinstance(term, Einsum):
+        return []
+    for k, part in enumerate(term.operands):
+        if part.rank > 2 and isinstance(part, Add | Einsum):
+            inside = part.operands if isinstance(part, Add) else [part]
+            return [
+                einsum(
+                    [*term.operands[:k], one, *term.operands[k + 1 :]],
+                    term.axes,
+                    term.output,
+                    term.shape,
+                    term.ranges,
+                    term.scale,
+                    expand=[k],
+                )
+                for one in inside
+            ]
+    return []
+
+
+class _Product:
+    """One term of a derivative."""
+
+    def __init__(self, term: Einsum, trials: int) -> None:
+        self.term, self.trials, self.count = term, trials, 0
+        self.ranges = term.ranges
+        self._written: dict[tuple[Digits, tuple[Factor, ...]], tuple[Node, float] | None] = {}
+        self._tried: dict[tuple[Digits, Digits, tuple[Factor, ...], int], Matrix | None] = {}
+
+    def form(self, row_rank: int) -> Form | None:
+        """The matrix of the term, with its rows and columns numbered as by vec."""
+        tables = plain_labels(self.term)
+        if tables is None:
+            return None
+        *labels, output = tables
+        factors = [Factor(*pair) for pair in zip(self.term.operands, labels, strict=True)]
+        rows, columns = output[:row_rank][::-1], output[row_rank:][::-1]
+        inside, scalars = self._separated(factors, {*rows, *columns})
+        found = self._matrix(rows, columns, inside, MOST_CUTS)
+        if found is None:
+            return None
+        self.count = len(found.factors)
+        used = {label for table in tables for label in table}
+        counted = [label for label in range(len(self.ranges)) if label not in used]
+        scalar, value = unscaled(present(self._node(scalars, (), counted)))
+        body = chained(found.factors) if found.factors else self._unit(rows)
+        factor = Elementwise(((Leaf(scalar), 1),), scalar=True) if uniform_value(scalar) is None else None
+        return scaled_form(self.term.scale * value * found.value, (), factor, body)
+
+    def _matrix(
+        self, rows: Digits, columns: Digits, factors: Sequence[Factor], cuts: int = 0
+    ) -> Matrix | None:
+        """The product as a matrix with the given digits of its rows and columns."""
+        key = rows, columns, tuple(factors), cuts
+        if key not in self._tried:
+            if not self.trials:
+                return None
+            self.trials -= 1
+            self._tried[key] = None
+            self._tried[key] = self._found(rows, columns, factors, cuts)
+        return self._tried[key]
+
+    def _found(self, rows: Digits, columns: Digits, factors: Sequence[Factor], cuts: int) -> Matrix | None:
+        if rows == columns and not factors:
+            return Matrix(())
+        if min(len(rows), len(columns)) == 0 or len(rows) == len(columns) == 1:
+            return self._single(rows, columns, factors)
+        if not factors and len({*rows, *columns}) == len(rows + columns):
+            sizes = tuple(Symbol(str(self._size(digits))) for digits in (rows, columns))
+            return Matrix((Call("matrix", (Number(1.0), *sizes)),))
+        found = self._split(rows, columns, factors)
+        if found is None and len(columns) == 2:
+            exchanged = columns[::-1]
+            found = Matrix(()) if rows == exchanged and not factors else None
+            found = found or self._split(rows, exchanged, factors)
+            if found is not None:
+                sizes = tuple(Symbol(str(self.ranges[label])) for label in exchanged)
+                found = found * Matrix((Call("commutation", sizes),))
+        for allowed in range(1, cuts + 1):
+            found = found or min(self._cut(rows, columns, factors, allowed), key=_cost, default=None)
+        return found
+
+    def _single(self, rows: Digits, columns: Digits, factors: Sequence[Factor]) -> Matrix | None:
+        """A matrix, a column or a row."""
+        digits = rows + columns
+        if len(digits) > 2:
+            return None
+        axes = digits if len(rows) == len(columns) else digits[::-1]
+        found = self._whole(axes, tuple(factors))
+        if found is None:
+            return None
+        node, value = found
+        form: Form = Leaf(node) if len(rows) == len(columns) or len(digits) == 1 else _vec(Leaf(node))
+        return Matrix((form if rows else transposed(form),), value)
+
+    def _whole(self, axes: Digits, factors: tuple[Factor, ...]) -> tuple[Node, float] | None:
+        """The product of factors, less a number, if it has a notation without indices."""
+        if (axes, factors) not in self._written:
+            node = self._node(factors, axes)
+            whole = [form for form in (present(node), node) if _is_whole(form)]  # best multiplied out
+            self._written[axes, factors] = unscaled(whole[0]) if whole else None
+        return self._written[axes, factors]
+
+    def _split(self, rows: Digits, columns: Digits, factors: Sequence[Factor]) -> Matrix | None:
+        """A Kronecker product of a matrix of the first digits and one of the others."""
+        for first, second in _splits(len(rows), len(columns)):
+            upper, lower = {*rows[:first], *columns[:second]}, {*rows[first:], *columns[second:]}
+            parts = None if upper & lower else self._separated(factors, upper)
+            if parts is None or self._separated(parts[0], lower)[0]:
+                continue
+            left = self._matrix(rows[:first], columns[:second], parts[0])
+            right = self._matrix(rows[first:], columns[second:], parts[1]) if left else None
+            if left is None or right is None:
+                continue
+            if second == 0 and first == len(rows):
+                return left * right
+            arguments = [
+                chained(part.factors) if part.factors else self._unit(digits)
+                for part, digits in ((left, rows[:first]), (right, rows[first:]))
+            ]
+            return Matrix((Call("kron", tuple(arguments), "apply"),), left.value * right.value)
+        return None
+
+    def _cut(self, rows: Digits, columns: Digits, factors: Sequence[Factor], cuts: int) -> Iterator[Matrix]:
+        """Products with a diagonal matrix in the middle."""
+        pairs = dict.fromkeys(factor.labels for factor in factors if len(set(factor.labels)) == 2)
+        for pair in dict.fromkeys(pair for pair in pairs if pair[::-1] not in pairs or pair < pair[::-1]):
+            sides = self._sides(set(rows), set(columns), set(pair), factors)
+            if sides is None:
+                continue
+            before, between, behind = sides
+            for ends in (pair, pair[::-1]):
+                middle = self._single(ends[::-1], (), between)
+                left = self._matrix(rows, ends[::-1], before, cuts - 1) if middle else None
+                right = self._matrix(ends[::-1], columns, behind, cuts - 1) if left else None
+                if middle is not None and left is not None and right is not None:
+                    yield left * Matrix((Call("diag", middle.factors),), middle.value) * right
+                    break
+
+    def _sides(
+        self, rows: set[int], columns: set[int], ends: set[int], factors: Sequence[Factor]
+    ) -> tuple[list[Factor], list[Factor], list[Factor]] | None:
+        """The factors before, in and behind a matrix with the given labels; None if they cannot be told."""
+        if (rows & columns) - ends:
+            return None
+        sides: tuple[list[Factor], list[Factor], list[Factor]] = [], [], []
+        for group in connected([set(factor.labels) for factor in factors], ends):
+            inside = {label for k in group for label in factors[k].labels} - ends
+            if inside & rows and inside & columns:
+                return None
+            side = 0 if inside & rows else 2 if inside & columns else 1
+            sides[side].extend(factors[k] for k in group)
+        return sides
+
+    def _separated(self, factors: Sequence[Factor], labels: set[int]) -> tuple[list[Factor], list[Factor]]:
+        """The factors that are linked with some labels, and those that are not."""
+        linked: list[Factor] = []
+        others: list[Factor] = []
+        for group in connected([set(factor.labels) for factor in factors], set()):
+            inside = {label for k in group for label in factors[k].labels}
+            (linked if inside & labels else others).extend(factors[k] for k in group)
+        return linked, others
+
+    def _node(self, factors: Sequence[Factor], output: Digits, counted: Sequence[int] = ()) -> Node:
+        """The product of factors with the given axes."""
+        used = sorted({*output, *counted, *(label for factor in factors for label in factor.labels)})
+        number = {label: k for k, label in enumerate(used)}
+        axes = [[label_axis(number[label]) for label in factor.labels] for factor in factors]
+        ranges: list[Size] = [self.ranges[label] for label in used]
+        placed = [label_axis(number[label]) for label in output]
+        shape = [self.ranges[label] for label in output]
+        return einsum([factor.node for factor in factors], axes, placed, shape, ranges)
+
+    def _unit(self, digits: Digits) -> Form:
+        return Call("eye", (Symbol(str(self._size(digits))),))
+
+    def _size(self, digits: Digits) -> Size:
+        return size_product(self.ranges[label] for label in digits)
+
+
+def _is_whole(node: Node) -> bool:
+    return set(topological([node])) <= whole_nodes([node])
+
+
+def _vec(form: Form) -> Form:
+    return Call("vec", (form,), "apply")
+
+
+def _splits(rows: int, columns: int) -> list[tuple[int, int]]:
+    """How many digits of rows and columns the first factor of a Kronecker product may have, best first."""
+    found = [(a, b) for a in range(rows + 1) for b in range(columns + 1)]
+    found = [(a, b) for a, b in found if 0 < a + b <= 2 and 0 < rows + columns - a - b <= 2]
+    return sorted(found, key=lambda split: (split != (rows, 0), split != (1, 1)))
+
+
+def _cost(matrix: Matrix) -> tuple[int, int]:
+    """What makes a product long to read: its factors, and transposes in them."""
+    parts = [leaf.node for factor in matrix.factors for leaf in leaves(factor)]
+    return len(matrix.factors), sum(transposes(describe(part)) for part in parts)
