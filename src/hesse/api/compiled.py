@@ -24,7 +24,10 @@ from hesse.plan import (
     bytes_text,
     check_memory,
     fits_memory,
+    flatten,
+    lower,
     make_plan,
+    sliced,
     split,
 )
 from hesse.structured import Storage, Structured, check_chunk, chunk_elements, stored
@@ -312,9 +315,11 @@ class Bound:
         inputs = list(zip(whole.compiled.inputs, casts, strict=True))
         early = [(label, cast) for label, cast in inputs if names[cast[0]] in self._bound]
         late = [(label, cast) for label, cast in inputs if names[cast[0]] not in self._bound]
-        first, second, loads = split(whole.program, {label for label, _ in early})
+        straight = lower(flatten(_computed(whole.built, whole.storages)))
+        first, second, loads = split(straight, {label for label, _ in early})
         data = [np.asarray(arrays.values[k], dtype) for _, (k, dtype) in early]
-        prepared = compile_program(first, [label for label, _ in early], whole.dtype).function(*data)
+        prepared = compile_program(sliced(first), [label for label, _ in early], whole.dtype).function(*data)
+        second = sliced(second)
         compiled = compile_program(
             second, [label for label, _ in late], whole.dtype, given=dict(zip(loads, prepared, strict=True))
         )

@@ -13,6 +13,7 @@ import numpy as np
 from hesse.backends import elementwise_kernels, operation_kernels
 from hesse.backends.numpy_source import (
     LARGE,
+    SHORT_AXIS,
     Target,
     aligned,
     combine_source,
@@ -24,7 +25,7 @@ from hesse.backends.numpy_source import (
     tuple_text,
     view_source,
 )
-from hesse.backends.runtime import affine_view, place_overlapping, symmetric_product
+from hesse.backends.runtime import affine_view, in_slices, place_overlapping, symmetric_product
 from hesse.plan.program import (
     CallApply,
     CallMap,
@@ -37,6 +38,7 @@ from hesse.plan.program import (
     Reduce,
     Ref,
     Scale,
+    Slices,
     View,
     sources,
 )
@@ -58,6 +60,7 @@ def compile_program(
     given: Mapping[str, Any] | None = None,
     results_in_order: bool = True,
     shared: Collection[str] = (),
+    name: str = "program",
 ) -> Compiled:
     """Python source over NumPy for the program, compiled into a function of the inputs in the given order.
 
@@ -70,11 +73,11 @@ def compile_program(
     for k in range(len(program.instructions)):
         writer.write(k, arguments)
     returned = tuple_text(writer.result(result, shared) for result in program.results)
-    comments = [f"    # {arguments[name]} = {name}" for name in inputs if name != arguments[name]]
+    comments = [f"    # {argument} = {label}" for label, argument in arguments.items() if label != argument]
     body = "\n".join([*comments, *(f"    {line}" for line in writer.lines), f"    return {returned}"])
-    source = f"def program({', '.join(arguments.values())}):\n{body}\n"
+    source = f"def {name}({', '.join(arguments.values())}):\n{body}\n"
     exec(compile(source, "<hesse program>", "exec"), writer.namespace)
-    return Compiled(writer.namespace["program"], tuple(inputs), source)
+    return Compiled(writer.namespace[name], tuple(inputs), "\n".join([*writer.functions, source]))
 
 
 class _Writer:
@@ -91,13 +94,17 @@ class _Writer:
             "np": np,
             "dtype": dtype,
             "affine_view": affine_view,
+            "in_slices": in_slices,
             "place_overlapping": place_overlapping,
             "symmetric_product": symmetric_product,
         }
         self.names: list[str] = []
         self.lines: list[str] = []
         self.last, self.last_reads = program.last_uses(), program.last_reads()
+        self.results_in_order = results_in_order
         self.final = _final(program) if results_in_order else set()
+        self.functions: list[str] = []
+        """The sources of functions that the lines call."""
         self.buffers: dict[tuple[int, ...], list[str]] = {}
         self.in_order: set[Ref] = set()
         """Values with memory of their own, in the order of their axes."""
@@ -119,10 +126,52 @@ class _Writer:
             self.names.append(f"c{k}")
             return
         self.names.append(f"t{k}")
+        slices = self.program.slices
+        if slices is not None and slices.start <= k < slices.stop:
+            if k + 1 == slices.stop:
+                self._in_slices(slices)
+            return
         self.wanted[self.program.shapes[k]] -= 1
         spare = {s for s in sources(item) if self.last_reads[s] <= k and _is_fresh(self.program, s)}
         taken = self._instruction(item, k, spare)
         self._release(item, k, spare - {taken})
+
+    def _in_slices(self, slices: Slices) -> None:
+        """Call the programs of the slices, and give back what is read there last."""
+        compiled = [
+            compile_program(
+                program,
+                [item.name for item in program.instructions if isinstance(item, Load)],
+                self.dtype,
+                results_in_order=self.results_in_order,
+                name=name,
+            )
+            for name, program in (("rows", slices.body), ("last_rows", slices.last))
+            if program is not None
+        ]
+        if len({part.source.partition("\n")[2] for part in compiled}) == 1:
+            compiled = compiled[:1]  # no number of rows is written there
+        self.functions += [part.source for part in compiled]
+        self.namespace.update({part.function.__name__: part.function for part in compiled})
+        functions = ", ".join([compiled[0].function.__name__, compiled[-1].function.__name__])
+        read = tuple_text(self._along_first_axis(ref) for ref, _ in slices.reads)
+        made = ", ".join(self.names[ref] for ref, _ in slices.outputs)
+        cuts = [tuple_text(cut for _, cut in part) for part in (slices.reads, slices.outputs)]
+        order = "C" if self.results_in_order else "K"
+        where = f"range(0, {slices.length}, {slices.rows})"
+        self.lines.append(
+            f"{made}, = in_slices(({functions}), {where}, {read}, {cuts[0]}, {cuts[1]}, {order!r})"
+        )
+        done = dict.fromkeys(ref for ref, _ in slices.reads if slices.start <= self.last[ref] < slices.stop)
+        dead = [self.names[ref] for ref in done if self._is_large(ref)]
+        if dead:
+            self.lines.append(f"del {', '.join(dead)}")
+
+    def _along_first_axis(self, ref: Ref) -> str:
+        """A matrix with a short last axis (points and their coordinates) by columns: loops run along them."""
+        shape = self.program.shapes[ref]
+        is_narrow = len(shape) == 2 and shape[1] < SHORT_AXIS < shape[0]
+        return f"np.asfortranarray({self.names[ref]})" if is_narrow else self.names[ref]
 
     def _release(self, item: Instruction, k: Ref, spare: set[Ref]) -> None:
         """Keep the memory of values that are done with for later, or give it back."""

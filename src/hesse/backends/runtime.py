@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Literal
+
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
@@ -75,3 +78,48 @@ def place_overlapping(
             tuple(strides[k] for k in kept),
             tuple(shape[k] for k in kept),
         )
+
+
+def in_slices(
+    functions: tuple[Callable[..., tuple[np.ndarray, ...]], Callable[..., tuple[np.ndarray, ...]]],
+    starts: range,
+    arrays: Sequence[np.ndarray],
+    cuts: Sequence[int | None],
+    ends: Sequence[int | None],
+    order: Literal["C", "K"],
+) -> list[np.ndarray]:
+    """The results of a function called for slices of arrays; the second function is for the last slice.
+
+    `cuts` are the axes along which the arrays are cut (None: not at all) and `ends` those along which the
+    results are put together (None: they are added up), in memory in the given order of their axes.
+    """
+    whole, remaining = functions
+    results: list[np.ndarray] = []
+    for start in starts:
+        stop = min(start + starts.step, starts.stop)
+        function = whole if stop - start == starts.step else remaining
+        parts = function(
+            *(array[_at(cut, start, stop)] for array, cut in zip(arrays, cuts, strict=True)),
+        )
+        if not results:
+            results = [
+                _container(part, end, starts.stop, order) for part, end in zip(parts, ends, strict=True)
+            ]
+        for result, part, end in zip(results, parts, ends, strict=True):
+            if end is not None:
+                result[_at(end, start, stop)] = part
+            elif start:
+                np.add(result, part, out=result)
+    return results
+
+
+def _at(cut: int | None, start: int, stop: int) -> tuple[slice, ...]:
+    return () if cut is None else (*(slice(None) for _ in range(cut)), slice(start, stop))
+
+
+def _container(part: np.ndarray, end: int | None, length: int, order: Literal["C", "K"]) -> np.ndarray:
+    """The array for a result whose first slice is given; a sum begins with it."""
+    if end is None:
+        return np.asarray(part)
+    shape = tuple(length if axis == end else size for axis, size in enumerate(part.shape))
+    return np.empty_like(part, order=order, shape=shape)

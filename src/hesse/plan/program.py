@@ -7,9 +7,10 @@ their index. Every value has axes; inside a product each axis is one label.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -133,6 +134,22 @@ def sources(instruction: Instruction) -> tuple[Ref, ...]:
             return instruction.sources
 
 
+def with_sources(instruction: Instruction, refs: Sequence[Ref]) -> Instruction:
+    """The instruction reading other values, in the order of `sources`."""
+    match instruction:
+        case Load() | Literal():
+            return instruction
+        case Contract():
+            return replace(instruction, left=refs[0], right=refs[1])
+        case Combine():
+            terms = (replace(term, source=ref) for term, ref in zip(instruction.terms, refs, strict=True))
+            return replace(instruction, terms=tuple(terms))
+        case CallMap() | CallApply():
+            return replace(instruction, sources=tuple(refs))
+        case View() | Reduce() | Scale():
+            return replace(instruction, source=refs[0])
+
+
 def shares_memory(instruction: Instruction) -> bool:
     """Whether the value may be a view of the one value that the instruction reads."""
     match instruction:
@@ -146,15 +163,37 @@ def shares_memory(instruction: Instruction) -> bool:
             return False
 
 
+class Slices(NamedTuple):
+    """Instructions `start` to `stop` are run for `rows` entries of one axis at a time.
+
+    `body` is the program of a slice and `last` that of the remaining rows, if any. Its inputs are `reads`,
+    its results `outputs`: values with the axis along which they are cut (None: a value that is read whole,
+    a sum over all slices).
+    """
+
+    start: int
+    stop: int
+    length: int
+    rows: int
+    reads: tuple[tuple[Ref, int | None], ...]
+    outputs: tuple[tuple[Ref, int | None], ...]
+    body: Program
+    last: Program | None
+
+
 @dataclass(frozen=True)
 class Program:
-    """A straight-line program: instructions, the shape of each value, which values are the results."""
+    """A straight-line program: instructions, the shape of each value, which values are the results.
+
+    `slices` says which instructions are not run one after the other, but together for parts of an axis.
+    """
 
     instructions: tuple[Instruction, ...]
     shapes: tuple[tuple[int, ...], ...]
     flops: tuple[float, ...]
     results: tuple[Ref, ...]
     node_count: int
+    slices: Slices | None = None
 
     @property
     def total_flops(self) -> float:
@@ -191,19 +230,29 @@ class Program:
 
     @cached_property
     def _peak(self) -> int:
-        last, alive, peak = self.last_reads(), 0, 0
+        alive, peak = 0, 0
+        start, stop, inside, whole = self._sliced()
+        last = {k: stop - 1 if start <= at < stop else at for k, at in self.last_reads().items()}
         freed_after: dict[int, int] = {}
         for k, instruction in enumerate(self.instructions):
-            if not isinstance(instruction, Load | Literal | View):
+            is_sliced = start <= k < stop
+            if k in whole if is_sliced else not isinstance(instruction, Load | Literal | View):
                 size = math.prod(self.shapes[k])
-                if self._written_over(k, last):  # nothing new: that array lives on under another name
+                if not is_sliced and self._written_over(k, last):  # that array lives on under another name
                     freed_after[k] -= size
                 else:
                     alive += size
                 freed_after[last.get(k, k)] = freed_after.get(last.get(k, k), 0) + size
-            peak = max(peak, alive)
+            peak = max(peak, alive + (inside if is_sliced else 0))
             alive -= freed_after.pop(k, 0)
         return peak
+
+    def _sliced(self) -> tuple[int, int, int, set[Ref]]:
+        """Where slices start and stop, the entries they need, and the values they make."""
+        if self.slices is None:
+            return 0, 0, 0, set()
+        outputs = {ref for ref, _ in self.slices.outputs}
+        return self.slices.start, self.slices.stop, self.slices.body.peak_elements(), outputs
 
     def _written_over(self, k: Ref, last: dict[Ref, int]) -> bool:
         """Whether an element-wise instruction can write to an array of its shape that it reads last."""
@@ -218,3 +267,16 @@ class Program:
             and not isinstance(self.instructions[source], Load | Literal | View)
             for source in sources(item)
         )
+
+
+def reordered(program: Program, order: Sequence[Ref]) -> Program:
+    """The program with its instructions in another order."""
+    number = {old: new for new, old in enumerate(order)}
+    instructions = [program.instructions[k] for k in order]
+    return Program(
+        tuple(with_sources(item, [number[k] for k in sources(item)]) for item in instructions),
+        tuple(program.shapes[k] for k in order),
+        tuple(program.flops[k] for k in order),
+        tuple(number[k] for k in program.results),
+        program.node_count,
+    )

@@ -3,20 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 
-from hesse.plan.program import (
-    CallApply,
-    CallMap,
-    Combine,
-    Contract,
-    Instruction,
-    Literal,
-    Load,
-    Program,
-    Ref,
-    sources,
-)
+from hesse.plan.program import Literal, Load, Program, Ref, sources, with_sources
 
 
 def split(program: Program, bound: Collection[str]) -> tuple[Program, Program, tuple[str, ...]]:
@@ -54,7 +42,10 @@ def _extract(program: Program, chosen: list[Ref], loads: dict[Ref, str], results
     order = sorted({*chosen, *literals})
     number = {old: new for new, old in enumerate(order)}
     instructions = [
-        Load(loads[k]) if k in loads else _renumbered(program.instructions[k], number) for k in order
+        Load(loads[k])
+        if k in loads
+        else with_sources(program.instructions[k], [number[s] for s in sources(program.instructions[k])])
+        for k in order
     ]
     return Program(
         tuple(instructions),
@@ -63,17 +54,3 @@ def _extract(program: Program, chosen: list[Ref], loads: dict[Ref, str], results
         tuple(number[k] for k in results),
         program.node_count,
     )
-
-
-def _renumbered(item: Instruction, number: dict[Ref, Ref]) -> Instruction:
-    match item:
-        case Load() | Literal():
-            return item
-        case Contract():
-            return replace(item, left=number[item.left], right=number[item.right])
-        case Combine():
-            return replace(item, terms=tuple(replace(t, source=number[t.source]) for t in item.terms))
-        case CallMap() | CallApply():
-            return replace(item, sources=tuple(number[k] for k in item.sources))
-        case _:
-            return replace(item, source=number[item.source])

@@ -15,7 +15,7 @@ import numpy as np
 
 from hesse.backends.numpy_backend import Compiled, compile_program
 from hesse.errors import ArgumentError
-from hesse.ir import Add, Axis, Einsum, Node, Variable, einsum, number, topological, variable
+from hesse.ir import Add, Axis, Einsum, Node, Variable, add, einsum, number, topological, variable
 from hesse.plan import Program, make_plan
 
 Places = tuple[int | None, ...]
@@ -96,33 +96,73 @@ def _length(term: Node) -> int | None:
     """The range of the label of the first axis, or None if the term cannot be cut along it."""
     if not isinstance(term, Einsum) or not term.output or len(term.output[0].terms) != 1:
         return None
-    if not all(isinstance(operand, Variable) for operand in term.operands):
-        return None
     label = term.output[0].terms[0][0]
+    return number(term.ranges[label]) if _can_be_cut(term, label) else None
+
+
+def _can_be_cut(term: Einsum, label: int) -> bool:
     for axis in (axis for axes in (*term.axes, term.output) for axis in axes):
         if label in axis.labels() and (len(axis.terms) > 1 or axis.terms[0][1] != 1):
-            return None
-    return number(term.ranges[label])
+            return False
+    return all(
+        isinstance(operand, Variable) or _is_cut_sum(operand, _places(axes, label))
+        for operand, axes in zip(term.operands, term.axes, strict=True)
+    )
+
+
+def _is_cut_sum(operand: Node, places: Places) -> bool:
+    """Whether a factor is a sum of repeated tensors that can be cut along at most one axis."""
+    at = [axis for axis, first in enumerate(places) if first is not None]
+    if not isinstance(operand, Add) or len(at) > 1:
+        return False
+    return all(
+        isinstance(part, Variable)
+        or (
+            isinstance(part, Einsum)
+            and all(part.output[axis].is_label for axis in at)
+            and all(_can_be_cut(part, part.output[axis].label) for axis in at)
+        )
+        for part in operand.operands
+    )
 
 
 @functools.lru_cache(maxsize=1024)
 def _cut(term: Einsum, count: int) -> Slices:
     """The term with `count` values of the label of its first axis."""
     label = term.output[0].terms[0][0]
-    ranges = [count if k == label else size for k, size in enumerate(term.ranges)]
     parts: dict[str, tuple[str, Places]] = {}
+    return Slices(_cut_product(term, label, 0, count, parts), parts, _places(term.output, label))
+
+
+def _cut_product(
+    term: Einsum, label: int, shift: int, count: int, parts: dict[str, tuple[str, Places]]
+) -> Node:
+    """A product with `count` values of a label, from `shift` on; what it reads is added to `parts`."""
+    ranges = [count if k == label else size for k, size in enumerate(term.ranges)]
     operands, tables = [], []
     for operand, axes in zip(term.operands, term.axes, strict=True):
-        assert isinstance(operand, Variable)
-        places = _places(axes, label)
-        name = ":".join([operand.name, *("" if first is None else str(first) for first in places)])
-        parts[name] = (operand.name, places)
-        operands.append(variable(name, _shape(operand.shape, places, count)))
+        places = tuple(None if p is None else p + shift for p in _places(axes, label))
+        operands.append(_cut_operand(operand, places, count, parts))
         tables.append(_moved(axes, places))
     output = _places(term.output, label)
     shape = _shape(term.shape, output, count)
-    node = einsum(operands, tables, _moved(term.output, output), shape, ranges, term.scale)
-    return Slices(node, parts, output)
+    return einsum(operands, tables, _moved(term.output, output), shape, ranges, term.scale)
+
+
+def _cut_operand(operand: Node, places: Places, count: int, parts: dict[str, tuple[str, Places]]) -> Node:
+    if isinstance(operand, Variable):
+        name = ":".join([operand.name, *("" if first is None else str(first) for first in places)])
+        parts[name] = (operand.name, places)
+        return variable(name, _shape(operand.shape, places, count))
+    at = next((axis for axis, first in enumerate(places) if first is not None), None)
+    terms = []
+    for part in operand.operands:
+        if isinstance(part, Einsum):
+            label, shift = (-1, 0) if at is None else (part.output[at].label, places[at] or 0)
+            terms.append(_cut_product(part, label, shift, count, parts))
+        else:
+            terms.append(_cut_operand(part, places, count, parts))
+    return add(terms, _shape(operand.shape, places, count))
 
 
 def _places(axes: Sequence[Axis], label: int) -> Places:

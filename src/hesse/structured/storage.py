@@ -113,12 +113,27 @@ def _least(term: Node) -> Node:
 def _is_factor_kept(factor: Einsum, term: Einsum) -> bool:
     """Whether a factor of a term is kept whole; what the term keeps anyway costs nothing."""
     new = set(factor.operands) - set(term.operands)
-    is_cheap = sum(entries(operand.shape) for operand in new) * SMALL_PART < entries(factor.shape)
+    is_cheap = sum(map(_kept_entries, new)) * SMALL_PART < entries(factor.shape)
     return not is_cheap and _is_kept_whole(factor, term.shape)
 
 
 def _factor_entries(product: Einsum) -> int:
-    return sum(entries(operand.shape) for operand in set(product.operands))
+    return sum(map(_kept_entries, set(product.operands)))
+
+
+def _kept_entries(factor: Node) -> int:
+    """Number of entries that are kept for a factor."""
+    return sum(entries(small.shape) for small in _spread(factor) or (factor,))
+
+
+def _spread(factor: Node) -> set[Node]:
+    """What a sum of much smaller tensors, each repeated along some axes, consists of (`x[i] - x[j]`)."""
+    if not isinstance(factor, Add):
+        return set()
+    views = [(t.operands if isinstance(t, Einsum) else (t,)) for t in factor.operands]
+    found = {operand for operands in views for operand in operands}
+    is_smaller = sum(entries(small.shape) for small in found) * SMALL_PART < entries(factor.shape)
+    return found if is_smaller and all(len(operands) == 1 for operands in views) else set()
 
 
 def _terms(node: Node) -> tuple[Node, ...]:
@@ -160,9 +175,20 @@ def _over_core(kept: Kept, shape: Shape, parts: _Parts) -> Node:
 
 
 def _over_factors(term: Node, parts: _Parts) -> Node:
-    """A term with parts for its factors."""
-    assert isinstance(term, Einsum)
-    found = list(map(parts.find, term.operands))
-    factor = term.scale / math.prod(part.factor for part in found)
-    axes = [tuple(row[k] for k in part.order) for row, part in zip(term.axes, found, strict=True)]
-    return einsum([part.variable for part in found], axes, term.output, term.shape, term.ranges, factor)
+    """A term with parts for its factors; a sum of small tensors stays a sum."""
+    if not isinstance(term, Einsum):
+        part = parts.find(term)
+        back = tuple(part.order.index(k) for k in range(term.rank))
+        return scale(transpose(part.variable, back), 1 / part.factor)
+    factor, operands, axes = term.scale, [], []
+    for operand, row in zip(term.operands, term.axes, strict=True):
+        if _spread(operand):
+            kept = [_over_factors(view, parts) for view in operand.operands]
+            operands.append(add(kept, operand.shape))
+            axes.append(row)
+        else:
+            part = parts.find(operand)
+            factor /= part.factor
+            operands.append(part.variable)
+            axes.append(tuple(row[k] for k in part.order))
+    return einsum(operands, axes, term.output, term.shape, term.ranges, factor)

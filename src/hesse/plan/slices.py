@@ -1,0 +1,309 @@
+"""Slice a program: a chain of large intermediates is computed a few rows at a time.
+
+`exp(-|x_i - x_j|²)` and its sums over `j` need the differences of all pairs; some rows at a time they never
+leave the cache and take no memory. What is cut follows from the instructions: along an axis of a value
+each of them can be cut too, sums over it, or has to see the whole.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from hesse.plan.program import (
+    CallMap,
+    Combine,
+    Contract,
+    Instruction,
+    Load,
+    Placed,
+    Program,
+    Reduce,
+    Ref,
+    Scale,
+    Slices,
+    View,
+    reordered,
+    sources,
+    with_sources,
+)
+
+LEAST_SAVED = 2**17
+"""Entries of intermediates that slices must save: fewer than this fit the cache anyway."""
+SLICE_ENTRIES = 2**16
+"""Entries of the largest intermediate of a slice."""
+LARGEST_WHOLE = 2**16
+"""Entries of a matrix that the products of all slices read whole, and of a sum over all slices."""
+SMALL = 2**13
+"""Instructions that touch no more entries than this are not worth being cut."""
+FEWEST_ROWS = 8
+FEWEST_MATRIX_ROWS = 32
+"""Matrix products of fewer rows than this are slow."""
+FEWEST_SLICES = 4
+MOST_SEEDS = 6
+"""How many of the largest values are tried as the beginning of what is cut."""
+
+Cut = int | None
+"""The axis along which a value is cut; None: it is read whole, or it is a sum over all slices."""
+
+
+class Way(NamedTuple):
+    """How an instruction can be cut: the axis of its value, and of each value that it reads."""
+
+    axis: Cut
+    reads: tuple[Cut, ...]
+
+
+def sliced(program: Program) -> Program:
+    """The program with its largest chain of intermediates cut, if that is worth it."""
+    sizes = [math.prod(shape) for shape in program.shapes]
+    large = [k for k in range(len(sizes)) if sizes[k] > SMALL and _is_computed(program.instructions[k])]
+    if sum(sizes[k] for k in large) < LEAST_SAVED:
+        return program
+    graph = _Graph(program, sizes)
+    chains = [
+        _Chain(graph, seed, axis)
+        for seed in sorted(large, key=lambda k: -sizes[k])[:MOST_SEEDS]
+        for axis in range(len(program.shapes[seed]))
+    ]
+    best = max(chains, key=lambda chain: chain.saved, default=None)
+    return best.cut() if best is not None and best.saved >= LEAST_SAVED else program
+
+
+def _is_computed(item: Instruction) -> bool:
+    return isinstance(item, Reduce | Contract | Scale | Combine | CallMap)
+
+
+class _Graph:
+    """A program with what reads each value, and the ways in which each instruction can be cut."""
+
+    def __init__(self, program: Program, sizes: Sequence[int]) -> None:
+        self.program = program
+        self.sizes = sizes
+        self.sources = [sources(item) for item in program.instructions]
+        self.ways = [list(_ways(program, k)) for k in range(len(sizes))]
+        self.readers: list[list[Ref]] = [[] for _ in sizes]
+        for k, read in enumerate(self.sources):
+            for source in set(read):
+                self.readers[source].append(k)
+
+
+def _ways(program: Program, k: Ref) -> Iterator[Way]:
+    item, shapes = program.instructions[k], program.shapes
+    rank = len(shapes[k])
+    match item:
+        case Reduce():
+            kept = [axis for axis in range(len(shapes[item.source])) if axis not in item.positions]
+            yield from (Way(at, (axis,)) for at, axis in enumerate(kept))
+            yield from (Way(None, (axis,)) for axis in item.positions)
+        case Contract() if not item.is_symmetric:
+            parts = (item.left_labels, item.right_labels)
+            for label in dict.fromkeys(item.left_labels + item.right_labels):
+                left, right = (_place(label, part) for part in parts)
+                way = Way(_place(label, item.labels), (left, right))
+                whole = item.left if left is None else item.right
+                # a matrix product arranges a matrix anew for each slice of the other one
+                if not _cuts_matrix(item, way) or math.prod(shapes[whole]) <= LARGEST_WHOLE:
+                    yield way
+        case Scale():
+            yield from (Way(axis, (axis,)) for axis in range(rank))
+        case CallMap() if all(shapes[source] in ((), shapes[k]) for source in item.sources):
+            for axis in range(rank):
+                yield Way(axis, tuple(axis if shapes[source] else None for source in item.sources))
+        case View():
+            for axis, label in enumerate(item.labels):
+                at = [n for n, part in enumerate(item.axes) if label in part.labels()]
+                is_plain = len(at) == 1 and item.axes[at[0]].is_label
+                if is_plain and shapes[item.source][at[0]] == item.ranges[label]:
+                    yield Way(axis, (at[0],))
+        case Combine():
+            for axis in range(rank):
+                if all(_can_be_cut(term, axis, shapes[k][axis]) for term in item.terms):
+                    yield Way(axis, tuple(_place(t.output[axis].label, t.labels) for t in item.terms))
+
+
+def _place(label: int, labels: Sequence[int]) -> Cut:
+    return labels.index(label) if label in labels else None
+
+
+def _can_be_cut(term: Placed, axis: int, size: int) -> bool:
+    """Whether a slice of a sum along an axis needs only that slice of a term."""
+    place = term.output[axis]
+    if not place.is_label or term.ranges[place.label] != size:
+        return False
+    return sum(place.label in other.labels() for other in term.output) == 1
+
+
+class _Chain:
+    """The instructions that are cut when a value is cut along an axis, each with its way."""
+
+    def __init__(self, graph: _Graph, seed: Ref, axis: int) -> None:
+        self.graph = graph
+        self.length = graph.program.shapes[seed][axis]
+        self.ways = self._without_small(self._consistent(self._reached(seed, axis)))
+        self.outputs = [
+            k
+            for k in sorted(self.ways)
+            if k in graph.program.results or any(reader not in self.ways for reader in graph.readers[k])
+        ]
+        self.rows = self._rows() if self.ways else 0
+        self.saved = self._saved() if self.rows * FEWEST_SLICES <= self.length else 0
+
+    def _reached(self, seed: Ref, axis: int) -> dict[Ref, Way]:
+        """All that can be cut along with the seed, from value to value."""
+        ways: dict[Ref, Way] = {}
+        waiting = [(seed, way) for way in self.graph.ways[seed] if way.axis == axis]
+        while waiting:
+            k, way = waiting.pop()
+            if k in ways:
+                continue
+            ways[k] = way
+            for source, cut in zip(self.graph.sources[k], way.reads, strict=True):
+                waiting += [
+                    (source, other)
+                    for other in self.graph.ways[source]
+                    if cut is not None and other.axis == cut
+                ]
+            if way.axis is not None:
+                waiting += [(r, other) for r in self.graph.readers[k] for other in self._through(r, k, way)]
+        return ways
+
+    def _through(self, reader: Ref, source: Ref, way: Way) -> list[Way]:
+        """The ways in which a reader of a value can be cut if the value is."""
+        read = self.graph.sources[reader]
+        return [
+            other
+            for other in self.graph.ways[reader]
+            if all(cut == way.axis for ref, cut in zip(read, other.reads, strict=True) if ref == source)
+        ]
+
+    def _consistent(self, ways: Mapping[Ref, Way]) -> dict[Ref, Way]:
+        """Without what reads a value of the chain in another way, or what is known only after it."""
+        kept: dict[Ref, Way] = {}
+        after: set[Ref] = set()
+        for k, read in enumerate(self.graph.sources):
+            at_hand = k in ways and all(
+                cut is not None and kept[source].axis == cut if source in kept else source not in after
+                for source, cut in zip(read, ways[k].reads, strict=True)
+            )
+            if at_hand:
+                kept[k] = ways[k]
+            elif any(source in kept or source in after for source in read):
+                after.add(k)
+        return kept
+
+    def _without_small(self, ways: dict[Ref, Way]) -> dict[Ref, Way]:
+        """Without small instructions at the beginning and at the end of the chain."""
+        graph = self.graph
+        small = {
+            k
+            for k in ways
+            if isinstance(graph.program.instructions[k], View)
+            or max(graph.sizes[ref] for ref in (k, *graph.sources[k])) <= SMALL
+        }
+        for k in sorted(small):
+            if not any(source in ways for source in graph.sources[k]):
+                del ways[k]
+        for k in sorted(small & ways.keys(), reverse=True):
+            if not any(reader in ways for reader in graph.readers[k]):
+                del ways[k]
+        return ways
+
+    def _rows(self) -> int:
+        """How many rows a slice has."""
+        items = self.graph.program.instructions
+        are_rows = any(_cuts_matrix(items[k], way) for k, way in self.ways.items())
+        fewest = FEWEST_MATRIX_ROWS if are_rows else FEWEST_ROWS
+        return max(fewest, SLICE_ENTRIES * self.length // max(self.graph.sizes[k] for k in self.ways))
+
+    def _saved(self) -> int:
+        """The number of entries that are never in memory together."""
+        sizes = self.graph.sizes
+        if any(self.ways[k].axis is None and sizes[k] > LARGEST_WHOLE for k in self.outputs):
+            return 0  # a large sum over the slices would be read and written for each of them
+        items = self.graph.program.instructions
+        return sum(sizes[k] for k in self.ways if k not in self.outputs and not isinstance(items[k], View))
+
+    def cut(self) -> Program:
+        """The program with the chain in one piece, and the programs of its slices."""
+        inside = sorted(self.ways)
+        needed = self._needed()
+        before = [k for k in range(len(self.graph.sizes)) if k in needed and k not in self.ways]
+        rest = [k for k in range(len(self.graph.sizes)) if k not in needed]
+        order = [*before, *inside, *rest]
+        number = {old: new for new, old in enumerate(order)}
+        program = reordered(self.graph.program, order)
+        ways = {number[k]: way for k, way in self.ways.items()}
+        outputs = [number[k] for k in self.outputs]
+        reads = dict.fromkeys(
+            (source, cut)
+            for k, way in ways.items()
+            for source, cut in zip(sources(program.instructions[k]), way.reads, strict=True)
+            if source not in ways
+        )
+        body, last = (
+            _slice(program, ways, list(reads), outputs, count) if count else None
+            for count in (self.rows, self.length % self.rows)
+        )
+        assert body is not None
+        start, stop = len(before), len(before) + len(inside)
+        ends = tuple((k, ways[k].axis) for k in outputs)
+        slices = Slices(start, stop, self.length, self.rows, tuple(reads), ends, body, last)
+        return replace(program, slices=slices)
+
+    def _needed(self) -> set[Ref]:
+        """The chain and all it depends on."""
+        needed = set(self.ways)
+        for k in reversed(range(len(self.graph.sizes))):
+            if k in needed:
+                needed.update(self.graph.sources[k])
+        return needed
+
+
+def _cuts_matrix(item: Instruction, way: Way) -> bool:
+    """Whether an instruction is a matrix product with the rows or columns of its result cut."""
+    if not isinstance(item, Contract) or way.axis is None or None not in way.reads:
+        return False
+    left, right, output = set(item.left_labels), set(item.right_labels), set(item.labels)
+    return bool(output - left and output - right and left & right - output)
+
+
+def _slice(
+    program: Program,
+    ways: Mapping[Ref, Way],
+    reads: Sequence[tuple[Ref, Cut]],
+    outputs: Sequence[Ref],
+    count: int,
+) -> Program:
+    """The program of a slice of `count` rows; its inputs are called by their position in `reads`."""
+    instructions: list[Instruction] = [Load(str(n)) for n in range(len(reads))]
+    shapes = [_shape(program.shapes[ref], cut, count) for ref, cut in reads]
+    number: dict[tuple[Ref, Cut], Ref] = {read: n for n, read in enumerate(reads)}
+    for k, way in ways.items():
+        item = program.instructions[k]
+        refs = [number[read] for read in zip(sources(item), way.reads, strict=True)]
+        number[k, way.axis] = len(instructions)
+        instructions.append(with_sources(_cut(item, way.axis, count), refs))
+        shapes.append(_shape(program.shapes[k], way.axis, count))
+    results = tuple(number[k, ways[k].axis] for k in outputs)
+    return Program(tuple(instructions), tuple(shapes), (0.0,) * len(shapes), results, len(shapes))
+
+
+def _shape(shape: tuple[int, ...], cut: Cut, count: int) -> tuple[int, ...]:
+    return tuple(count if axis == cut else size for axis, size in enumerate(shape))
+
+
+def _cut(item: Instruction, axis: Cut, count: int) -> Instruction:
+    """The instruction for `count` entries along an axis of its value."""
+    if axis is None:
+        return item
+    if isinstance(item, View):
+        return replace(item, ranges=_shape(item.ranges, item.labels[axis], count))
+    if isinstance(item, Combine):
+        terms = (
+            replace(term, ranges=_shape(term.ranges, term.output[axis].label, count)) for term in item.terms
+        )
+        return replace(item, terms=tuple(terms))
+    return item

@@ -1,0 +1,168 @@
+"""Programs whose large intermediates are computed some rows at a time compute what they did before."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hesse
+from hesse.backends.numpy_backend import compile_program
+from hesse.backends.runtime import in_slices
+from hesse.calculus import differentiate
+from hesse.frontends.expression import Expression
+from hesse.ir import Node, variable
+from hesse.plan import Program, flatten, lower, make_plan, sliced, slices
+from hesse.rewrite import simplify
+from oracles import assert_close
+from test_random_graphs import Picker, Term, draw_einsum, draw_sum, draw_view, mapped, tamed
+
+DTYPE = np.dtype(float)
+
+
+@pytest.fixture
+def everything_sliced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slices of one or two rows, however small the tensors are."""
+    for name, value in {
+        "LEAST_SAVED": 1,
+        "SMALL": 0,
+        "SLICE_ENTRIES": 4,
+        "FEWEST_ROWS": 1,
+        "FEWEST_MATRIX_ROWS": 1,
+        "FEWEST_SLICES": 2,
+    }.items():
+        monkeypatch.setattr(slices, name, value)
+
+
+def values(program: Program, names: Sequence[str], arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The results of a program, with inputs that must not be written to."""
+    arrays = [np.array(array) for array in arrays]
+    for array in arrays:
+        array.flags.writeable = False
+    return list(compile_program(program, names, DTYPE).function(*arrays))
+
+
+def assert_same(roots: Sequence[Node], names: Sequence[str], arrays: Sequence[np.ndarray]) -> bool:
+    """Compare a program with its slices; whether there were any."""
+    straight = lower(flatten(roots))
+    cut = sliced(straight)
+    for expected, found in zip(values(straight, names, arrays), values(cut, names, arrays), strict=True):
+        assert found.shape == expected.shape
+        assert_close(found, expected)
+    return cut.slices is not None
+
+
+def random_roots(seed: int) -> tuple[list[Node], list[Term]]:
+    """Several results over two variables: einsums, sums, views and element-wise functions."""
+    pick = Picker(zlib.crc32(b"slices"), seed, largest=200)
+    shapes = pick.list([(6,), (5, 4), (4, 6), (3, 4, 5), (7, 2)], 2)
+    inputs = [
+        Term(variable(name, shape), pick.array(shape, 1.0)) for name, shape in zip("xy", shapes, strict=True)
+    ]
+    pool = list(inputs)
+    for _ in range(pick.integer(3, 9)):
+        step = pick.one([draw_einsum, draw_einsum, draw_sum, draw_view, "sin", "exp"])
+        last = pool[-4:]
+        made = mapped(step, tamed(pick.one(last))) if isinstance(step, str) else step(pick, last)
+        pool.append(tamed(made))
+    outputs = [pool[-1], *pick.list(pool[2:], pick.integer(0, 2))]
+    return [term.node for term in outputs], inputs
+
+
+@pytest.mark.parametrize("first", range(0, 600, 100))
+def test_random_programs(everything_sliced: None, first: int) -> None:
+    found = 0
+    for seed in range(first, first + 100):
+        roots, inputs = random_roots(seed)
+        found += assert_same(roots, "xy", [term.value for term in inputs])
+    assert found > 25  # else this tests nothing
+
+
+def pairs(x: Any) -> Any:
+    d = x[:, None, :] - x[None, :, :]
+    return np.sum(np.exp(-0.5 * np.sum(d * d, axis=-1)))
+
+
+def attention(q: Any, k: Any, v: Any) -> Any:
+    e = np.exp(q @ k.T)
+    return (e / np.sum(e, axis=-1, keepdims=True)) @ v
+
+
+def masked(x: Any, y: Any) -> Any:
+    z = np.where(x[:, None] > y, x[:, None] * y, np.sin(y))
+    return np.sum(np.tanh(z) * z, axis=0)
+
+
+def stencil(x: Any) -> Any:
+    d = x[1:] - x[:-1]
+    return np.sum(np.sqrt(1 + d**2)) + np.sum(x**4)
+
+
+CASES: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
+    "pairs": (pairs, [(11, 3)]),
+    "attention": (attention, [(9, 4), (7, 4), (7, 5)]),
+    "masked": (masked, [(10,), (8,)]),
+    "stencil": (stencil, [(23,)]),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_derivatives(everything_sliced: None, name: str, order: int) -> None:
+    function, shapes = CASES[name]
+    random = np.random.default_rng(5)
+    names = "xyz"[: len(shapes)]
+    variables = [variable(letter, shape) for letter, shape in zip(names, shapes, strict=True)]
+    arrays = [random.normal(size=shape) for shape in shapes]
+    traced = function(*map(Expression, variables))
+    root = traced.node if isinstance(traced, Expression) else traced
+    for _ in range(order):
+        (root,) = simplify(differentiate(root, variables[:1]))
+    assert assert_same([root], names, arrays)
+
+
+def test_pairs_take_no_memory_for_differences() -> None:
+    x = np.random.default_rng(0).normal(size=(800, 3))
+    H = hesse.hessian(pairs, form="structured")
+    program = H.explain(x).program
+    straight = lower(flatten(H.explain(x).roots))
+    assert program.slices is not None
+    assert program.peak_elements() < 1.5 * 800**2
+    assert straight.peak_elements() > 3 * 800**2
+    v = np.random.default_rng(1).normal(size=x.shape)
+    assert_close(H(x) @ v, hesse.hvp(pairs)(x, v))
+
+
+def test_bound_arguments_keep_their_share() -> None:
+    random = np.random.default_rng(2)
+    q, k, v = random.normal(size=(600, 4)), random.normal(size=(500, 4)), random.normal(size=(500, 3))
+    gradient = hesse.grad(lambda q, k, v: np.sum(attention(q, k, v) ** 2))
+    assert gradient.explain(q, k, v).program.slices is not None
+    assert_close(gradient.bind(k=k, v=v)(q), gradient(q, k, v))
+
+
+def test_slices_are_put_together_and_added() -> None:
+    x = np.arange(21.0).reshape(3, 7)
+
+    def rows(part: np.ndarray, whole: np.ndarray) -> tuple[np.ndarray, ...]:
+        return part * 2, np.asarray(part.sum()), whole + part.sum(axis=1)
+
+    found = in_slices((rows, rows), range(0, 7, 3), (x, np.zeros(3)), (1, None), (1, None, None), "C")
+    assert_close(found[0], 2 * x)
+    assert_close(found[1], x.sum())
+    assert_close(found[2], x.sum(axis=1))
+
+
+def test_small_programs_are_straight() -> None:
+    x = variable("x", (50, 3))
+    assert make_plan([differentiate(pairs(Expression(x)).node, [x])[0]]).slices is None
+
+
+def test_a_large_matrix_is_not_arranged_anew_for_each_slice() -> None:
+    """`B diag(s) A` is one product: its rows are not cut, though `diag(s) A` would not be needed whole."""
+    B, A, s = variable("B", (700, 700)), variable("A", (700, 700)), variable("s", (700,))
+    product = Expression(B) @ (Expression(s)[:, None] * Expression(A))
+    assert make_plan([product.node]).slices is None
