@@ -149,6 +149,20 @@ def test_no_request_leaves_the_computer(page: Page) -> None:
     assert any(url.endswith(".woff2") for url in asked)
 
 
+def test_matrix_form(page: Page) -> None:
+    """A derivative of order 4 is typeset as a matrix too; the notation is offered only where it exists."""
+    page.open("f=A*X*B&by=X&in=kronecker")
+    page.until(lambda: page.find("#kronecker-matrix .katex-html").is_displayed())
+    annotation = page.find("#kronecker-matrix annotation").get_attribute("textContent")
+    assert annotation == r"M = B^{\top} \otimes A"
+    assert page.find("#kronecker-note").text.startswith("As a matrix: vec(dF) = M*vec(dX)")
+    page.until(lambda: page.find("#code").get_attribute("textContent") == "kron(B', A)")
+    page.type("x'*A*x")
+    page.until(lambda: not page.find("#kronecker").is_displayed())
+    page.until(lambda: page.find("#code").get_attribute("textContent") == "(A + A')*x")
+    assert not page.all("#tab-kronecker")
+
+
 def test_panels(page: Page) -> None:
     """Derivation, structure, cost and graph of a Hessian with blocks."""
     page.open("f=norm2(T - U*V')^2&by=U,U&show=steps")

@@ -95,6 +95,20 @@ def test_derivatives(capsys: Capture, arguments: list[str], title: str, derivati
     assert found[title] == derivative
 
 
+def test_matrix_form(capsys: Capture) -> None:
+    """A derivative of order 4 is shown as a matrix too, by a name that no variable has."""
+    found = rows(output(capsys, "A*M*B", "M"))
+    assert found["Jacobian by M"] == "H[i,j,k,l] = A[i,k]*B[l,j]"
+    assert found["as a matrix"] == "J = kron(B', A)"
+    assert found["matrix"].startswith("vec(dF) = J*vec(dM), where F is the function")
+    assert "as a matrix" not in rows(output(capsys, "A*x", "x"))
+    data = json.loads(output(capsys, "A*X*B", "X", "--json"))
+    assert data["kronecker"]["matrix"] == "kron(B', A)"
+    assert data["kronecker"]["matrix_latex"] == r"B^{\top} \otimes A"
+    assert main(["expm(X)", "X", "--to", "kronecker"]) == 1
+    assert "use the notation index" in capsys.readouterr().err
+
+
 def test_no_variables(capsys: Capture) -> None:
     """A formula alone is shown as it was understood, and what to do next."""
     found = rows(output(capsys, "log(det(X))"))
@@ -130,8 +144,9 @@ def test_steps_of_a_structured_derivative(capsys: Capture) -> None:
 @pytest.mark.parametrize("notation", ALL_NOTATIONS)
 def test_every_notation(capsys: Capture, notation: str) -> None:
     """`--to` prints what `Formula.to` gives and nothing else; the help names every notation."""
-    expected = hesse.parse("norm2(A*x - y)^2").diff("x").to(notation)
-    assert output(capsys, "norm2(A*x - y)^2", "x", "--to", notation).rstrip() == expected.rstrip()
+    formula, name = ("A*X*B", "X") if notation == "kronecker" else ("norm2(A*x - y)^2", "x")
+    expected = hesse.parse(formula).diff(name).to(notation)
+    assert output(capsys, formula, name, "--to", notation).rstrip() == expected.rstrip()
     with pytest.raises(SystemExit):
         main(["diff", "--help"])
     assert re.search(rf"\b{notation}\b", capsys.readouterr().out)
@@ -164,6 +179,7 @@ def test_json(capsys: Capture) -> None:
         "derivative_latex": str,
         "shape": list,
         "layout": str,
+        "kronecker": type(None),
         "convexity": list,
     }
     assert {name: type(value) for name, value in data.items()} == schema

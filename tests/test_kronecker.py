@@ -175,23 +175,32 @@ def test_latex() -> None:
     found = {form.text: form.latex for form in forms if form is not None}
     assert found["kron(B', A)"] == r"B^{\top} \otimes A"
     assert found["2*kron(V'*V, eye(m))"] == r"2 \left(V^{\top} V\right) \otimes I_{m}"
-    assert found["commutation(m, n)"] == "K_{m, n}"
+    assert found["commutation(m, n)"] == r"\mathbf{K}_{m, n}"
     assert found["eye(m*n)"] == "I_{m n}"
     diagonal = r"\operatorname{diag}\left(\operatorname{vec}\left(A\right)\right)"
-    assert found["diag(vec(A))*commutation(m, n)"] == rf"{diagonal} K_{{m, n}}"
+    assert found["diag(vec(A))*commutation(m, n)"] == rf"{diagonal} \mathbf{{K}}_{{m, n}}"
 
 
 def test_notes() -> None:
-    def note(text: str, by: str) -> str:
+    """Which differentials the matrix relates; names of variables are not used for anything else."""
+
+    def note(text: str, by: str, taken: str = "") -> tuple[str, str]:
         formula = derivative(text, by)
-        return vec_note(formula.function.node.shape, formula.differentiated_by)
+        return vec_note(
+            formula.to("kronecker"), formula.function.node.shape, formula.differentiated_by, taken
+        )
 
     end = "and vec stacks the columns of a matrix"
-    assert note("A*X*B", "X") == f"vec(dF) = M*vec(dX): F is the function, {end}"
-    assert note("A*X*u", "X") == f"dF = M*vec(dX): F is the function, {end}"
-    assert note("x*x'", "x") == f"vec(dF) = M*dx: F is the function, {end}"
-    assert note("logdet(X)", "X X") == f"vec(dG) = M*vec(dX): G is the gradient by X, {end}"
-    assert note("sum(exp(x))", "x x x") == f"vec(dG) = M*dx: G is the derivative by x and x, {end}"
+    commutation = "; the commutation matrix takes vec(X) to vec(X')"
+    assert note("A*X*B", "X") == ("M", f"vec(dF) = M*vec(dX), where F is the function {end}")
+    assert note("A*X*B", "X", "FGM") == ("J", f"vec(dR) = J*vec(dX), where R is the function {end}")
+    assert note("A*X*u", "X")[1] == f"dF = M*vec(dX), where F is the function {end}"
+    assert note("x*x'", "x")[1] == f"vec(dF) = M*dx, where F is the function {end}"
+    assert (
+        note("logdet(X)", "X X")[1] == f"vec(dG) = M*vec(dX), where G is the gradient by X {end}{commutation}"
+    )
+    assert note("A*exp(x'*x)", "x")[1] == f"vec(dF) = M*dx, where F is the function {end}"
+    assert note("(x'*y)^3", "x x y")[1] == f"vec(dG) = M*dy, where G is the derivative by x and x {end}"
 
 
 CHAIN = ("A", "B", "C", "X", "X'", "inv(X)", "exp(X)", "(X.*A)", "tr(X*B)*C", "(A + X')", "2*X")

@@ -47,6 +47,18 @@ def test_derivative(server: Server) -> None:
     assert [(c["variable"], c["verdict"]) for c in reply.data["convexity"]] == [("x", "convex")]
 
 
+def test_matrix_form(server: Server) -> None:
+    """A derivative of order 4 comes with its matrix; a gradient has none."""
+    reply = server.ask("derive", formula="norm2(T - U*V')^2", by=["U", "U"])
+    assert reply.data["kronecker"] == {
+        "name": "M",
+        "matrix": "2*kron(V'*V, eye(m))",
+        "matrix_latex": r"2 \left(V^{\top} V\right) \otimes I_{m}",
+        "note": "vec(dG) = M*vec(dU), where G is the gradient by U and vec stacks the columns of a matrix",
+    }
+    assert server.ask("derive", formula="x'*A*x", by=["x"]).data["kronecker"] is None
+
+
 def test_reading(server: Server) -> None:
     """A formula alone is read: types, sizes, and which of them the text declares."""
     data = server.ask("read", formula="symmetric matrix A; A*x + b*y").data
@@ -63,8 +75,9 @@ def test_reading(server: Server) -> None:
 @pytest.mark.parametrize("notation", ALL_NOTATIONS)
 def test_every_notation(server: Server, notation: str) -> None:
     """The code on the page is that of `Formula.to`."""
-    reply = server.ask("render", formula="norm2(A*x - y)^2", by=["x"], notation=notation)
-    expected = hesse.parse("norm2(A*x - y)^2").diff("x").to(notation)
+    formula, name = ("A*X*B", "X") if notation == "kronecker" else ("norm2(A*x - y)^2", "x")
+    reply = server.ask("render", formula=formula, by=[name], notation=notation)
+    expected = hesse.parse(formula).diff(name).to(notation)
     assert reply.data == {"notation": notation, "text": expected}
 
 

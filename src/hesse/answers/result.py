@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from hesse.answers.question import Question, declared_names, derivative_of, formula_of, size_names, type_words
 from hesse.api.formula import Formula
-from hesse.printing import layout_note
+from hesse.printing import layout_note, vec_note
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,16 @@ class ConvexityAnswer:
 
 
 @dataclass(frozen=True)
+class KroneckerAnswer:
+    """A derivative of order 3 or 4 as a matrix, a name for it, and what it is: vec(dF) = M*vec(dX)."""
+
+    name: str
+    matrix: str
+    matrix_latex: str
+    note: str
+
+
+@dataclass(frozen=True)
 class Answer(Reading):
     """Everything about a derivative that does not depend on sizes."""
 
@@ -49,6 +60,8 @@ class Answer(Reading):
     shape: tuple[int | str, ...]
     layout: str
     """What the axes of the derivative mean."""
+    kronecker: KroneckerAnswer | None
+    """The derivative as a matrix, if its order is 3 or 4 and it has such a form."""
     convexity: tuple[ConvexityAnswer, ...]
 
 
@@ -95,8 +108,24 @@ def answer_of(question: Question, derivative: Formula) -> Answer:
         derivative_latex=derivative.to("latex"),
         shape=derivative.node.shape,
         layout=layout_note(derivative.node, formula.node.shape, derivative.differentiated_by),
+        kronecker=_kronecker(derivative),
         convexity=_convexity(formula, question.by),
     )
+
+
+def _kronecker(derivative: Formula) -> KroneckerAnswer | None:
+    """The derivative as a matrix.
+
+    >>> _kronecker(formula_of(Question("A*X*B")).diff("X")).matrix
+    "kron(B', A)"
+    """
+    found = derivative.kronecker()
+    if found is None:
+        return None
+    function = derivative.function
+    taken = {variable.name for variable in function.variables} | set(re.findall(r"\w+", found.text))
+    note = vec_note(found.text, function.node.shape, derivative.differentiated_by, taken)
+    return KroneckerAnswer(note.name, found.text, found.latex, note.text)
 
 
 def _title(derivative: Formula) -> str:

@@ -116,7 +116,7 @@ def _diff_parser() -> argparse.ArgumentParser:
         "--to",
         metavar="NOTATION",
         help="print the derivative in this notation only: matrix (or text), index, latex, einsum, "
-        "numpy, torch, jax, matlab, julia, cpp",
+        "kronecker (order 3 and 4), numpy, torch, jax, matlab, julia, cpp",
     )
     parser.add_argument("--steps", action="store_true", help="show the derivation, rule by rule")
     parser.add_argument("-o", "--output", metavar="FILE", help="write what --to prints into a file")

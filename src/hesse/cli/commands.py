@@ -39,6 +39,7 @@ def _diff(options: Namespace) -> None:
     rows = [
         ("formula", found.formula),
         (found.title, found.derivative if found.by else ""),
+        ("as a matrix", f"{found.kronecker.name} = {found.kronecker.matrix}" if found.kronecker else ""),
     ]
     lines = "\n".join(f"{step.formula}    ({step.rule})" for step in steps)
     display("hesse", rows, [("steps", lines), *_remarks(found)])
@@ -57,6 +58,7 @@ def _remarks(found: Answer) -> list[Row]:
     types = [f"{v.name}: {v.type}{_sizes_text(v.sizes)}" for v in found.variables]
     layout = found.layout.removeprefix("Layout: ") if found.by else ""
     rows = [("types", ", ".join(types)), ("layout", layout)]
+    rows.append(("matrix", found.kronecker.note if found.kronecker else ""))
     rows += [(f"in {c.variable}", f"{c.verdict}: {c.reason}") for c in found.convexity]
     if not found.by:
         rows.append(("next", "name the variables to differentiate by after the formula"))

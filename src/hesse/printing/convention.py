@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
 
 from hesse.errors import ShapeError
 from hesse.ir import Node, Shape, Variable
@@ -40,23 +41,34 @@ def layout_note(node: Node, function_shape: Shape, by: Sequence[Variable]) -> st
     return f"Layout: axes in the order of differentiation: entry {entry} is {what}."
 
 
-def vec_note(function_shape: Shape, by: Sequence[Variable]) -> str:
-    """What the matrix M of a derivative of order 3 or 4 means.
+class VecNote(NamedTuple):
+    """A name for the matrix of a derivative, and what it means."""
+
+    name: str
+    text: str
+
+
+def vec_note(matrix: str, function_shape: Shape, by: Sequence[Variable], taken: Collection[str]) -> VecNote:
+    """What the matrix of a derivative of order 3 or 4 means; `taken` are names that it may not use.
 
     >>> from hesse.ir import variable
-    >>> vec_note((), [variable("U", ("m", "k")), variable("V", ("n", "k"))])
-    'vec(dG) = M*vec(dV): G is the gradient by U, and vec stacks the columns of a matrix'
+    >>> vec_note("kron(B', A)", ("m", "p"), [variable("X", ("n", "k"))], "ABX").text
+    'vec(dF) = M*vec(dX), where F is the function and vec stacks the columns of a matrix'
     """
     *before, last = by
     kind = "derivative" if function_shape or len(before) > 1 else "gradient"
-    name = "G" if before else "F"
     what = f"the {kind} by {_listed([variable.name for variable in before])}" if before else "the function"
+    names = [name for name in ("GFRSYQ" if before else "FGRSYQ") if name not in taken]
+    value = names[0] if names else "value"
+    name = next((name for name in "MJDNZW" if name not in taken and name != value), "matrix")
     rank = len(function_shape) + sum(variable.rank for variable in before)
-    changes = [
+    left, right = (
         f"vec(d{symbol})" if axes == 2 else f"d{symbol}"
-        for symbol, axes in ((name, rank), (last.name, last.rank))
-    ]
-    return f"{changes[0]} = M*{changes[1]}: {name} is {what}, and vec stacks the columns of a matrix"
+        for symbol, axes in ((value, rank), (last.name, last.rank))
+    )
+    words = f"{left} = {name}*{right}, where {value} is {what} and vec stacks the columns of a matrix"
+    more = "; the commutation matrix takes vec(X) to vec(X')" if "commutation(" in matrix else ""
+    return VecNote(name, words + more)
 
 
 def _entry(name: str, rank: int, letters: Iterator[str]) -> str:

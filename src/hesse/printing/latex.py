@@ -186,7 +186,7 @@ def _call(form: Call, arguments: Sequence[Piece]) -> Piece:
             sizes = r" \times ".join(argument.text for argument in shape)
             return Piece(rf"\mathbf{{{value.text}}}" + (f"_{{{sizes}}}" if sizes else ""))
         case "commutation":
-            return Piece(f"K_{{{', '.join(argument.text for argument in arguments)}}}")
+            return Piece(rf"\mathbf{{K}}_{{{', '.join(argument.text for argument in arguments)}}}")
         case "matrix_power":
             return _raised(arguments[0], str(form.params[0]))
         case "norm2":

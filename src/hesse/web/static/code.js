@@ -16,10 +16,11 @@ const LANGUAGES = {
   latex: { label: "LaTeX", file: "derivative.tex" },
   matrix: { label: "Text", file: "derivative.txt" },
   index: { label: "Index", file: "derivative_index.txt" },
+  kronecker: { label: "Kron", file: "derivative_kronecker.txt" },
   einsum: { label: "Einsum", file: "derivative_einsum.txt" },
 };
 
-const PROSE = ["latex", "matrix", "index"];
+const PROSE = ["latex", "matrix", "index", "kronecker"];
 
 let languages = [];
 let changed = () => {};
@@ -31,7 +32,8 @@ export function startCode(offers, onChange) {
 }
 
 export async function showCode(panel, answer, signal) {
-  const { notation } = state;
+  const offered = languages.filter((key) => key !== "kronecker" || answer.kronecker);
+  const notation = offered.includes(state.notation) ? state.notation : "matrix";
   const { label, file } = LANGUAGES[notation];
   const { text } = await ask("render", { ...question(), notation }, signal);
   const copyButton = element("button", { type: "button", className: "quiet small", id: "copy-code" }, "Copy");
@@ -42,7 +44,7 @@ export async function showCode(panel, answer, signal) {
   const code = element("code", { id: "code" });
   code.append(...highlighted(text, notation));
   const listing = element("pre", { className: PROSE.includes(notation) ? "listing wrapped" : "listing", tabIndex: 0, id: "listing", "aria-label": `${label} code` }, code);
-  const choose = tabs(list, languages.map((key) => [key, LANGUAGES[key].label]), null, (key) => {
+  const choose = tabs(list, offered.map((key) => [key, LANGUAGES[key].label]), null, (key) => {
     state.notation = key;
     changed();
   });

@@ -19,10 +19,19 @@ export function showResult(answer) {
   const layout = find("layout");
   layout.hidden = !answer.layout;
   layout.textContent = answer.layout ?? "";
+  showKronecker(answer.kronecker);
   find("badges").replaceChildren(
     element("span", { className: "badge good" }, "✓ agrees with finite differences"),
     ...answer.convexity.map(convexityBadge),
   );
+}
+
+// Derivatives of order 3 and 4 as matrices, if they have such a form.
+function showKronecker(form) {
+  find("kronecker").hidden = !form;
+  if (!form) return;
+  typeset(find("kronecker-matrix"), `${form.name} = ${form.matrix_latex}`);
+  find("kronecker-note").textContent = `As a matrix: ${form.note}.`;
 }
 
 function convexityBadge({ variable, verdict, reason }) {
@@ -40,6 +49,7 @@ export function clearResult() {
   find("function").replaceChildren();
   find("result").replaceChildren(element("p", { className: "empty" }, "Type a formula, or choose an example."));
   find("badges").replaceChildren();
+  showKronecker(null);
   find("result-title").textContent = "Derivative";
   find("result-shape").textContent = "";
 }
