@@ -21,6 +21,8 @@ from hesse.printing.terms import (
 
 MOST_TERMS = 12
 """Longer sums are not searched for common factors."""
+FOLLOWED = 2
+"""Of the ways to group terms so many, the shortest, are grouped further."""
 NESTED_FRACTION = 12
 """What a fraction in a fraction costs, in characters: `(A - x*x'/c)/c`."""
 
@@ -72,7 +74,7 @@ class Collecting:
 
     def _by_groups(self, terms: list[Term], scalar: bool) -> list[Form]:
         """Terms that share some factor collected, the others left as they are."""
-        found: list[Form] = []
+        found: list[Sum] = []
         for key in (_divisors, _factors, *(() if scalar else (_first, _last))):
             groups: dict[object, list[Term]] = {}
             for term in terms:
@@ -80,9 +82,11 @@ class Collecting:
             if len(groups) in (1, len(terms)):
                 continue
             sums = [self.sum([term.form for term in group], scalar) for group in groups.values()]
-            flat = tuple(term for part in sums for term in _flat(part))
-            found.append(self.sum(flat, scalar) if 2 < len(flat) < len(terms) else Sum(flat))
-        return found
+            flat = tuple([term for part in sums for term in _flat(part)])
+            if len(flat) < len(terms):
+                found.append(Sum(flat))
+        shortest = sorted(dict.fromkeys(found), key=self._length)[:FOLLOWED]
+        return [*found, *(self.sum(form.terms, scalar) for form in shortest if len(form.terms) > 2)]
 
     def _scalars_out(self, terms: list[Term], scalar: bool) -> Form | None:
         """`c*a + c*b = c*(a + b)` for numbers, sizes and scalars."""

@@ -9,12 +9,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, assert_never
+from typing import Any, TypeVar, assert_never, cast, dataclass_transform
 
 from hesse.ir import Axis, Node, Size
 
+FormType = TypeVar("FormType", bound=type)
 
-@dataclass(frozen=True)
+
+@dataclass_transform(frozen_default=True)
+def form(cls: FormType) -> FormType:
+    """A frozen dataclass that computes its hash once: forms are large keys, looked up all the time."""
+    made: Any = dataclass(frozen=True)(cls)
+    own_hash = made.__hash__
+
+    def remembered_hash(self: Any) -> int:
+        known: int | None = self.__dict__.get("_hash")
+        if known is None:
+            known = own_hash(self)
+            object.__setattr__(self, "_hash", known)
+        return known
+
+    made.__hash__ = remembered_hash
+    return cast("FormType", made)
+
+
+@form
 class Leaf:
     """An operand, written as its own form or by its name; `indexed` says that its form has indices."""
 
@@ -22,21 +41,21 @@ class Leaf:
     indexed: bool = False
 
 
-@dataclass(frozen=True)
+@form
 class Number:
     """A number, also where it stands for a tensor of equal entries."""
 
     value: float
 
 
-@dataclass(frozen=True)
+@form
 class Symbol:
     """A variable or a size."""
 
     name: str
 
 
-@dataclass(frozen=True)
+@form
 class Literal:
     """A small constant array, written out."""
 
@@ -44,7 +63,7 @@ class Literal:
     """The entries as nested tuples."""
 
 
-@dataclass(frozen=True)
+@form
 class Call:
     """A function of whole tensors: `table` is "map" or "apply" for a record, "builtin" for a notation."""
 
@@ -55,28 +74,28 @@ class Call:
     params: tuple[Any, ...] = ()
 
 
-@dataclass(frozen=True)
+@form
 class Sum:
     """A sum of tensors of one shape, in which a number stands for a tensor of equal entries."""
 
     terms: tuple[Form, ...]
 
 
-@dataclass(frozen=True)
+@form
 class Transposed:
     """A matrix read with its axes exchanged, or a vector as a row."""
 
     body: Form
 
 
-@dataclass(frozen=True)
+@form
 class Chain:
     """A product of matrices and vectors (columns, or transposed: rows)."""
 
     factors: tuple[Form, ...]
 
 
-@dataclass(frozen=True)
+@form
 class Elementwise:
     """A product of powers of tensors of one shape over another such product."""
 
@@ -85,7 +104,7 @@ class Elementwise:
     scalar: bool = False
 
 
-@dataclass(frozen=True)
+@form
 class Scaled:
     """A number, symbolic sizes and scalar factors times a tensor (None: times nothing)."""
 
@@ -95,7 +114,7 @@ class Scaled:
     body: Form | None
 
 
-@dataclass(frozen=True)
+@form
 class Indexed:
     """A product in index notation; `notes` are ranges that the axes do not imply."""
 
@@ -108,7 +127,7 @@ Label = int | str
 """An index: a number until letters are given out, those of the axes of the tensor at hand first."""
 
 
-@dataclass(frozen=True)
+@form
 class Entry:
     """An entry of a tensor: `A[i,j]`, `(A*x)[i]`."""
 
@@ -116,7 +135,7 @@ class Entry:
     labels: tuple[Label, ...]
 
 
-@dataclass(frozen=True)
+@form
 class Delta:
     """One where two indices are equal, else zero."""
 
@@ -124,7 +143,7 @@ class Delta:
     second: Label
 
 
-@dataclass(frozen=True)
+@form
 class Over:
     """A sum over all values of some indices."""
 

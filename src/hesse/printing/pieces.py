@@ -89,8 +89,28 @@ def in_order(form: Form, pieces: Mapping[Leaf, Piece]) -> Form:
     return Sum(tuple(sorted(form.terms, key=key)))
 
 
-def render(form: Form, pieces: Mapping[Leaf, Piece]) -> Piece:
+class Draft(dict[Form, Piece]):
+    """Pieces of forms that are tried out: what they share is written once, and all labels as one letter."""
+
+    def __init__(self, pieces: Mapping[Leaf, Piece]) -> None:
+        super().__init__()
+        self._pieces = pieces
+
+    def __missing__(self, form: Form) -> Piece:
+        found = self[form] = self._pieces[form] if isinstance(form, Leaf) else _rendered(form, self)
+        return found
+
+    def length(self, form: Form) -> int:
+        """The length of the text of a form."""
+        return len(self[form].text)
+
+
+def render(form: Form, pieces: Mapping[Leaf, Piece] | Draft) -> Piece:
     """Print a form whose leaves are printed."""
+    return pieces[form] if isinstance(pieces, Draft) else _rendered(form, pieces)
+
+
+def _rendered(form: Form, pieces: Mapping[Leaf, Piece] | Draft) -> Piece:
     match form:
         case Leaf():
             return pieces[form]
@@ -125,7 +145,7 @@ def render(form: Form, pieces: Mapping[Leaf, Piece]) -> Piece:
     assert_never(form)
 
 
-def _chain(form: Chain, pieces: Mapping[Leaf, Piece]) -> Piece:
+def _chain(form: Chain, pieces: Mapping[Leaf, Piece] | Draft) -> Piece:
     powers = matrix_powers(form)
     if not isinstance(powers, Chain):
         return render(powers, pieces)
@@ -135,7 +155,7 @@ def _chain(form: Chain, pieces: Mapping[Leaf, Piece]) -> Piece:
 
 
 def _labels(labels: Sequence[Label]) -> str:
-    return f"[{','.join(map(str, labels))}]"
+    return f"[{','.join([label if isinstance(label, str) else 'i' for label in labels])}]"
 
 
 def signed_sum(terms: Sequence[str], negative: Sequence[bool]) -> str:
@@ -155,7 +175,7 @@ def _literal(value: float | tuple[object, ...]) -> str:
     return number_text(value)
 
 
-def _call(form: Call, pieces: Mapping[Leaf, Piece]) -> Piece:
+def _call(form: Call, pieces: Mapping[Leaf, Piece] | Draft) -> Piece:
     arguments = [render(argument, pieces) for argument in form.arguments]
     dot = "" if form.scalar else "."
     match form.name:
@@ -174,12 +194,12 @@ def _call(form: Call, pieces: Mapping[Leaf, Piece]) -> Piece:
     return Piece(f"{SHORT_NAMES.get(form.name, form.name)}({given})")
 
 
-def _power(form: Form, power: int, dot: str, pieces: Mapping[Leaf, Piece]) -> Piece:
+def _power(form: Form, power: int, dot: str, pieces: Mapping[Leaf, Piece] | Draft) -> Piece:
     piece = render(form, pieces)
     return piece if power == 1 else Piece(f"{piece.at(Level.ATOM)}{dot}^{power}", Level.POWER)
 
 
-def _elementwise(form: Elementwise, pieces: Mapping[Leaf, Piece]) -> Piece:
+def _elementwise(form: Elementwise, pieces: Mapping[Leaf, Piece] | Draft) -> Piece:
     dot = "" if form.scalar else "."
     own = Level.PRODUCT if form.scalar else Level.ELEMENTWISE
     factors = [_power(part, power, dot, pieces) for part, power in form.factors]
@@ -193,7 +213,7 @@ def _elementwise(form: Elementwise, pieces: Mapping[Leaf, Piece]) -> Piece:
     return Piece(f"{dot}*".join(joined) + _divided(divisors, dot), own)
 
 
-def _scaled(form: Scaled, pieces: Mapping[Leaf, Piece]) -> Piece:
+def _scaled(form: Scaled, pieces: Mapping[Leaf, Piece] | Draft) -> Piece:
     """`2*n*s*A*x/t`: numbers, sizes and scalars before the tensor, divisors after it."""
     scalars = form.scalars or Elementwise(())
     factors = [] if abs(form.value) == 1 else [number_text(abs(form.value))]
@@ -217,7 +237,7 @@ def _divided(divisors: Sequence[str], dot: str = "") -> str:
     return f"{dot}/({below})" if len(divisors) > 1 else f"{dot}/{below}" if divisors else ""
 
 
-def _indexed(form: Indexed, pieces: Mapping[Leaf, Piece]) -> str:
+def _indexed(form: Indexed, pieces: Mapping[Leaf, Piece] | Draft) -> str:
     factors = [
         render(part, pieces).at(Level.ATOM) + (axes_text(axes) if axes else "") for part, axes in form.factors
     ]
