@@ -287,7 +287,7 @@ def test_bands_on_one_diagonal_are_one_array() -> None:
     storage = stored(whole)
     values = arrays(6, x=(9,))
     parts = naive.evaluate_all(storage.sources, values)
-    names = [part.name for part in storage.parts]
+    names = storage.names
     found = naive.evaluate(storage.node, dict(zip(names, parts, strict=True)))
     np.testing.assert_allclose(found, naive.evaluate(whole, values), atol=1e-12)
-    assert [part.shape for part in storage.parts].count((9,)) == 1, "one main diagonal"
+    assert [source.shape for source in storage.sources].count((9,)) == 1, "one main diagonal"

@@ -116,12 +116,10 @@ def _structured(
     results: Sequence[np.ndarray],
     dtype: np.dtype[Any],
 ) -> list[Structured]:
-    arrays = iter(results)
+    arrays = map(np.asarray, results)
     return [
-        Structured(
-            storage.node, {part.name: np.asarray(next(arrays)) for part in storage.parts}, ranks, dtype
-        )
-        for storage, ranks in zip(storages, groups, strict=True)
+        Structured(node, dict(zip(names, arrays, strict=False)), ranks, dtype)
+        for (node, names, _), ranks in zip(storages, groups, strict=True)
     ]
 
 

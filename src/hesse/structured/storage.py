@@ -36,16 +36,16 @@ SMALL_PART = 4
 
 
 class Storage(NamedTuple):
-    """An expression over parts, and the nodes that compute the parts (in the order of their names)."""
+    """An expression over parts, the names of the parts, and the nodes that compute them."""
 
     node: Node
-    parts: tuple[Variable, ...]
+    names: tuple[str, ...]
     sources: tuple[Node, ...]
 
     @property
     def entries(self) -> int:
         """Number of entries that are kept."""
-        return sum(entries(part.shape) for part in self.parts)
+        return sum(entries(source.shape) for source in self.sources)
 
 
 def entries(shape: Shape) -> int:
@@ -61,7 +61,8 @@ def stored(node: Node) -> Storage:
     whole = [found for term in small if (found := _whole(term)) is not None]
     factored = [_over_factors(term, parts) for term in small if _whole(term) is None]
     rebuilt = [*(_over_core(kept, node.shape, parts) for kept in joined_bands(whole)), *factored]
-    return Storage(add(rebuilt, node.shape), tuple(parts.variables), tuple(parts.sources))
+    names = tuple(part.name for part in parts.variables)
+    return Storage(add(rebuilt, node.shape), names, tuple(parts.sources))
 
 
 class _Part(NamedTuple):

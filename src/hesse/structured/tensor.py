@@ -75,8 +75,6 @@ class Structured:
         self._groups = tuple(groups)
         if dtype is None:
             dtype = np.result_type(*values.values()) if values else np.dtype(float)
-        elif any(value.dtype != dtype for value in values.values()):
-            dtype = np.result_type(dtype, *values.values())
         self._dtype: np.dtype[Any] = np.dtype(dtype)
         self._ready: dict[Any, tuple[Compiled, Program | None, list[np.ndarray], np.dtype[Any]]] = {}
         """Compiled formulas with the arrays in the dtype they need, by formula, settings and dtype."""
