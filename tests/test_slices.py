@@ -32,7 +32,7 @@ def everything_sliced(monkeypatch: pytest.MonkeyPatch) -> None:
         "SLICE_ENTRIES": 4,
         "FEWEST_ROWS": 1,
         "FEWEST_MATRIX_ROWS": 1,
-        "FEWEST_SLICES": 2,
+        "SMALLEST_SLICE": 1,
     }.items():
         monkeypatch.setattr(slices, name, value)
 

@@ -242,7 +242,7 @@ PROBLEMS = [
         "hessian",
         control,
         control_data,
-        Sizes(4, (50, 500, 2000), (50, 500, 2000, 20_000, 160_000)),
+        Sizes(4, (50, 500, 2000, 20_000), (50, 500, 2000, 20_000, 160_000)),
         lambda n: n * (STATES + CONTROLS),
         closed=control_hessian,
         kept=control_blocks,

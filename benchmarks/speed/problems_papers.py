@@ -188,8 +188,8 @@ def _network_product(kept: Arrays, v: np.ndarray, *arguments: np.ndarray) -> np.
 
 def _factorisations(k: int) -> list[Problem]:
     sizes = {
-        5: Sizes(6, (100, 300, 1000), (100, 300, 1000, 2000)),
-        20: Sizes(6, (50, 150, 250), (100, 250, 500, 2000)),
+        5: Sizes(6, (100, 300, 1000, 4000), (100, 300, 1000, 2000, 5000)),
+        20: Sizes(6, (50, 150, 250, 3000), (100, 250, 500, 2000, 5000)),
     }[k]
     return [
         Problem(
@@ -254,7 +254,7 @@ PROBLEMS = [
         "hessian",
         network,
         network_data,
-        Sizes(4, (16, 32, 64), (16, 32, 64, 90, 500)),
+        Sizes(4, (16, 32, 64, 400), (16, 32, 64, 90, 400, 1000)),
         lambda n: n * n,
         closed=network_hessian,
         kept=network_factors,

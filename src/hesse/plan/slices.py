@@ -32,8 +32,8 @@ from hesse.plan.program import (
 
 LEAST_SAVED = 2**17
 """Entries of intermediates that slices must save: fewer than this fit the cache anyway."""
-SLICE_ENTRIES = 2**16
-"""Entries of the largest intermediate of a slice."""
+SLICE_ENTRIES = 2**15
+"""Entries of the largest intermediate of a slice, if that makes enough slices."""
 LARGEST_WHOLE = 2**16
 """Entries of a matrix that the products of all slices read whole, and of a sum over all slices."""
 SMALL = 2**13
@@ -42,6 +42,8 @@ FEWEST_ROWS = 8
 FEWEST_MATRIX_ROWS = 32
 """Matrix products of fewer rows than this are slow."""
 FEWEST_SLICES = 4
+SMALLEST_SLICE = 2**13
+"""Slices of fewer entries would take longer to call than to compute."""
 MOST_SEEDS = 6
 """How many of the largest values are tried as the beginning of what is cut."""
 
@@ -149,7 +151,7 @@ class _Chain:
             if k in graph.program.results or any(reader not in self.ways for reader in graph.readers[k])
         ]
         self.rows = self._rows() if self.ways else 0
-        self.saved = self._saved() if self.rows * FEWEST_SLICES <= self.length else 0
+        self.saved = self._saved() if self.rows < self.length else 0
 
     def _reached(self, seed: Ref, axis: int) -> dict[Ref, Way]:
         """All that can be cut along with the seed, from value to value."""
@@ -212,11 +214,13 @@ class _Chain:
         return ways
 
     def _rows(self) -> int:
-        """How many rows a slice has."""
+        """How many rows a slice has; all of them if it is not worth it."""
         items = self.graph.program.instructions
         are_rows = any(_cuts_matrix(items[k], way) for k, way in self.ways.items())
         fewest = FEWEST_MATRIX_ROWS if are_rows else FEWEST_ROWS
-        return max(fewest, SLICE_ENTRIES * self.length // max(self.graph.sizes[k] for k in self.ways))
+        row = max(self.graph.sizes[k] for k in self.ways) / self.length
+        rows = max(fewest, int(min(SLICE_ENTRIES / row, math.ceil(self.length / FEWEST_SLICES))))
+        return rows if rows * row >= SMALLEST_SLICE else self.length
 
     def _saved(self) -> int:
         """The number of entries that are never in memory together."""
