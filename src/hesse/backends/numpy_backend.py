@@ -106,6 +106,8 @@ class _Writer:
         self.functions: list[str] = []
         """The sources of functions that the lines call."""
         self.buffers: dict[tuple[int, ...], list[str]] = {}
+        self.dead: list[str] = []
+        """Names of arrays that the current instruction writes over."""
         self.in_order: set[Ref] = set()
         """Values with memory of their own, in the order of their axes."""
         self.wanted: Counter[tuple[int, ...]] = Counter(
@@ -175,7 +177,7 @@ class _Writer:
 
     def _release(self, item: Instruction, k: Ref, spare: set[Ref]) -> None:
         """Keep the memory of values that are done with for later, or give it back."""
-        dead = []
+        dead, self.dead = self.dead, []
         for source in dict.fromkeys(sources(item)):
             if not self._is_large(source) or self.last[source] != k:
                 continue
@@ -195,7 +197,10 @@ class _Writer:
     def _buffer(self, k: Ref) -> str | None:
         """An array of the shape of value k that nobody reads any more."""
         kept = self.buffers.get(self.program.shapes[k])
-        return kept.pop() if kept else None
+        if not kept:
+            return None
+        self.dead.append(kept[-1])  # from now on the array is known as value k only
+        return kept.pop()
 
     def result(self, ref: Ref, shared: Collection[str]) -> str:
         """A result; it shares no memory with literals, other results and inputs that are not `shared`."""
@@ -274,7 +279,7 @@ class _Writer:
         sizes = dict(zip(item.left_labels, self.program.shapes[item.left], strict=True))
         sizes.update(zip(item.right_labels, self.program.shapes[item.right], strict=True))
         if not set(item.left_labels) & set(item.right_labels) <= set(item.labels):
-            text, in_order = contract_source(item, left, right, sizes)
+            text, in_order = contract_source(item, left, right, sizes, lambda: self._buffer(k))
             self._set(k, text)
             self.in_order |= {k} if in_order else set()
             return None

@@ -113,10 +113,13 @@ def product_source(item: Contract, left: str, right: str, order: Labels | None, 
     return permuted(text, tuple(order.index(label) for label in output))
 
 
-def contract_source(item: Contract, left: str, right: str, sizes: dict[int, int]) -> tuple[str, bool]:
+def contract_source(
+    item: Contract, left: str, right: str, sizes: dict[int, int], buffer: Callable[[], str | None]
+) -> tuple[str, bool]:
     """A product of two arrays that is summed: a dot product, an einsum or a matrix product.
 
-    The answer says, too, whether the axes of the result are in order in memory.
+    A matrix product is written to the array of `buffer()`, if there is one. The answer says, too, whether
+    the axes of the result are in order in memory.
     """
     a, b, output = item.left_labels, item.right_labels, item.labels
     summed = [label for label in a if label in b and label not in output]
@@ -137,11 +140,14 @@ def contract_source(item: Contract, left: str, right: str, sizes: dict[int, int]
         second, drop = f"{second}[..., None]", "[..., 0]"
     else:
         drop = ""
+    produced = (*batch, *rows, *columns)
     function = "symmetric_product" if item.is_symmetric else "np.matmul"
+    is_plain = not drop and len(rows) == len(columns) == 1 and produced == output
+    if is_plain and not item.is_symmetric and (held := buffer()) is not None:
+        return f"np.matmul({first}, {second}, out={held})", True
     text = f"{function}({first}, {second}){drop}"
     if len(rows) > 1 or len(columns) > 1:
         text += f".reshape{tuple_text(sizes[label] for label in batch + rows + columns)}"
-    produced = (*batch, *rows, *columns)
     return permuted(text, tuple(produced.index(label) for label in output)), produced == output
 
 
