@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.speed.problem import STRUCTURE, Arrays, Problem, Sizes, generator
 from benchmarks.speed.problems_papers import block_diagonal, factorisation, factorisation_core
 
-RANK = 10
+RANK = 32
 
 
 def log_determinant(xp: Any) -> Any:
@@ -203,7 +203,7 @@ PROBLEMS = [
         "hessian",
         parafac,
         parafac_data,
-        Sizes(4, (20, 40, 80, 300), (20, 40, 80, 160, 300)),
+        Sizes(40, (20, 40, 80, 300), (20, 40, 80, 160, 300)),
         lambda n: n**3,
         closed=parafac_hessian,
         kept=parafac_core,
