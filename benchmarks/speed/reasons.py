@@ -10,12 +10,6 @@ SMALL = (
 )
 """For results so small that dispatch is what is measured."""
 
-DIFFERENCES = (
-    "The closed form multiplies the differences of coordinates out, `w·x` instead of `w·(xᵢ - xⱼ)`. That "
-    "loses digits when the points are far from the origin compared with their distances, so hesse forms the "
-    "differences."
-)
-
 SYMMETRIC_KERNEL = (
     "The expert knows that the kernel matrix is symmetric and that `tr(K⁻¹AK⁻¹B)` needs only the products "
     "`K⁻¹A`; hesse factorises twice (for the determinant and for the solution) and multiplies by the inverse "
@@ -35,8 +29,6 @@ MORE_CALLS = (
 
 REASONS: dict[tuple[str, str], str] = {
     ("Gaussian-process likelihood", DENSE): SYMMETRIC_KERNEL,
-    ("pair potential", STRUCTURED): DIFFERENCES,
-    ("pair potential", PRODUCT): DIFFERENCES,
     ("dense third derivative", DENSE): (
         "The closed form knows that the tensor is symmetric in all three axes and adds three transposes of "
         "one product; hesse contracts the sum in one product with more terms."
@@ -44,9 +36,6 @@ REASONS: dict[tuple[str, str], str] = {
     ("Laplacian of a perceptron", DENSE): (
         "The expert adds the squares of the weights once and multiplies two vectors; hesse multiplies the "
         "slopes into the weights first."
-    ),
-    ("ten-layer ReLU net, first layer", STRUCTURED): (
-        "The same products of layers; the masks are multiplied into the weights one by one, in new arrays."
     ),
     ("tiny Rosenbrock", DENSE): SMALL,
     ("attention by Q", STRUCTURED): STABLE_SOFTMAX,
