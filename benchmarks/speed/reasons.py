@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.speed.candidates import DENSE, PRODUCT, STRUCTURED
+from benchmarks.speed.candidates import DENSE, STRUCTURED
 
 SMALL = (
     "The work takes microseconds: what remains is the call itself (looking up the compiled program, making "
