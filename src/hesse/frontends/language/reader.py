@@ -48,6 +48,10 @@ OPERATORS = {
 }
 
 
+KEPT_TREES = 32
+"""Several questions are asked about the same text, one after the other."""
+
+
 @functools.cache
 def _parser() -> lark.Lark:
     """The parser from the stored tables, or from the grammar where another lark may not read them."""
@@ -55,6 +59,7 @@ def _parser() -> lark.Lark:
     return lark.Lark.load(tables.TABLES) if same_version else build_tables.parser()
 
 
+@functools.lru_cache(maxsize=KEPT_TREES)
 def read(source: Source) -> Document:
     """The syntax tree of a text."""
     text = source.text

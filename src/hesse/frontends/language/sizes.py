@@ -6,6 +6,7 @@ declaration, or be the product of other cells (the rows of a Kronecker product).
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Container, Iterable
 from typing import NamedTuple
@@ -118,7 +119,8 @@ class Sizes:
         used = set(self._named)
         letters = NAMES if len(roots) > 1 else "n" + NAMES
         for cell in roots:
-            rounds = (letter + suffix for suffix in ["", *map(str, range(1, 1000))] for letter in letters)
+            suffixes = itertools.chain([""], map(str, itertools.count(1)))
+            rounds = (letter + suffix for suffix in suffixes for letter in letters)
             cell.value = next(name for name in rounds if name not in used and name not in taken)
             used.add(cell.value)
 
