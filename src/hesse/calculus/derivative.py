@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from hesse.calculus.cost import estimate
 from hesse.calculus.mirror import mirrored
-from hesse.calculus.modes import MODES
+from hesse.calculus.modes import MODES, Products, derivatives
 from hesse.errors import ArgumentError
 from hesse.ir import Node, topological, transpose
 from hesse.rewrite import simplify
@@ -39,7 +39,8 @@ def choose(output: Node, variables: Sequence[Node], mode: str = "auto") -> Choic
         mode = "reverse"  # never far from the best for a scalar
     is_large = mode == "auto" and len(topological([output])) > LARGE_GRAPH
     names = [mode] if mode != "auto" else LARGE_GRAPH_MODES if is_large else list(MODES)
-    candidates = {name: simplify(MODES[name](output, variables)) for name in names}
+    made = Products()
+    candidates = {name: simplify(derivatives(name, output, variables, made)) for name in names}
     estimates = {name: estimate(roots) for name, roots in candidates.items()}
     best = min(names, key=lambda name: estimates[name])
     return Choice(candidates[best], best, estimates)

@@ -140,12 +140,12 @@ def cross_country(output: Node, variables: Sequence[Node]) -> list[Node]:
     Costs are those of structured products (what a product of patterns really costs), so two diagonal
     partials are multiplied as vectors before either meets a matrix.
     """
-    return _Elimination(output, variables, lowest_order_first=False).run()
+    return _Elimination(output, variables, Products(), lowest_order_first=False).run()
 
 
 def lowest_order_first(output: Node, variables: Sequence[Node]) -> list[Node]:
     """Eliminate inner nodes one by one, those whose products have the lowest order first (paper 3)."""
-    return _Elimination(output, variables, lowest_order_first=True).run()
+    return _Elimination(output, variables, Products(), lowest_order_first=True).run()
 
 
 PRODUCTS_PER_PARTIAL = 6
@@ -160,11 +160,34 @@ class _Weighed(NamedTuple):
     entries: float
 
 
+class Products:
+    """Partials and products of two of them, each made once for all orders of elimination."""
+
+    def __init__(self) -> None:
+        self._partials: dict[tuple[Node, int], Node] = {}
+        self._products: dict[tuple[Node, Node, int], Node] = {}
+
+    def partial(self, node: Node, slot: int) -> Node:
+        """The partial of a node by an operand."""
+        if (node, slot) not in self._partials:
+            self._partials[node, slot] = partial(node, slot)
+        return self._partials[node, slot]
+
+    def compose(self, left: Node, right: Node, rank: int) -> Node:
+        """The product of two partials over so many axes."""
+        key = left, right, rank
+        if key not in self._products:
+            self._products[key] = _compose(*key)
+        return self._products[key]
+
+
 class _Elimination:
     """The linearised DAG: `down[node][operand]` is the partial between them, `up` its mirror."""
 
-    def __init__(self, output: Node, variables: Sequence[Node], lowest_order_first: bool) -> None:
-        self.output, self.variables = output, variables
+    def __init__(
+        self, output: Node, variables: Sequence[Node], made: Products, lowest_order_first: bool
+    ) -> None:
+        self.output, self.variables, self.made = output, variables, made
         self.lowest_order_first = lowest_order_first
         order = topological([output])
         live = dependents(order, variables)
@@ -173,7 +196,7 @@ class _Elimination:
         self.up: dict[Node, dict[Node, None]] = {node: {} for node in order if node in live}
         for node in self.down:
             for slot in _live_slots(node, live):
-                self._connect(node, node.operands[slot], partial(node, slot))
+                self._connect(node, node.operands[slot], made.partial(node, slot))
         self.products: dict[tuple[Node, Node], _Weighed] = {}
 
     def _connect(self, upper: Node, lower: Node, tensor: Node) -> None:
@@ -214,7 +237,7 @@ class _Elimination:
         left, right = self.down[upper][node], self.down[node][lower]
         found = self.products.get((left, right))
         if found is None:
-            product = _compose(left, right, node.rank)
+            product = self.made.compose(left, right, node.rank)
             cost = core_order(product) if self.lowest_order_first else _time(product)
             found = self.products[left, right] = _Weighed(product, cost, core_entries(product))
         return found
@@ -262,3 +285,10 @@ MODES: Mapping[str, Mode] = {
     "lowest-order-first": lowest_order_first,
 }
 """The orders of multiplication by name."""
+
+
+def derivatives(mode: str, output: Node, variables: Sequence[Node], made: Products) -> list[Node]:
+    """The derivatives in a mode, with partials and products that another mode may have made."""
+    if mode in ("cross-country", "lowest-order-first"):
+        return _Elimination(output, variables, made, lowest_order_first=mode == "lowest-order-first").run()
+    return MODES[mode](output, variables)
