@@ -3,9 +3,9 @@
 from hesse.printing.convention import layout_note, vec_note
 from hesse.printing.einsum_text import einsum_text
 from hesse.printing.graph import Graph
-from hesse.printing.kronecker import KroneckerForm, kronecker_form
 from hesse.printing.latex import latex
 from hesse.printing.text import index_text, text
+from hesse.printing.vectorized import KroneckerForm, kronecker_form
 
 __all__ = [
     "Graph",

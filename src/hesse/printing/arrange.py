@@ -15,8 +15,10 @@ from hesse.printing.describe import describe, is_large
 from hesse.printing.forms import Call, Entry, Form, Indexed, Leaf, Scaled, leaves, mapped, parts, unsized
 from hesse.printing.index_forms import Indexing, labels_in, lettered, plain_labels, whole_nodes
 from hesse.printing.join import Joining, signed
+from hesse.printing.kronecker import matrix_of
 from hesse.printing.names import Names
 from hesse.printing.pieces import Draft, Level, Piece, in_order, render
+from hesse.rewrite.digits import is_reshape, taken_apart
 from hesse.rewrite.presentation import present
 
 SHARED_LENGTH = 10
@@ -74,6 +76,17 @@ class Arrangement:
 @functools.lru_cache(maxsize=KEPT_LAYOUTS)  # text and LaTeX of a formula are often asked for together
 def arrange(node: Node, strict: bool = False) -> Arrangement:
     """The shortest layout of the formula of a node; `strict` asks for index notation throughout."""
+    layout = _shortest(node, strict)
+    if not any(map(is_reshape, topological([node]))):
+        return layout
+    apart = taken_apart(node)
+    form = matrix_of(node, 1) if node.rank == 2 and apart is None and not strict else None
+    others = [layout] if apart is None else [layout, _shortest(apart, strict)]
+    others += [] if form is None or Leaf(node) in leaves(form) else [arrange_form(form, node)]
+    return min(others, key=lambda other: other.length)
+
+
+def _shortest(node: Node, strict: bool) -> Arrangement:
     plain = present(node)
     layout = _arranged(plain, strict)
     if len(topological([node])) > DISTRIBUTED_NODES or (other := present(node, distribute=True)) is plain:

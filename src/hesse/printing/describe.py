@@ -40,6 +40,7 @@ from hesse.printing.forms import (
 )
 from hesse.printing.notation import range_notes, unused_sizes
 from hesse.printing.products import filled, norm, powers
+from hesse.rewrite.digits import regrouped
 
 LITERAL_LIMIT = 6
 """Constants with at most this many entries are written out."""
@@ -73,7 +74,9 @@ def _operation(node: Apply) -> Form:
     arguments: tuple[Form, ...] = tuple(map(Leaf, node.operands))
     params = node.params
     if node.name == "reshape":
-        params = node.shape  # it is written with the sizes of all axes
+        # it is written with the sizes of all axes, merged ones in the order of the axes they come from
+        groups = regrouped(node.operands[0].shape, node.shape)
+        params = node.shape if groups is None else tuple("*".join(map(str, group)) or 1 for group in groups)
         sizes = _exchanged_sizes(node.operands[0])
         if sizes is not None and node.shape == (size_product(sizes),) * 2:
             return Call("commutation", tuple(Symbol(str(size)) for size in sizes))

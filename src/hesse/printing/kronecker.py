@@ -29,21 +29,19 @@ from hesse.ir import (
     uniform_value,
     unscaled,
 )
-from hesse.printing.arrange import Arrangement, arrange_form
 from hesse.printing.describe import describe, scaled_form
 from hesse.printing.forms import Call, Elementwise, Form, Leaf, Number, Sum, Symbol, leaves
 from hesse.printing.index_forms import plain_labels, whole_nodes
-from hesse.printing.latex import arrangement_latex
 from hesse.printing.products import chained, transposed, transposes
-from hesse.printing.text import arrangement_text
+from hesse.rewrite.digits import divided, is_reshape, regrouped
 from hesse.rewrite.presentation import connected, present
 
 MOST_TERMS = 8
 """Derivatives of more terms have no matrix form that anybody would read …"""
 MOST_FACTORS = 16
 """… and neither do those with more factors in all terms together …"""
-LONGEST_TEXT = 240
-"""… or with a longer text."""
+MOST_DIGITS = 4
+"""… or with more digits of rows or columns."""
 MOST_TRIALS = 250
 """How many matrices are tried as parts of those of all terms."""
 MOST_CUTS = 2
@@ -70,46 +68,29 @@ class Matrix:
         return Matrix(self.factors + other.factors, self.value * other.value)
 
 
-class KroneckerForm(NamedTuple):
-    """The matrix of a derivative in text and in LaTeX."""
-
-    text: str
-    latex: str
-
-
-def kronecker_form(node: Node, row_rank: int) -> KroneckerForm | None:
-    """The matrix M with vec(dF) = M*vec(dX), whose rows are the first axes; None if it has no such form.
-
-    >>> from hesse import parse
-    >>> kronecker_form(parse("A*X*B").diff("X").node, 2).text
-    "kron(B', A)"
-    """
-    layout = _arrangement(node, row_rank)
-    text = "" if layout is None else arrangement_text(layout)
-    if layout is None or len(text) > LONGEST_TEXT:
+def matrix_of(node: Node, row_rank: int) -> Form | None:
+    """The matrix whose rows are the first axes of a node, as by vec, and whose columns are the others."""
+    if 1 in node.shape:
         return None
-    return KroneckerForm(text, arrangement_latex(layout))
-
-
-def is_matrix_of_matrices(rank: int, row_rank: int) -> bool:
-    """Whether a tensor is a derivative by a matrix or of one, with no more axes than two matrices have."""
-    return rank in (3, 4) and 1 <= row_rank <= 2 and 1 <= rank - row_rank <= 2
-
-
-def _arrangement(node: Node, row_rank: int) -> Arrangement | None:
-    terms = _multiplied_out(node)
-    if not terms or not is_matrix_of_matrices(node.rank, row_rank):
+    apart = divided(node)
+    places = iter(range(apart.node.rank))
+    axes = [[next(places) for _ in group] for group in apart.groups]
+    rows, columns = (
+        [place for axis in reversed(side) for place in axis] for side in (axes[:row_rank], axes[row_rank:])
+    )
+    terms = _multiplied_out(apart.node)
+    if not terms or max(len(rows), len(columns)) > MOST_DIGITS:
         return None
     forms: list[Form] = []
     trials, count = MOST_TRIALS, 0
     for term in terms:
         product = _Product(term, trials)
-        form = product.form(row_rank)
+        form = product.form(rows, columns)
         trials, count = product.trials, count + product.count
         if form is None or count > MOST_FACTORS:
             return None
         forms.append(form)
-    return arrange_form(forms[0] if len(forms) == 1 else Sum(tuple(forms)), node)
+    return forms[0] if len(forms) == 1 else Sum(tuple(forms))
 
 
 def _multiplied_out(node: Node) -> list[Einsum]:
@@ -119,9 +100,12 @@ def _multiplied_out(node: Node) -> list[Einsum]:
     while stack and len(terms) + len(stack) <= MOST_TERMS:
         term = stack.pop()
         opened = list(term.operands) if isinstance(term, Add) else _opened(term)
-        stack += reversed(opened)
-        if not opened:
-            if not isinstance(term, Einsum) or any(part.rank > 2 for part in term.operands):
+        if opened and term not in opened:
+            stack += reversed(opened)
+        else:
+            if not isinstance(term, Einsum) or any(
+                part.rank > 2 and not is_reshape(part) for part in term.operands
+            ):
                 return []
             terms.append(term)
     return [] if stack else terms
@@ -157,29 +141,57 @@ class _Product:
 
     def __init__(self, term: Einsum, trials: int) -> None:
         self.term, self.trials, self.count = term, trials, 0
-        self.ranges = term.ranges
+        self.ranges = list(term.ranges)
         self._written: dict[tuple[Digits, tuple[Factor, ...]], tuple[Node, float] | None] = {}
         self._tried: dict[tuple[Digits, Digits, tuple[Factor, ...], int], Matrix | None] = {}
 
-    def form(self, row_rank: int) -> Form | None:
-        """The matrix of the term, with its rows and columns numbered as by vec."""
+    def form(self, row_places: Sequence[int], column_places: Sequence[int]) -> Form | None:
+        """The matrix of the term whose rows and columns have the given axes as digits."""
         tables = plain_labels(self.term)
         if tables is None:
             return None
         *labels, output = tables
+        counted = [label for label in range(len(self.ranges)) if not any(label in row for row in tables)]
         factors = [Factor(*pair) for pair in zip(self.term.operands, labels, strict=True)]
-        rows, columns = output[:row_rank][::-1], output[row_rank:][::-1]
+        digits = [tuple(output[place] for place in places) for places in (row_places, column_places)]
+        merged = self._merged(factors, digits)
+        if merged is None:
+            return None
+        factors, (rows, columns) = merged
         inside, scalars = self._separated(factors, {*rows, *columns})
         found = self._matrix(rows, columns, inside, MOST_CUTS)
         if found is None:
             return None
         self.count = len(found.factors)
-        used = {label for table in tables for label in table}
-        counted = [label for label in range(len(self.ranges)) if label not in used]
         scalar, value = unscaled(present(self._node(scalars, (), counted)))
         body = chained(found.factors) if found.factors else self._unit(rows)
         factor = Elementwise(((Leaf(scalar), 1),), scalar=True) if uniform_value(scalar) is None else None
         return scaled_form(self.term.scale * value * found.value, (), factor, body)
+
+    def _merged(
+        self, factors: Sequence[Factor], sides: Sequence[Digits]
+    ) -> tuple[list[Factor], list[Digits]] | None:
+        """Matrices that are read by digits as matrices again: one label for several that stand together."""
+        merged: dict[Digits, int] = {}
+        found: list[Factor] = []
+        for node, labels in factors:
+            groups = regrouped(node.shape, node.operands[0].shape) if node.rank > 2 else None
+            if node.rank > 2 and (groups is None or node.operands[0].rank > 2):
+                return None
+            if groups is None:
+                found.append(Factor(node, labels))
+                continue
+            rest = iter(labels)
+            runs = [tuple(next(rest) for _ in group) for group in groups]
+            for run in runs:
+                if len(run) > 1 and run not in merged:
+                    merged[run] = len(self.ranges)
+                    self.ranges.append(self._size(run))
+            found.append(Factor(node.operands[0], tuple(merged.get(run, run[0]) for run in runs)))
+        digits = [(merged[side],) if side in merged else side for side in sides]
+        used = {label for labels in [*digits, *(factor.labels for factor in found)] for label in labels}
+        replaced = {label for run in merged for label in run}
+        return None if used & replaced else (found, digits)
 
     def _matrix(
         self, rows: Digits, columns: Digits, factors: Sequence[Factor], cuts: int = 0
@@ -323,7 +335,9 @@ def _vec(form: Form) -> Form:
 def _splits(rows: int, columns: int) -> list[tuple[int, int]]:
     """How many digits of rows and columns the first factor of a Kronecker product may have, best first."""
     found = [(a, b) for a in range(rows + 1) for b in range(columns + 1)]
-    found = [(a, b) for a, b in found if 0 < a + b <= 2 and 0 < rows + columns - a - b <= 2]
+    digits = rows + columns
+    most = 2 if digits <= 4 else digits - 1  # parts of three digits out of four are better cut
+    found = [(a, b) for a, b in found if 0 < a + b <= most and 0 < digits - a - b <= most]
     return sorted(found, key=lambda split: (split != (rows, 0), split != (1, 1)))
 
 

@@ -11,6 +11,7 @@ from hesse.frontends.language.sizes import (
     MOST_FACTORS,
     Cell,
     Contradiction,
+    Equation,
     Sizes,
     equal_products,
     size_of,
@@ -67,13 +68,24 @@ class Context:
             except Contradiction as problem:
                 self.contradict(problem, equation.spans, "they are sizes of one axis")
         for first, second in self.reshapes:
-            if not equal_products(first.cells, second.cells):
+            if not equal_products(first.cells, second.cells) and not self._equated(first, second):
                 self.refuse(
                     f"a reshape keeps the number of entries, but {self.words(first)} has {_count(first)} and "
                     f"the result has {_count(second)}; declare the sizes that are not known",
                     first.span,
                     second.span,
                 )
+
+    def _equated(self, first: Value, second: Value) -> bool:
+        """Make the sizes of merged axes those of the axes they come from; whether that was possible."""
+        if first.rank <= second.rank:
+            return False
+        sides = [self.sizes.product(value.cells, value.span) for value in (first, second)]
+        try:
+            self.sizes.settle(Equation(sides[0], sides[1], (first.span, second.span)))
+        except Contradiction:
+            return False
+        return equal_products(first.cells, second.cells)
 
     def product(self, cells: Sequence[Cell], span: Span) -> Cell:
         """The product of sizes; it has few factors, lest nested products grow beyond all bounds."""

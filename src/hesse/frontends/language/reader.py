@@ -30,7 +30,6 @@ from hesse.frontends.language.syntax import (
     parts,
     postorder,
 )
-from hesse.ir import size_product
 
 CLOSING = {"COMMA": ",", "RPAR": ")", "RSQB": "]", "SEMICOLON": ";", "LSQB": "["}
 LARGEST_SIZE = 10**9
@@ -272,7 +271,7 @@ class _Builder:
             case Number() if term.value.is_integer() and 1 <= term.value <= LARGEST_SIZE:
                 return int(term.value)
             case Binary(operator="*"):
-                return size_product([self._given_size(term.left), self._given_size(term.right)])
+                return f"{self._given_size(term.left)}*{self._given_size(term.right)}"
         raise self._source.error(
             NotationError,
             f"a size is a name, a whole number from 1 to {LARGEST_SIZE} or a product of such",
