@@ -15,7 +15,7 @@ from hesse.convexity.facts import Facts
 from hesse.convexity.reflection import Outline
 from hesse.convexity.semidefinite import Proof
 from hesse.errors import ArgumentError
-from hesse.ir import Node, Variable, is_zero, topological
+from hesse.ir import Einsum, Map, Node, Variable, is_zero, topological
 from hesse.printing import text
 from hesse.rewrite import simplify
 
@@ -90,10 +90,22 @@ class _Hessians:
     def analysis(self, node: Node) -> Analysis | None:
         """What the second derivative shows of a smooth function (of each entry); None if nothing."""
         if node not in self._known:
+            inner = self._weighed(node)
+            if isinstance(inner, Map) and self._known.get(inner, node) is None:
+                return None  # sums of entries, unlike y'*inv(X)*y, have no more structure than the entries
             if len(self._known) > MOST_HESSIANS or len(topological([node])) > LARGEST_GRAPH:
                 return None
             self._known[node] = self._derived(node)
+            if self._known[node] is None and inner is not None:
+                self._known[inner] = None  # a sum of Hessians of known signs would have shown it
         return self._known[node]
+
+    def _weighed(self, node: Node) -> Node | None:
+        """`u` if the node is a sum of entries of u times constants."""
+        if not isinstance(node, Einsum):
+            return None
+        moving = [part for part in node.operands if self.variable in topological([part])]
+        return moving[0] if len(moving) == 1 else None
 
     def _derived(self, node: Node) -> Analysis | None:
         (gradient,) = differentiate(node, [self.variable], "reverse")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from hesse.ir import Axis, Einsum, Node, Shape, Size
+from hesse.ir import Axis, Einsum, Node, Shape, Size, remembered
 from hesse.printing.forms import Call, Form, Transposed
 from hesse.printing.products import (
     chained,
@@ -39,6 +39,7 @@ class Factor(NamedTuple):
     symmetric: bool
 
 
+@remembered
 def matrix_form(node: Einsum) -> tuple[Form | None, Form | None] | None:
     """Scalar factors and the rest of a product in matrix notation, or None if it has none."""
     groups: dict[tuple[tuple[Axis, ...], Shape], list[Node]] = {}
