@@ -31,7 +31,6 @@ def everything_sliced(monkeypatch: pytest.MonkeyPatch) -> None:
         "SMALL": 0,
         "SLICE_ENTRIES": 4,
         "FEWEST_ROWS": 1,
-        "FEWEST_MATRIX_ROWS": 1,
         "SMALLEST_SLICE": 1,
     }.items():
         monkeypatch.setattr(slices, name, value)

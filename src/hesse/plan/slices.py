@@ -34,13 +34,11 @@ LEAST_SAVED = 2**17
 """Entries of intermediates that slices must save: fewer than this fit the cache anyway."""
 SLICE_ENTRIES = 2**15
 """Entries of the largest intermediate of a slice, if that makes enough slices."""
-LARGEST_WHOLE = 2**16
-"""Entries of a matrix that the products of all slices read whole, and of a sum over all slices."""
+LARGEST_WHOLE = 2**13
+"""Entries of a matrix that a product reads for each slice, and of a sum over all slices."""
 SMALL = 2**13
 """Instructions that touch no more entries than this are not worth being cut."""
 FEWEST_ROWS = 8
-FEWEST_MATRIX_ROWS = 32
-"""Matrix products of fewer rows than this are slow."""
 FEWEST_SLICES = 4
 SMALLEST_SLICE = 2**13
 """Slices of fewer entries would take longer to call than to compute."""
@@ -101,14 +99,14 @@ def _ways(program: Program, k: Ref) -> Iterator[Way]:
             yield from (Way(at, (axis,)) for at, axis in enumerate(kept))
             yield from (Way(None, (axis,)) for axis in item.positions)
         case Contract() if not item.is_symmetric:
-            parts = (item.left_labels, item.right_labels)
+            parts = (item.left_labels, item.right_labels, item.labels)
             for label in dict.fromkeys(item.left_labels + item.right_labels):
-                left, right = (_place(label, part) for part in parts)
-                way = Way(_place(label, item.labels), (left, right))
-                whole = item.left if left is None else item.right
-                # a matrix product arranges a matrix anew for each slice of the other one
-                if not _cuts_matrix(item, way) or math.prod(shapes[whole]) <= LARGEST_WHOLE:
-                    yield way
+                left, right, output = (_place(label, part) for part in parts)
+                reads = ((item.left, left), (item.right, right), (k, output))
+                whole = [math.prod(shapes[ref]) for ref, cut in reads if cut is None]
+                # BLAS arranges a matrix anew for each slice of the other one, and calls its threads
+                if not _is_matrix_product(item) or all(size <= LARGEST_WHOLE for size in whole):
+                    yield Way(output, (left, right))
         case Scale():
             yield from (Way(axis, (axis,)) for axis in range(rank))
         case CallMap() if all(shapes[source] in ((), shapes[k]) for source in item.sources):
@@ -128,6 +126,11 @@ def _ways(program: Program, k: Ref) -> Iterator[Way]:
 
 def _place(label: int, labels: Sequence[int]) -> Cut:
     return labels.index(label) if label in labels else None
+
+
+def _is_matrix_product(item: Contract) -> bool:
+    left, right, output = set(item.left_labels), set(item.right_labels), set(item.labels)
+    return bool(output - left and output - right and left & right - output)
 
 
 def _can_be_cut(term: Placed, axis: int, size: int) -> bool:
@@ -215,11 +218,8 @@ class _Chain:
 
     def _rows(self) -> int:
         """How many rows a slice has; all of them if it is not worth it."""
-        items = self.graph.program.instructions
-        are_rows = any(_cuts_matrix(items[k], way) for k, way in self.ways.items())
-        fewest = FEWEST_MATRIX_ROWS if are_rows else FEWEST_ROWS
         row = max(self.graph.sizes[k] for k in self.ways) / self.length
-        rows = max(fewest, int(min(SLICE_ENTRIES / row, math.ceil(self.length / FEWEST_SLICES))))
+        rows = max(FEWEST_ROWS, int(min(SLICE_ENTRIES / row, math.ceil(self.length / FEWEST_SLICES))))
         return rows if rows * row >= SMALLEST_SLICE else self.length
 
     def _saved(self) -> int:
@@ -264,14 +264,6 @@ class _Chain:
             if k in needed:
                 needed.update(self.graph.sources[k])
         return needed
-
-
-def _cuts_matrix(item: Instruction, way: Way) -> bool:
-    """Whether an instruction is a matrix product with the rows or columns of its result cut."""
-    if not isinstance(item, Contract) or way.axis is None or None not in way.reads:
-        return False
-    left, right, output = set(item.left_labels), set(item.right_labels), set(item.labels)
-    return bool(output - left and output - right and left & right - output)
 
 
 def _slice(
