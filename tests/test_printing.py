@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -35,6 +35,9 @@ from hesse.ir import (
     variable,
 )
 from hesse.printing import Graph, einsum_text, index_text, latex, text
+from hesse.printing.arrange import arrange
+from hesse.printing.collect import Collecting
+from hesse.printing.forms import Form
 from printing_cases import FORMULAS, PRODUCTS, A, B, S, hessian, logistic, rosenbrock, s, t, v, w, x, y, z
 
 
@@ -260,6 +263,49 @@ def test_long_chains_print(name: str) -> None:
     short, long = chain(steps // 10, STEPS[name]), chain(steps, STEPS[name])
     for printer in (text, latex, einsum_text, lambda node: Graph(node).dot, lambda node: Graph(node).svg()):
         assert len(printer(long)) < 15 * len(printer(short))
+
+
+@pytest.mark.parametrize(
+    ("formula", "by", "expected"),
+    [
+        ("2^a", "a", "log(2)*2^a"),
+        ("2^a", "aa", "log(2)^2*2^a"),
+        ("sum(vector(3).^x)", "xx", "log(3)^2*diag(3.^x)"),
+        ("norm2(x)^a", "x", "a*norm2(x)^(a - 2)*x"),
+        ("(x'*x)^a/(x'*x)", "a", "log(x'*x)*(x'*x)^(a - 1)"),
+        ("sum(x.^a)", "xx", "a*(a - 1)*diag(x.^(a - 2))"),
+    ],
+)
+def test_powers_with_exponents_that_are_no_numbers(formula: str, by: str, expected: str) -> None:
+    types = {"x": "positive vector"} if "x" in formula else {}
+    derivative = hesse.parse(formula, **types).diff(*by)
+    assert str(derivative) == expected
+    values = {"a": np.array(1.7), "x": np.array([0.5, 1.5, 2.0])}
+    given = {variable.name: values[variable.name] for variable in derivative.variables}
+    read = hesse.parse(expected, **types)
+    np.testing.assert_allclose(read.evaluate(**given), derivative.evaluate(**given), rtol=1e-13)
+
+
+def test_logarithms_in_latex() -> None:
+    assert hesse.parse("2^a").diff("a").to("latex") == r"\log\left(2\right) \left(2\right)^{a}"
+    assert hesse.parse("2^a").diff("a", "a").to("latex") == r"\log\left(2\right)^{2} \left(2\right)^{a}"
+
+
+def test_few_ways_to_factor_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second derivative of a Rayleigh quotient has eight terms, and thousands of ways to group them."""
+    tried: list[int] = []
+    shortest = Collecting._shortest
+
+    def counted(self: Collecting, terms: Sequence[Form], scalar: bool) -> Form:
+        tried.append(len(terms))
+        return shortest(self, terms, scalar)
+
+    monkeypatch.setattr(Collecting, "_shortest", counted)
+    arrange.cache_clear()
+    hessian = hesse.parse("x'*A*x/(x'*x)").diff("x", "x")
+    expected = "(A + A')/(x'*x) + 8*(x'*A*x)*x*x'/(x'*x)^3 - 2*((A + A')*x*x' + (x'*A*x)*eye + x*x'*(A + A'))"
+    assert str(hessian) == f"{expected}/(x'*x)^2"
+    assert 0 < len(tried) < 200
 
 
 def test_long_pieces_are_named() -> None:

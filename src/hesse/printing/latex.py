@@ -34,7 +34,7 @@ from hesse.printing.forms import (
     Symbol,
     Transposed,
 )
-from hesse.printing.notation import axis_text, letter, rational
+from hesse.printing.notation import LOGARITHMS, axis_text, letter, rational
 from hesse.printing.pieces import Level, Piece, signed_sum
 from hesse.printing.products import matrix_powers
 
@@ -153,6 +153,10 @@ def _raised(piece: Piece, exponent: str) -> Piece:
 
 
 def _number(value: float) -> Piece:
+    if abs(value) in LOGARITHMS:
+        base, power = LOGARITHMS[abs(value)]
+        text = rf"\log\left({base}\right)"
+        return Piece(text if power == 1 else rf"{text}^{{{power}}}", Level.POWER, value < 0)
     fraction = rational(abs(value))
     if fraction is not None and fraction.denominator > 1:
         return Piece(rf"\frac{{{fraction.numerator}}}{{{fraction.denominator}}}", Level.POWER, value < 0)

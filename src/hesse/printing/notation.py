@@ -14,6 +14,8 @@ INTEGER_LIMIT = 1e15
 SHORT_DECIMAL = 8
 """A decimal number longer than this is printed as a fraction, if it is one."""
 LARGEST_DENOMINATOR = 9999
+LOGARITHMS = {math.log(base) ** power: (base, power) for base in range(2, 11) for power in range(1, 4)}
+"""Numbers that are log(n)^k to the last digit, as in derivatives of 2^x."""
 LARGEST_NUMERATOR = 999_999
 """Some fraction with a larger numerator is near to any number."""
 

@@ -26,7 +26,7 @@ from hesse.printing.forms import (
     Transposed,
     mapped,
 )
-from hesse.printing.notation import axes_text, letter, number_text
+from hesse.printing.notation import LOGARITHMS, axes_text, letter, number_text
 from hesse.printing.products import matrix_powers
 
 SHORT_NAMES = {
@@ -165,6 +165,11 @@ def signed_sum(terms: Sequence[str], negative: Sequence[bool]) -> str:
 
 
 def _number(value: float) -> Piece:
+    if abs(value) in LOGARITHMS:
+        base, power = LOGARITHMS[abs(value)]
+        if power > 1:
+            return Piece(f"log({base})^{power}", Level.POWER, value < 0)
+        return Piece(f"log({base})", negative=value < 0)
     body = number_text(abs(value))
     return Piece(body, Level.PRODUCT if "/" in body else Level.ATOM, value < 0)
 
@@ -216,7 +221,7 @@ def _elementwise(form: Elementwise, pieces: Mapping[Leaf, Piece] | Draft) -> Pie
 def _scaled(form: Scaled, pieces: Mapping[Leaf, Piece] | Draft) -> Piece:
     """`2*n*s*A*x/t`: numbers, sizes and scalars before the tensor, divisors after it."""
     scalars = form.scalars or Elementwise(())
-    factors = [] if abs(form.value) == 1 else [number_text(abs(form.value))]
+    factors = [] if abs(form.value) == 1 else [_number(abs(form.value)).body]
     factors += form.sizes
     parts = [_power(part, power, "", pieces) for part, power in scalars.factors]
     factors += [part.at(Level.POWER) for part in parts]

@@ -296,6 +296,20 @@ class _Powers:
             self.changed |= (base, axes) in self.exponents and self.exponents[base, axes] * power < 0
             self.exponents[base, axes] = self.exponents.get((base, axes), 0.0) + power
 
+    def join_symbolic(self) -> None:
+        """c^a / c = c^(a - 1) for an exponent that is no number."""
+        for (node, axes), count in list(self.exponents.items()):
+            if count != 1 or not isinstance(node, Map) or node.name != "power":
+                continue
+            base, exponent = node.operands
+            inner, unit = _power(base, 1.0) or (base, 1.0)
+            times = self.exponents.get((inner, axes), 0.0) / unit
+            if times and times == int(times):
+                del self.exponents[node, axes], self.exponents[inner, axes]
+                total = add([exponent, uniform(times, exponent.shape)], exponent.shape, flatten=[exponent])
+                self.exponents[elementwise("power", base, total), axes] = 1.0
+                self.changed = True
+
     def product(self, output: Axes, shape: Sequence[Size], ranges: Sequence[Size]) -> Node:
         """The node of the product."""
         operands: list[Node] = []
@@ -347,6 +361,7 @@ def collected(node: Node) -> Node:
     factors, moved = scalar_factors(node)
     for part, axes in factors:
         powers.multiply(part, axes)
+    powers.join_symbolic()
     halves = [power for power in powers.exponents.values() if power != int(power)]
     if not powers.changed and all(abs(power) == 0.5 for power in halves):
         return node
