@@ -177,6 +177,28 @@ class _Network:
         pairs = [factor for factor in factors if len(set(factor.labels)) == 2]
         self.matrices = [_Matrix(f.labels[0], f.labels[1], f.form, f.symmetric) for f in pairs]
         self._merge_parallel(output)
+        while self._merge_detour(output):
+            pass
+
+    def _merge_detour(self, output: Labels) -> bool:
+        """`P[i,j] A[i,k] B[k,j]` is one matrix `P.*(A*B)`, unless it is a trace; whether there was one."""
+        for label in sorted({end for matrix in self.matrices for end in matrix[:2]} - set(output)):
+            pair = self.at(label)
+            if len(pair) != 2:
+                continue
+            ends = {matrix.other(label) for matrix in pair}
+            direct = [m for m in self.matrices if m not in pair and {m.row, m.column} == ends]
+            around = self._reached(label)
+            if not direct or (not around.intersection(output) and all(len(self.at(k)) == 2 for k in around)):
+                continue
+            start, end, form, _ = direct[0]
+            first, second = pair if pair[0].other(label) == start else pair[::-1]
+            weight = [Call("diag", (self.weights.pop(label),))] if label in self.weights else []
+            way = chained([first.starting(start), *weight, second.starting(label)])
+            kept = [matrix for matrix in self.matrices if matrix not in (*pair, direct[0])]
+            self.matrices = [*kept, _Matrix(start, end, element_wise([form, way]), False)]
+            return True
+        return False
 
     def _merge_parallel(self, output: Labels) -> None:
         """`A[i,j] B[j,i]` is one matrix `A.*B'`, unless it is a trace."""
