@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from hesse.derivation import Step
 
 SYMMETRIC_MODES = ("free", "projected", "half")
+HIGH_ORDER_MODE = "two-sided"
+"""How second derivatives are differentiated again: with names for sizes, costs are not worth comparing."""
 NOTATIONS: Mapping[str, Callable[[Node], str]] = {
     "matrix": text,
     "text": text,
@@ -102,7 +104,9 @@ class Formula(Expression):
             raise ArgumentError(f"symmetric must be one of {', '.join(SYMMETRIC_MODES)}, not {symmetric!r}")
         result = self
         for variable in [self._variable(variable) for variable in variables]:
-            (plain,) = differentiate(simplify([result._plain])[0], [_without_structure(variable)], mode)
+            is_high = len(result.differentiated_by) > 1
+            chosen = HIGH_ORDER_MODE if mode == "auto" and is_high else mode
+            (plain,) = differentiate(simplify([result._plain])[0], [_without_structure(variable)], chosen)
             (plain,) = simplify([_with_structure(plain, variable, symmetric)])
             result = Formula(self._with_facts(plain), result, variable, symmetric, plain=plain)
         return result
