@@ -16,7 +16,7 @@ import numpy as np
 
 import hesse
 from hesse import Structured
-from hesse.ir import Axis, Node, add, einsum, variable
+from hesse.ir import Axis, Node, add, einsum, plain_axes, variable
 
 LARGEST_BOX = 600
 """Terms range over at most this many points."""
@@ -137,10 +137,13 @@ def assembled(
     nodes: list[Node] = []
     dense = np.zeros(shape)
     for term in terms:
-        factors = [generator.normal(size=factor) for factor in term.shapes]
-        names = [f"part{len(values) + k}" for k in range(len(factors))]
-        values.update(zip(names, factors, strict=True))
-        operands = [variable(name, factor) for name, factor in zip(names, term.shapes, strict=True)]
+        operands: list[Node] = []
+        factors: list[np.ndarray] = []
+        for sizes in term.shapes:
+            operand, parts, factor = drawn_factor(f"part{len(values)}", sizes, generator)
+            values.update(parts)
+            operands.append(operand)
+            factors.append(factor)
         nodes.append(einsum(operands, term.axes, term.output, shape, term.ranges, term.scale))
         for point in itertools.product(*map(range, term.ranges)):
             entry = term.scale
@@ -148,6 +151,24 @@ def assembled(
                 entry *= factor[position(axes, point)]
             dense[position(term.output, point)] += entry
     return RandomTensor(Structured(add(nodes, shape), values, groups), dense, groups)
+
+
+def drawn_factor(
+    name: str, shape: tuple[int, ...], generator: np.random.Generator
+) -> tuple[Node, dict[str, np.ndarray], np.ndarray]:
+    """A factor, its parts and its value: a random array, or a difference like `x[i] - y[j]`."""
+    if len(shape) < 2 or generator.random() < 0.6:
+        value = generator.normal(size=shape)
+        return variable(name, shape), {name: value}, value
+    axes, node, parts, total = plain_axes(len(shape)), [], {}, np.zeros(shape)
+    for missing, sign in ((0, 1.0), (len(shape) - 1, -1.0)):
+        kept = [k for k in range(len(shape)) if k != missing]
+        part = generator.normal(size=[shape[k] for k in kept])
+        parts[f"{name}.{missing}"] = part
+        operand = variable(f"{name}.{missing}", part.shape)
+        node.append(einsum([operand], [[axes[k] for k in kept]], axes, shape, shape, sign))
+        total += sign * np.expand_dims(part, missing)
+    return add(node, shape), parts, total
 
 
 def position(axes: Sequence[Axis], point: Sequence[int]) -> tuple[int, ...]:
