@@ -11,6 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import hesse
+from hesse.answers import Question, answer
 from hesse.api import matrix_form
 from hesse.api.formula import Formula
 from hesse.errors import ArgumentError, VerificationError
@@ -68,6 +69,9 @@ FORMS = [
         "kron(eye(k), X')*diag(vec(P))*(kron(eye(k), X) - kron(matrix(1, k, k), eye(m))*diag(vec(P))"
         "*kron(eye(k), X)) where P = softmax(X*W)",
     ),
+    ("tr(X.*X)", "X X", "2*diag(vec(eye(n)))"),
+    ("diag(diag(X))", "X", "diag(vec(eye(n)))"),
+    ("sum(diag(X).^3)", "X X", "6*diag(vec(diag(diag(X))))"),
     ("matrix X(2,3); X'", "X", "commutation(2, 3)"),
     ("matrix X(2,3); vector u(3); X*u", "X", "kron(u', eye(2))"),
     ("symmetric matrix X(n,n); logdet(X)", "X X", "-kron(inv(X), inv(X))*commutation(n, n)"),
@@ -161,6 +165,16 @@ def test_a_wrong_form_is_an_error(monkeypatch: pytest.MonkeyPatch, wrong: str, p
     monkeypatch.setattr(matrix_form, "kronecker_form", lambda node, rank: KroneckerForm(wrong, wrong))
     with pytest.raises(VerificationError, match=f"the matrix form of the derivative by X is {problem}"):
         derivative("A*X*B", "X").to("kronecker")
+
+
+def test_an_answer_needs_no_matrix_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the form is left out where it is wrong; a derivative that is wrong has no answer."""
+    question = Question("A*X*B", ("X",))
+    assert answer(question).kronecker is not None
+    monkeypatch.setattr(matrix_form, "kronecker_form", lambda node, rank: KroneckerForm("kron(A, B')", ""))
+    found = answer(question)
+    assert found.derivative == "H[i,j,k,l] = A[i,k]*B[l,j]"
+    assert found.kronecker is None
 
 
 def test_a_form_that_is_never_finite_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

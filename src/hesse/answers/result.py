@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from hesse.answers.question import Question, declared_names, derivative_of, formula_of, size_names, type_words
 from hesse.api.formula import Formula
+from hesse.errors import VerificationError
 from hesse.printing import layout_note, vec_note
 
 
@@ -114,12 +115,16 @@ def answer_of(question: Question, derivative: Formula) -> Answer:
 
 
 def _kronecker(derivative: Formula) -> KroneckerAnswer | None:
-    """The derivative as a matrix.
+    """The derivative as a matrix; None also if only this form of it cannot be verified.
 
     >>> _kronecker(formula_of(Question("A*X*B")).diff("X")).matrix
     "kron(B', A)"
     """
-    found = derivative.kronecker()
+    derivative.verify()
+    try:
+        found = derivative.kronecker()
+    except VerificationError:
+        return None
     if found is None:
         return None
     function = derivative.function

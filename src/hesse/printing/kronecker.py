@@ -207,6 +207,8 @@ class _Product:
         return self._tried[key]
 
     def _found(self, rows: Digits, columns: Digits, factors: Sequence[Factor], cuts: int) -> Matrix | None:
+        if rows == columns and len(set(rows)) < len(rows):
+            return self._diagonal(rows, factors)
         if rows == columns and not factors:
             return Matrix(())
         if min(len(rows), len(columns)) == 0 or len(rows) == len(columns) == 1:
@@ -225,6 +227,11 @@ class _Product:
         for allowed in range(1, cuts + 1):
             found = found or min(self._cut(rows, columns, factors, allowed), key=_cost, default=None)
         return found
+
+    def _diagonal(self, digits: Digits, factors: Sequence[Factor]) -> Matrix | None:
+        """Rows and columns with the same digits, some of them equal: M[(i,i),(i,i)] = v[i], else zero."""
+        middle = self._single(digits, (), factors)
+        return middle and Matrix((Call("diag", middle.factors),), middle.value)
 
     def _single(self, rows: Digits, columns: Digits, factors: Sequence[Factor]) -> Matrix | None:
         """A matrix, a column or a row."""
