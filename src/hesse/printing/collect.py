@@ -6,6 +6,7 @@ Every way to factor is tried, and what is shortest as text is kept; without a ga
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from hesse.printing.forms import Chain, Elementwise, Form, Indexed, Number, Over, Sum, Transposed, parts
 from hesse.printing.index_forms import bound_alike
@@ -135,7 +136,7 @@ class Collecting:
         inner = term_of(body, scalar=True)
         if len(inner.factors) < 2:
             return None  # nothing to gain: the sum of sums is a sum of a sum
-        return Over(first.labels, body)
+        return replace(first, body=body)
 
     def _left_out(self, terms: list[Term]) -> Form | None:
         """`A*B + A*C = A*(B + C)`."""

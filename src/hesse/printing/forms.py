@@ -145,10 +145,11 @@ class Delta:
 
 @form
 class Over:
-    """A sum over all values of some indices."""
+    """A sum over all values of some indices, of which there are as many as `sizes` say."""
 
     labels: tuple[Label, ...]
     body: Form
+    sizes: tuple[Size, ...]
 
 
 Form = (

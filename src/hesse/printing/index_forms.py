@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from hesse.ir import (
     Add,
@@ -164,7 +165,9 @@ class Indexing:
             elif joined is not None:
                 sums.append(joined)
             else:
-                sums.append(Over(tuple(sorted(names[label] for label in bound)), self._entries(parts)))
+                summed = sorted(bound, key=names.__getitem__)
+                sizes = tuple(node.ranges[label] for label in summed)
+                sums.append(Over(tuple(names[label] for label in summed), self._entries(parts), sizes))
         factors = self._entries(entries)
         scalars = [(part, power) for part, power in factors.factors if not isinstance(part, Entry)]
         tensors = [(part, power) for part, power in factors.factors if isinstance(part, Entry)]
@@ -210,12 +213,15 @@ class Indexing:
 
 
 def bound_alike(first: Over, second: Over) -> list[Over]:
-    """The second sum with the indices of the first, in every order."""
+    """The second sum with the indices of the first, in every order in which they run equally far."""
     if len(first.labels) != len(second.labels) or len(first.labels) > MOST_SUMMED:
         return []
     return [
-        Over(first.labels, renamed(second.body, dict(zip(second.labels, order, strict=True))))
-        for order in itertools.permutations(first.labels)
+        replace(first, body=renamed(second.body, dict(zip(second.labels, order, strict=True))))
+        for order, sizes in zip(
+            itertools.permutations(first.labels), itertools.permutations(first.sizes), strict=True
+        )
+        if sizes == second.sizes
     ]
 
 
@@ -227,7 +233,8 @@ def renamed(form: Form, names: Mapping[Label, Label]) -> Form:
         case Delta():
             return Delta(names.get(form.first, form.first), names.get(form.second, form.second))
         case Over():
-            return Over(tuple(names.get(label, label) for label in form.labels), renamed(form.body, names))
+            labels = tuple(names.get(label, label) for label in form.labels)
+            return Over(labels, renamed(form.body, names), form.sizes)
     return mapped(form, lambda part: renamed(part, names))
 
 
@@ -252,5 +259,6 @@ def lettered(form: Form, names: Mapping[Label, str], letters: Sequence[str]) -> 
         case Over():
             free = [letter for letter in letters if letter not in names.values()]
             inside = {**names, **dict(zip(form.labels, free, strict=False))}
-            return Over(tuple(inside[label] for label in form.labels), lettered(form.body, inside, letters))
+            labels = tuple(inside[label] for label in form.labels)
+            return Over(labels, lettered(form.body, inside, letters), form.sizes)
     return mapped(form, lambda part: lettered(part, names, letters))

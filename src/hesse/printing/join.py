@@ -191,7 +191,7 @@ class Joining:
             for factor, power in inside.items():
                 (own if labels_in(factor) & labels else outside)[factor] = power
         body = Term(factors=kept[0], divisors=kept[1]).form
-        result.factors[Over(form.labels, body)] = 1
+        result.factors[replace(form, body=body)] = 1
         return result
 
     def _fresh(self, form: Form, names: Mapping[Label, Label] | None = None) -> Form:

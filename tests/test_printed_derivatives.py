@@ -1,0 +1,54 @@
+"""Printed derivatives, word by word, and what they mean when they are read back with unequal sizes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import hesse
+from hesse.ir import size_names
+
+SIZES = {"m": 2, "n": 3, "k": 4, "p": 5, "q": 3}
+
+
+def evaluated(formula: hesse.Formula, given: dict[str, np.ndarray]) -> np.ndarray:
+    sizes = {name: SIZES[name] for size in formula.shape for name in size_names(size)}
+    return formula.evaluate(**{**sizes, **given})
+
+
+def values_for(formula: hesse.Formula) -> dict[str, np.ndarray]:
+    random = np.random.default_rng(0)
+    return {
+        variable.name: random.uniform(0.5, 1.5, [SIZES.get(str(size), size) for size in variable.shape])
+        for variable in formula.variables
+    }
+
+
+def same_when_read(types: str, formula: hesse.Formula, printed: str) -> None:
+    names = {variable.name for variable in formula.variables}
+    needed = [part for part in types.split("; ") if part.split()[-1].partition("(")[0] in names]
+    again = hesse.parse("; ".join([*needed, printed]))
+    given = values_for(formula)
+    np.testing.assert_allclose(evaluated(again, given), evaluated(formula, given), rtol=1e-12)
+
+
+SQUARES = "matrix A(m,m); matrix B(n,n); matrix X(m,n)"
+CASES: list[tuple[str, str, str, str]] = [
+    (
+        SQUARES,
+        "norm2((A*X).*(X*B))^2",
+        "X X",
+        "H[i,j,k,l] = 2*delta[i,k]*sum[p,q,r](A[i,p]*A[i,q]*B[j,r]*B[l,r]*X[p,r]*X[q,r])"
+        " + 2*delta[j,l]*sum[p,q,r](A[p,i]*A[p,k]*B[q,j]*B[r,j]*X[p,q]*X[p,r])"
+        " + 4*A[i,k]*B[j,l]*(A*X)[i,l]*(X*B)[i,l] + 4*A[k,i]*B[l,j]*(A*X)[k,j]*(X*B)[k,j]",
+    ),
+]
+
+
+@pytest.mark.parametrize(("types", "formula", "by", "expected"), CASES, ids=[case[1] for case in CASES])
+def test_derivatives(types: str, formula: str, by: str, expected: str) -> None:
+    derivative = hesse.parse(f"{types}; {formula}")
+    if by:
+        derivative = derivative.diff(*by.split())
+    assert str(derivative) == expected
+    same_when_read(types, derivative, expected)
