@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -97,3 +99,19 @@ def test_structured_results_refer_to_data_and_copy_variables() -> None:
     kept = H.copy()
     A[:] = 0.0
     np.testing.assert_array_equal(kept.dense(), before)
+
+
+def padded_rows(w: Any, x: Any, y: Any, s: Any) -> Any:
+    return (np.pad(np.broadcast_to(x, (28, 30)), ((0, 2), (0, 0))) - y[:, None])[:, :, None] * s * w
+
+
+def padded_column(w: Any, x: Any, y: Any, s: Any) -> Any:
+    return (np.pad(x[:29], (0, 1))[:, None] - y)[:, :, None] * s * w
+
+
+@pytest.mark.parametrize("function", [padded_rows, padded_column])
+@pytest.mark.parametrize("chunk", [1, 2, 3, 4, 7, 28, 29, 30, 31])
+def test_factors_that_are_sums_with_placed_terms(function: Callable[..., Any], chunk: int) -> None:
+    arguments = np.array(1.0), np.arange(1.0, 31), np.arange(30.0), np.arange(1.0, 26)
+    found = hesse.jacobian(function, chunk=chunk)(*arguments)
+    np.testing.assert_allclose(found, function(*arguments), atol=1e-12)

@@ -104,3 +104,15 @@ def test_the_jacobian_of_a_net_is_computed_once_in_its_hessian() -> None:
     values = [hesse.hessian(loss, mode=mode)(weights[0], weights[1:], x) for mode in MODES]
     for other in values[1:]:
         np.testing.assert_allclose(other, values[0], rtol=1e-9, atol=1e-12)
+
+
+def test_large_arrays_whose_last_axis_has_one_entry() -> None:
+    """No term of the sums has that axis: it cannot be moved to the front."""
+    X = np.random.default_rng(0).normal(size=(5000, 4))
+    w = np.ones((4, 1))
+    found = hesse.grad(lambda w: np.sum((X @ w - np.ones((5000, 1))) ** 2))(w)
+    np.testing.assert_allclose(found, 2 * X.T @ (X @ w - 1), rtol=1e-10)
+    x = X[:70, :1]
+    d = x[:, None, :] - x[None]
+    found = hesse.grad(lambda x: np.sum(np.sin(x[:, None] - x[None]) * (x[:, None] - x[None])))(x)
+    np.testing.assert_allclose(found, 2 * np.sum(np.cos(d) * d + np.sin(d), axis=1), rtol=1e-10)

@@ -165,3 +165,49 @@ def test_a_large_matrix_is_not_arranged_anew_for_each_slice() -> None:
     B, A, s = variable("B", (700, 700)), variable("A", (700, 700)), variable("s", (700,))
     product = Expression(B) @ (Expression(s)[:, None] * Expression(A))
     assert make_plan([product.node]).slices is None
+
+
+@pytest.mark.parametrize("count", [50, 700])
+def test_numbers_are_numbers(count: int) -> None:
+    """Whether a sum over slices or not."""
+    x = np.random.default_rng(3).normal(size=(count, 3))
+    value, _ = hesse.value_and_grad(pairs)(x)
+    assert type(value) is np.float64
+    assert_close(value, pairs(x))
+
+
+def test_a_chain_does_not_lead_back_through_small_vectors() -> None:
+    """`d` depends on sums of `C`; the long chain from `d` on is what is worth cutting."""
+
+    def f(x: Any, B: Any) -> Any:
+        C = np.sin(B @ B)
+        g, h = np.sum(C * C, axis=0), np.sum(C, axis=0)
+        d = (x * g)[:, None] - x * h
+        return np.sum(np.exp(-d * d) * np.cos(d))
+
+    n = 600
+    x, B = np.linspace(0, 1, n), np.random.default_rng(4).normal(size=(n, n)) / n
+    gradient = hesse.grad(f)
+    program = gradient.explain(x, B).program
+    assert program.slices is not None
+    whole = lower(flatten(gradient.explain(x, B).roots)).peak_elements()
+    assert program.peak_elements() < 0.7 * whole
+    small = gradient(x[:20], B[:20, :20])
+    step = 1e-6
+    for k in range(0, 20, 7):
+        moved = np.eye(20)[k] * step
+        difference = f(x[:20] + moved, B[:20, :20]) - f(x[:20] - moved, B[:20, :20])
+        np.testing.assert_allclose(small[k], difference / (2 * step), rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_dtypes_and_memory_of_results(everything_sliced: None, dtype: Any) -> None:
+    x = np.random.default_rng(6).normal(size=(9, 3)).astype(dtype)
+    before = x.copy()
+    x.flags.writeable = False
+    first, second = (hesse.value_and_grad(pairs)(x) for _ in range(2))
+    assert first[1].dtype == dtype
+    assert not np.shares_memory(first[1], second[1])
+    assert not np.shares_memory(first[1], x)
+    np.testing.assert_array_equal(x, before)
+    np.testing.assert_allclose(first[1], hesse.grad(pairs)(x.astype(float)), rtol=1e-4, atol=1e-5)

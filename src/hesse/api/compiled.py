@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -116,9 +117,9 @@ def _structured(
     results: Sequence[np.ndarray],
     dtype: np.dtype[Any],
 ) -> list[Structured]:
-    arrays = map(np.asarray, results)
+    arrays = map(np.asarray, results)  # each tensor takes as many as it has parts
     return [
-        Structured(node, dict(zip(names, arrays, strict=False)), ranks, dtype)
+        Structured(node, dict(zip(names, itertools.islice(arrays, len(names)), strict=True)), ranks, dtype)
         for (node, names, _), ranks in zip(storages, groups, strict=True)
     ]
 

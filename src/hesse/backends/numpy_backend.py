@@ -43,6 +43,9 @@ from hesse.plan.program import (
     sources,
 )
 
+WRITTEN = Contract | Scale | CallMap | Combine
+"""Instructions that may write to an array that is done with."""
+
 
 @dataclass(frozen=True)
 class Compiled:
@@ -112,8 +115,8 @@ class _Writer:
         """Values with memory of their own, in the order of their axes."""
         self.wanted: Counter[tuple[int, ...]] = Counter(
             shape
-            for item, shape in zip(program.instructions, program.shapes, strict=True)
-            if isinstance(item, Contract | Scale | CallMap | Combine)
+            for k, (item, shape) in enumerate(zip(program.instructions, program.shapes, strict=True))
+            if isinstance(item, WRITTEN) and not program.is_sliced(k)
         )
 
     def write(self, k: Ref, arguments: Mapping[str, str]) -> None:
@@ -129,11 +132,12 @@ class _Writer:
             return
         self.names.append(f"t{k}")
         slices = self.program.slices
-        if slices is not None and slices.start <= k < slices.stop:
+        if slices is not None and self.program.is_sliced(k):
             if k + 1 == slices.stop:
                 self._in_slices(slices)
             return
-        self.wanted[self.program.shapes[k]] -= 1
+        if isinstance(item, WRITTEN):
+            self.wanted[self.program.shapes[k]] -= 1
         spare = {s for s in sources(item) if self.last_reads[s] <= k and _is_fresh(self.program, s)}
         taken = self._instruction(item, k, spare)
         self._release(item, k, spare - {taken})
@@ -164,7 +168,7 @@ class _Writer:
         self.lines.append(
             f"{made}, = in_slices(({functions}), {where}, {read}, {cuts[0]}, {cuts[1]}, {order!r})"
         )
-        done = dict.fromkeys(ref for ref, _ in slices.reads if slices.start <= self.last[ref] < slices.stop)
+        done = dict.fromkeys(ref for ref, _ in slices.reads if self.program.is_sliced(self.last[ref]))
         dead = [self.names[ref] for ref in done if self._is_large(ref)]
         if dead:
             self.lines.append(f"del {', '.join(dead)}")

@@ -243,9 +243,10 @@ def combine_source(
 def _dense_text(item: Combine, dense: list[int], names: list[str], target: Target, is_written: bool) -> str:
     """The sum of dense terms as an expression; `is_written`: others will be added into it."""
     terms = [(item.terms[k], names[k]) for k in dense]
-    text = _dense_sum(terms, target.shape, in_order=is_written or target.is_result)
+    is_repeated = repeats(item, target.shape)  # an axis that no term has cannot be moved to the front
+    text = _dense_sum(terms, target.shape, in_order=is_written or target.is_result or is_repeated)
     is_shared = len(dense) == 1
-    if repeats(item, target.shape):
+    if is_repeated:
         text, is_shared = f"np.broadcast_to({text}, {tuple_text(target.shape)})", True
     if not is_written:
         return text

@@ -110,7 +110,7 @@ def in_slices(
                 result[_at(end, start, stop)] = part
             elif start:
                 np.add(result, part, out=result)
-    return results
+    return [result if result.ndim else result[()] for result in results]  # sums may be mere numbers
 
 
 def _at(cut: int | None, start: int, stop: int) -> tuple[slice, ...]:

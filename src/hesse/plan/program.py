@@ -200,6 +200,10 @@ class Program:
         """Floating-point operations of one run."""
         return sum(self.flops)
 
+    def is_sliced(self, k: Ref) -> bool:
+        """Whether an instruction is run for some rows at a time."""
+        return self.slices is not None and self.slices.start <= k < self.slices.stop
+
     def last_uses(self) -> dict[Ref, int]:
         """For each value the last instruction that reads it (results live to the end)."""
         last: dict[Ref, int] = {}

@@ -39,7 +39,9 @@ LARGEST_WHOLE = 2**13
 SMALL = 2**13
 """Instructions that touch no more entries than this are not worth being cut."""
 FEWEST_ROWS = 8
+"""Rows of a slice, however long they are."""
 FEWEST_SLICES = 4
+"""Slices of fewer rows are made where there would be fewer slices than this."""
 SMALLEST_SLICE = 2**13
 """Slices of fewer entries would take longer to call than to compute."""
 MOST_SEEDS = 6
@@ -165,7 +167,13 @@ class _Chain:
             if k in ways:
                 continue
             ways[k] = way
-            for source, cut in zip(self.graph.sources[k], way.reads, strict=True):
+            # small values lead back to other chains, and need not be cut
+            large = [
+                (source, cut)
+                for source, cut in zip(self.graph.sources[k], way.reads, strict=True)
+                if self.graph.sizes[source] > SMALL
+            ]
+            for source, cut in large:
                 waiting += [
                     (source, other)
                     for other in self.graph.ways[source]

@@ -22,7 +22,7 @@ Places = tuple[int | None, ...]
 """For each axis of a tensor where a slice begins, or None if the axis is whole."""
 
 
-class Slices(NamedTuple):
+class Cut(NamedTuple):
     """A term cut along one of its labels: the node of one slice, and where its parts and its result begin.
 
     `parts` are by the names in the node, each with the name of the whole part.
@@ -120,6 +120,7 @@ def _is_cut_sum(operand: Node, places: Places) -> bool:
         or (
             isinstance(part, Einsum)
             and all(part.output[axis].is_label for axis in at)
+            and all(part.ranges[part.output[axis].label] == operand.shape[axis] for axis in at)
             and all(_can_be_cut(part, part.output[axis].label) for axis in at)
         )
         for part in operand.operands
@@ -127,11 +128,11 @@ def _is_cut_sum(operand: Node, places: Places) -> bool:
 
 
 @functools.lru_cache(maxsize=1024)
-def _cut(term: Einsum, count: int) -> Slices:
+def _cut(term: Einsum, count: int) -> Cut:
     """The term with `count` values of the label of its first axis."""
     label = term.output[0].terms[0][0]
     parts: dict[str, tuple[str, Places]] = {}
-    return Slices(_cut_product(term, label, 0, count, parts), parts, _places(term.output, label))
+    return Cut(_cut_product(term, label, 0, count, parts), parts, _places(term.output, label))
 
 
 def _cut_product(
