@@ -33,6 +33,7 @@ def same_when_read(types: str, formula: hesse.Formula, printed: str) -> None:
 
 
 SQUARES = "matrix A(m,m); matrix B(n,n); matrix X(m,n)"
+RECTANGLE = "vector y(n); matrix X(m,n)"
 CASES: list[tuple[str, str, str, str]] = [
     (
         SQUARES,
@@ -41,6 +42,15 @@ CASES: list[tuple[str, str, str, str]] = [
         "H[i,j,k,l] = 2*delta[i,k]*sum[p,q,r](A[i,p]*A[i,q]*B[j,r]*B[l,r]*X[p,r]*X[q,r])"
         " + 2*delta[j,l]*sum[p,q,r](A[p,i]*A[p,k]*B[q,j]*B[r,j]*X[p,q]*X[p,r])"
         " + 4*A[i,k]*B[j,l]*(A*X)[i,l]*(X*B)[i,l] + 4*A[k,i]*B[l,j]*(A*X)[k,j]*(X*B)[k,j]",
+    ),
+    (RECTANGLE, "(y'*y)*X.^2", "X", "H[i,j,k,l] = 2*delta[i,k]*delta[j,l]*X[i,j]*(y'*y)"),
+    (RECTANGLE, "(y'*y)./X", "X", "H[i,j,k,l] = -delta[i,k]*delta[j,l]*(y'*y)/X[i,j]^2"),
+    (RECTANGLE, "X.^2/(y'*y)", "X", "H[i,j,k,l] = 2*delta[i,k]*delta[j,l]*X[i,j]/(y'*y)"),
+    (
+        RECTANGLE,
+        "(y'*y)*(y'*X'*X*y)*X",
+        "X",
+        "H[i,j,k,l] = (y'*y)*(2*X[i,j]*y[l]*(X*y)[k] + delta[i,k]*delta[j,l]*(y'*X'*X*y))",
     ),
 ]
 
@@ -52,3 +62,22 @@ def test_derivatives(types: str, formula: str, by: str, expected: str) -> None:
         derivative = derivative.diff(*by.split())
     assert str(derivative) == expected
     same_when_read(types, derivative, expected)
+
+
+LATEX_CASES: list[tuple[str, str, str, str]] = [
+    (RECTANGLE, "(y'*y)*X", "X", r"H_{ijkl} = \delta_{ik} \delta_{jl} \left(y^{\top} y\right)"),
+    (
+        RECTANGLE,
+        "(y'*y)./X",
+        "X",
+        r"H_{ijkl} = -\frac{\delta_{ik} \delta_{jl} \left(y^{\top} y\right)}{X_{ij}^{2}}",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("types", "formula", "by", "expected"), LATEX_CASES, ids=[case[1] for case in LATEX_CASES]
+)
+def test_latex(types: str, formula: str, by: str, expected: str) -> None:
+    parsed = hesse.parse(f"{types}; {formula}")
+    assert (parsed.diff(*by.split()) if by else parsed).to("latex") == expected

@@ -12,8 +12,20 @@ from dataclasses import dataclass, field
 
 from hesse.ir import Add, Einsum, Map, Node, topological
 from hesse.printing.describe import describe, is_large
-from hesse.printing.forms import Call, Entry, Form, Indexed, Leaf, Scaled, leaves, mapped, parts, unsized
-from hesse.printing.index_forms import Indexing, labels_in, lettered, plain_labels, whole_nodes
+from hesse.printing.forms import (
+    Call,
+    Entry,
+    Form,
+    Indexed,
+    Leaf,
+    Scaled,
+    labels_in,
+    leaves,
+    mapped,
+    parts,
+    unsized,
+)
+from hesse.printing.index_forms import Indexing, lettered, plain_labels, whole_nodes
 from hesse.printing.join import Joining, signed
 from hesse.printing.kronecker import matrix_of
 from hesse.printing.names import Names

@@ -226,6 +226,22 @@ def leaves(form: Form) -> Iterator[Leaf]:
         yield from leaves(part)
 
 
+def labels_in(form: Form) -> set[Label]:
+    """All labels in a form."""
+    own: tuple[Label, ...] = ()
+    match form:
+        case Entry() | Over():
+            own = form.labels
+        case Delta():
+            own = (form.first, form.second)
+    return set(own).union(*map(labels_in, parts(form)))
+
+
+def mixes_notations(form: Elementwise, place: int) -> bool:
+    """Whether a factor is in matrix notation and others have indices: `X[i,j]*(y'*y)`."""
+    return not labels_in(form.factors[place][0]) and any(map(labels_in, parts(form)))
+
+
 PATTERNS = {"eye": 1, "vector": 2, "matrix": 3}
 """Calls that make a tensor of a given size, and with how many arguments."""
 

@@ -38,7 +38,6 @@ from hesse.printing.forms import (
     Over,
     Sum,
     mapped,
-    parts,
 )
 from hesse.printing.notation import unused_sizes
 from hesse.printing.products import transposes
@@ -236,17 +235,6 @@ def renamed(form: Form, names: Mapping[Label, Label]) -> Form:
             labels = tuple(names.get(label, label) for label in form.labels)
             return Over(labels, renamed(form.body, names), form.sizes)
     return mapped(form, lambda part: renamed(part, names))
-
-
-def labels_in(form: Form) -> set[Label]:
-    """All labels in a form."""
-    own: tuple[Label, ...] = ()
-    match form:
-        case Entry() | Over():
-            own = form.labels
-        case Delta():
-            own = (form.first, form.second)
-    return set(own).union(*map(labels_in, parts(form)))
 
 
 def lettered(form: Form, names: Mapping[Label, str], letters: Sequence[str]) -> Form:

@@ -24,9 +24,10 @@ from hesse.printing.forms import (
     Sum,
     Symbol,
     Transposed,
+    labels_in,
     mapped,
 )
-from hesse.printing.index_forms import labels_in, renamed
+from hesse.printing.index_forms import renamed
 from hesse.printing.products import chained, transposed
 from hesse.printing.terms import Term, chain_factors, element_factors, element_product, is_scalar, term_of
 

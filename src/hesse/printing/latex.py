@@ -33,6 +33,7 @@ from hesse.printing.forms import (
     Sum,
     Symbol,
     Transposed,
+    mixes_notations,
 )
 from hesse.printing.notation import LOGARITHMS, axis_text, letter, rational
 from hesse.printing.pieces import Level, Piece, signed_sum
@@ -273,7 +274,10 @@ def _quotient(
     if not factors and len(above) == 1:
         top = above[0].text if below else above[0].body
     else:
-        levels = [Level.POWER] * (len(above) - 1) + [Level.PRODUCT if body is None else Level.ELEMENTWISE]
+        last = Level.PRODUCT if body is None else Level.ELEMENTWISE
+        if body is None and above and above[-1].level == last and mixes_notations(form, -1):
+            last = Level.POWER
+        levels = [Level.POWER] * (len(above) - 1) + [last]
         top = " ".join([*factors, *(_held(part, least) for part, least in zip(above, levels, strict=False))])
     if not below:
         single = not factors and len(above) == 1

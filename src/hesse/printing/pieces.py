@@ -25,6 +25,7 @@ from hesse.printing.forms import (
     Symbol,
     Transposed,
     mapped,
+    mixes_notations,
 )
 from hesse.printing.notation import LOGARITHMS, axes_text, letter, number_text
 from hesse.printing.products import matrix_powers
@@ -213,7 +214,8 @@ def _elementwise(form: Elementwise, pieces: Mapping[Leaf, Piece] | Draft) -> Pie
         return factors[0]
     joined = ["1"] if not factors else [factor.at(Level.POWER) for factor in factors]
     for place in (0, -1) if form.scalar else (0,):  # s*x'*y is read as it is meant
-        if factors and factors[place].level == own and not factors[place].negative:
+        bare = factors and factors[place].level == own and not factors[place].negative
+        if bare and not mixes_notations(form, place):
             joined[place] = factors[place].body
     return Piece(f"{dot}*".join(joined) + _divided(divisors, dot), own)
 
@@ -225,7 +227,8 @@ def _scaled(form: Scaled, pieces: Mapping[Leaf, Piece] | Draft) -> Piece:
     factors += form.sizes
     parts = [_power(part, power, "", pieces) for part, power in scalars.factors]
     factors += [part.at(Level.POWER) for part in parts]
-    if parts and form.body is None:
+    last_bare = form.body is None and parts and parts[-1].level == Level.PRODUCT
+    if last_bare and not mixes_notations(scalars, -1):
         factors[-1] = parts[-1].at(Level.PRODUCT)  # 2*x'*y is read as it is meant
     level = Level.PRODUCT
     if form.body is not None:
