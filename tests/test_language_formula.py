@@ -12,6 +12,7 @@ import pytest
 
 import hesse
 from hesse.api import formula as formula_module
+from hesse.errors import VerificationError
 from hesse.ir import scale
 
 SQUARE = np.random.default_rng(0).normal(size=(3, 3))
@@ -192,6 +193,48 @@ def test_points_are_found_inside_the_domain(text: str) -> None:
     name = next(name for name in "xXA" if name in [variable.name for variable in formula.variables])
     assert formula.diff(name).verify() < 1e-6
     assert formula.diff(name, name).verify() < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("text", "by", "size"),
+    [
+        ("sum(softmax(X))", "X X", 1.0),
+        ("sum(softmax(X))", "X X X", 1.0),
+        ("tr(inv(X)*X)", "X X", 1.0),
+        ("logdet(X*inv(X))", "X", 1.0),
+        ("logdet(X*inv(X))", "X X", 1.0),
+        ("1e-20*tr(X*inv(X))", "X X", 1e-20),
+        ("1e9*det(X*inv(X))", "X X", 1e9),
+        ("sin(a)^2 + cos(a)^2", "a a", 1.0),
+        ("norm2(softmax(x))*(sum(softmax(x)) - 1)", "x x", 1.0),
+    ],
+)
+def test_terms_that_cancel_are_compared_up_to_their_rounding(text: str, by: str, size: float) -> None:
+    formula = hesse.parse(text).diff(*by.split())
+    assert formula.verify() < 1e-6
+    arrays = {"X": np.eye(3) + 0.1, "x": np.arange(3.0), "a": 0.7}
+    values = {variable.name: arrays[variable.name] for variable in formula.variables}
+    np.testing.assert_allclose(formula.evaluate(**values), 0.0, atol=1e-13 * size)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-20, 1e20])
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("x'*x", "3*x"),
+        ("x'*x", "0*x"),
+        ("x'*x", "2*x + 1e-5"),
+        ("sum(softmax(x))", "1e-5*x"),
+        ("sum(softmax(x)) + 1e-5*sum(x)", "0*x"),
+        ("abs(x)'*x", "x"),
+    ],
+)
+def test_wrong_derivatives_of_any_size_are_found(text: str, wrong: str, size: float) -> None:
+    function = hesse.parse(f"{size}*({text})")
+    derivative = hesse.parse(f"{size}*({wrong})")
+    step = function.diff("x")._differentiation()._replace(derivative=derivative._at)
+    with pytest.raises(VerificationError, match="does not agree with a finite difference"):
+        formula_module.verify(step)
 
 
 def test_verification_is_done_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,10 +26,15 @@ MOST_ENTRIES = 20_000
 MOST_GIVEN_ENTRIES = 1_000_000
 """Sizes given as numbers cannot be lowered: with more entries than this a derivative is not verified."""
 STEP = 0.02
+STEPS = (STEP, STEP / 2, STEP / 4)
 TOLERANCE = 1e-6
 """Relative difference between derivative and difference quotient that counts as a mismatch."""
 CONVERGED = 1e-7
 """Relative change of the last extrapolation up to which a difference quotient is believed."""
+PRECISIONS = float(np.finfo(np.float64).eps / np.finfo(np.float32).eps)
+"""How much smaller the rounding errors of double precision are than those of single precision …"""
+ROUNDING_LUCK = 100.0
+"""… unless the latter happen to be small."""
 
 Style = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
 
@@ -66,13 +71,17 @@ def verify(step: Differentiation) -> float:
         slope = np.tensordot(exact, weights, rank) if rank else exact * direction
         scale = np.max(np.abs(slope), initial=0.0) + np.max(np.abs(quotient.value), initial=0.0)
         error = np.max(np.abs(slope - quotient.value), initial=0.0)
-        if error > TOLERANCE * scale + quotient.noise:
+        agree = error <= TOLERANCE * scale + quotient.noise
+        if agree and quotient.converged:
+            return float(error / max(scale, quotient.noise / TOLERANCE)) if error else 0.0
+        if _are_zero(step, (slope, quotient.value), values, sizes, direction):
+            return 0.0
+        if quotient.converged:
             raise VerificationError(
                 f"the derivative {step.name} does not agree with a finite difference: the two differ by "
                 f"{error:.1e} where they are of size {scale / 2:.1e}. This is a "
                 "mistake in hesse; please report the formula"
             )
-        return float(error / max(scale, quotient.noise / TOLERANCE)) if error else 0.0
     raise VerificationError(
         f"the derivative {step.name} could not be compared with a finite difference: at all points tried the "
         "formula is not finite or not smooth. Declare the variables so that it is, such as positive vector x"
@@ -84,14 +93,50 @@ class Quotient(NamedTuple):
 
     value: np.ndarray
     noise: float
+    converged: bool
+
+
+def _are_zero(
+    step: Differentiation,
+    slopes: tuple[np.ndarray, np.ndarray],
+    values: Mapping[str, np.ndarray],
+    sizes: Mapping[str, int],
+    direction: np.ndarray,
+) -> bool:
+    """Whether the derivative and the difference quotient are both what rounding leaves of a zero.
+
+    How much that is depends on the terms that cancel. Single precision shows it: there the values have errors
+    that are larger by a known factor, and the values of a derivative that is not zero have not.
+    """
+    steps = (0.0, *(sign * h for h in STEPS for sign in (1, -1)))
+    line = [{**values, step.by.name: values[step.by.name] + h * direction} for h in steps]
+    slope, quotient = (np.max(np.abs(found), initial=0.0) for found in slopes)
+    return bool(
+        slope <= rounding(step.derivative, line, sizes)
+        and quotient <= rounding(step.function, line, sizes) / STEPS[-1]
+    )
+
+
+def rounding(
+    function: Evaluate, places: Sequence[Mapping[str, np.ndarray]], sizes: Mapping[str, int]
+) -> float:
+    """The rounding errors that the values of a function may have, judged by those of single precision."""
+    largest = 0.0
+    for values in places:
+        single = {name: np.asarray(array, np.float32) for name, array in values.items()}
+        found = [evaluated(function, arrays, sizes) for arrays in (values, single)]
+        if found[0] is None or found[1] is None:
+            return 0.0
+        largest = max(largest, float(np.max(np.abs(found[0] - found[1]), initial=0.0)))
+    return ROUNDING_LUCK * PRECISIONS * largest
 
 
 def _difference_quotient(
     step: Differentiation, values: Mapping[str, np.ndarray], sizes: Mapping[str, int], direction: np.ndarray
 ) -> Quotient | None:
-    """Central differences with three steps, extrapolated (Richardson); None where they do not converge."""
+    """Central differences with three steps, extrapolated (Richardson); None where they are not finite."""
     name, rows, largest = step.by.name, [], 0.0
-    for h in (STEP, STEP / 2, STEP / 4):
+    for h in STEPS:
         above, below = (
             evaluated(step.function, {**values, name: values[name] + t * direction}, sizes) for t in (h, -h)
         )
@@ -103,9 +148,8 @@ def _difference_quotient(
     value = (16 * second - first) / 15
     noise = 1e-11 * largest / STEP
     change = np.max(np.abs(value - second), initial=0.0)
-    if change > CONVERGED * np.max(np.abs(value), initial=0.0) + noise:
-        return None
-    return Quotient(value, noise)
+    converged = change <= CONVERGED * np.max(np.abs(value), initial=0.0) + noise
+    return Quotient(value, noise, bool(converged))
 
 
 def evaluated(
