@@ -33,6 +33,7 @@ def same_when_read(types: str, formula: hesse.Formula, printed: str) -> None:
 
 
 SQUARES = "matrix A(m,m); matrix B(n,n); matrix X(m,n)"
+SQUARE = "matrix X(n,n)"
 RECTANGLE = "vector y(n); matrix X(m,n)"
 CASES: list[tuple[str, str, str, str]] = [
     (
@@ -72,6 +73,9 @@ LATEX_CASES: list[tuple[str, str, str, str]] = [
         "X",
         r"H_{ijkl} = -\frac{\delta_{ik} \delta_{jl} \left(y^{\top} y\right)}{X_{ij}^{2}}",
     ),
+    (SQUARE, "expm(X)", "", r"\exp\left(X\right)"),
+    (SQUARE, "expm(X)", "X", r"H_{ijkl} = \operatorname{expm\_chain}\left(X, 2\right)_{iklj}"),
+    (RECTANGLE, "reshape(X, m*n)", "", r"\operatorname{reshape}\left(X, m n\right)"),
 ]
 
 

@@ -179,6 +179,9 @@ def _literal(value: float | tuple[object, ...]) -> str:
 def _call(form: Call, arguments: Sequence[Piece]) -> Piece:
     if form.name == "kron":
         return Piece(r" \otimes ".join(_held(part, Level.POWER) for part in arguments), Level.ELEMENTWISE)
+    if form.table == "apply" and form.params and (form.name, form.params) != ("expm_chain", (1,)):
+        given = [*arguments, *(Piece(latex_name(str(param))) for param in form.params)]
+        return _filled(_function(form.name, len(given)), given)
     if form.table != "builtin":
         record = (ELEMENTWISE if form.table == "map" else OPERATIONS).get(form.name)
         return _filled(record.latex if record else _function(form.name, len(arguments)), arguments)
@@ -320,7 +323,7 @@ def _entry(body: str, labels: Sequence[Label]) -> str:
     if not labels:
         return body
     held = body.startswith(r"\left(") and body.endswith(r"\right)")
-    base = f"{{{body}}}" if re.search("[_^]", body) and not held else body
+    base = f"{{{body}}}" if re.search(r"(?<!\\)[_^]", body) and not held else body
     return f"{base}_{{{_subscript(labels)}}}"
 
 
