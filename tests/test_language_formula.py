@@ -237,6 +237,20 @@ def test_wrong_derivatives_of_any_size_are_found(text: str, wrong: str, size: fl
         formula_module.verify(step)
 
 
+def test_sizes_that_no_variable_has() -> None:
+    """The unit matrix that fits anything has a size of its own, and a sum of ones counts them."""
+    jacobian = hesse.parse("tr(X)*eye").diff("X")
+    assert jacobian.open_sizes == ("m", "n")
+    assert str(jacobian) == "H[i,j,k,l] = delta[i,j]*delta[k,l]"
+    expected = np.einsum("ij,kl->ijkl", np.eye(3), np.eye(2))
+    np.testing.assert_array_equal(jacobian.evaluate(X=np.ones((2, 2)), n=3), expected)
+    with pytest.raises(hesse.ShapeError, match="the sizes n have no value; give them"):
+        jacobian.evaluate(X=np.ones((2, 2)))
+    counted = hesse.parse("sum(vector(1,k))*a").diff("a")
+    assert counted.verify() < 1e-6
+    assert counted.evaluate(a=1.0, k=5) == 5.0
+
+
 def test_verification_is_done_once(monkeypatch: pytest.MonkeyPatch) -> None:
     counted = []
     true = formula_module.verify

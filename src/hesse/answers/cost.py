@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hesse.answers.question import size_names
 from hesse.api.explain import Explanation
 from hesse.api.formula import Formula
 from hesse.errors import ArgumentError
@@ -79,7 +78,7 @@ def cost(derivative: Formula, sizes: Mapping[str, int]) -> Cost:
 
 def bound_sizes(derivative: Formula, sizes: Mapping[str, int]) -> dict[str, int]:
     """A number for each size that the formula leaves open."""
-    names = size_names(derivative.function)
+    names = derivative.open_sizes
     for name, size in sizes.items():
         if name not in names:
             known = ", ".join(names) or "none"

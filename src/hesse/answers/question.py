@@ -10,7 +10,7 @@ from hesse.api.formula import Formula, parse
 from hesse.errors import ArgumentError
 from hesse.frontends.language.reader import read
 from hesse.frontends.language.source import Source
-from hesse.ir import Shape, Variable, topological
+from hesse.ir import Shape, Variable
 
 HIGHEST_ORDER = 6
 """Derivatives of higher orders have too many terms to be read."""
@@ -102,23 +102,3 @@ def type_words(variable: Variable) -> str:
     kinds = ("scalar", "vector", "matrix")
     kind = kinds[variable.rank] if variable.rank < len(kinds) else f"tensor({variable.rank})"
     return " ".join([*words, kind])
-
-
-def size_names(formula: Formula) -> tuple[str, ...]:
-    """The names of the sizes that a formula leaves open, in the order of its variables.
-
-    >>> size_names(formula_of(Question("norm2(A*x - y)^2")))
-    ('m', 'n')
-    """
-    shapes = [variable.shape for variable in formula.variables]
-    shapes += [node.shape for node in topological([formula.node])]
-    return tuple(
-        dict.fromkeys(
-            name
-            for shape in shapes
-            for size in shape
-            if isinstance(size, str)
-            for name in size.split("*")
-            if not name.isdigit()
-        )
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from hesse.answers.question import Question, declared_names, derivative_of, formula_of, size_names, type_words
+from hesse.answers.question import Question, declared_names, derivative_of, formula_of, type_words
 from hesse.api.formula import Formula
 from hesse.errors import VerificationError
 from hesse.printing import layout_note, vec_note
@@ -84,7 +84,7 @@ def _reading(question: Question, formula: Formula) -> Reading:
             VariableAnswer(variable.name, type_words(variable), variable.shape, variable.name in declared)
             for variable in formula.variables
         ),
-        sizes=size_names(formula),
+        sizes=formula.open_sizes,
     )
 
 

@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 
 from hesse.answers.cost import bound_node
-from hesse.answers.question import size_names
 from hesse.api.formula import Formula
 from hesse.ir import Node, is_zero, number
 from hesse.structured.patterns import labels_of, products, same_positions, shared_positions
@@ -45,7 +44,7 @@ def structure(derivative: Formula) -> Structure | None:
     if not rank or derivative.node.rank == rank:
         return None
     choices = SMALL_SIZES.get(rank, (3,))
-    names = size_names(derivative.function)
+    names = derivative.open_sizes
     sizes = {name: choices[min(k, len(choices) - 1)] for k, name in enumerate(names)}
     node = bound_node(derivative, sizes)
     terms = [pattern_text(term.output) for term in products(node)]

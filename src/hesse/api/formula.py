@@ -14,7 +14,7 @@ from hesse.errors import ArgumentError
 from hesse.frontends.expression import Expression
 from hesse.frontends.language import STRUCTURES, read_formula
 from hesse.frontends.symbolic import CompiledExpression, bind_shape
-from hesse.ir import Apply, Map, Node, Shape, Variable, pairwise, substitute, topological
+from hesse.ir import Apply, Einsum, Map, Node, Shape, Variable, pairwise, size_names, substitute, topological
 from hesse.ir import variable as variable_node
 from hesse.printing import Graph, KroneckerForm, einsum_text, index_text, latex, text
 from hesse.rewrite import simplify
@@ -84,6 +84,19 @@ class Formula(Expression):
         """The variables of the text that was read, by name; the formula itself may not need them all."""
         root = self.function
         return super(Formula, root).variables if root._known is None else root._known
+
+    @property
+    def open_sizes(self) -> tuple[str, ...]:
+        """The names of the sizes that the text leaves open, in the order of its variables.
+
+        >>> import hesse
+        >>> hesse.parse("norm2(A*x - y)^2").open_sizes
+        ('m', 'n')
+        """
+        nodes = topological([self.function.node])
+        shapes = [variable.shape for variable in self.variables] + [node.shape for node in nodes]
+        shapes += [node.ranges for node in nodes if isinstance(node, Einsum)]
+        return tuple(dict.fromkeys(name for shape in shapes for size in shape for name in size_names(size)))
 
     def diff(self, *variables: Any, mode: str = "auto", symmetric: str = "free") -> Formula:
         """The derivative by the given variables (names), one after the other.
@@ -267,6 +280,7 @@ class Formula(Expression):
             self.parent._at,
             self._at,
             self.variables,
+            self.open_sizes,
             self.by,
             self.node.shape,
             _inner_shapes([self.parent.node, self.node]),

@@ -45,6 +45,8 @@ class Differentiation(NamedTuple):
     function: Evaluate
     derivative: Evaluate
     variables: Sequence[Variable]
+    sizes: Sequence[str]
+    """The names of sizes, of the variables and of unit tensors and the like."""
     by: Variable
     shape: Shape
     inner: Sequence[Shape]
@@ -168,16 +170,6 @@ def points(
     step: Differentiation,
 ) -> Iterator[tuple[dict[str, np.ndarray], dict[str, int], np.random.Generator]]:
     """Random values of the variables, the sizes that they have, and the generator they come from."""
-    symbols = list(
-        dict.fromkeys(
-            name
-            for variable in step.variables
-            for size in variable.shape
-            if isinstance(size, str)
-            for name in size.split("*")
-            if not name.isdigit()
-        )
-    )
     given = [step.shape, *step.inner, *(variable.shape for variable in step.variables)]
     entries = max(math.prod(size for size in shape if isinstance(size, int)) for shape in given)
     if entries > MOST_GIVEN_ENTRIES:
@@ -185,9 +177,9 @@ def points(
             f"the derivative {step.name} could not be compared with a finite difference: the sizes given as "
             f"numbers make a tensor of {entries:,} entries; give names to sizes, such as vector x(n)"
         )
-    for choice in SIZE_CHOICES if symbols else SIZE_CHOICES[:1]:
+    for choice in SIZE_CHOICES if step.sizes else SIZE_CHOICES[:1]:
         largest = max(1, int(MOST_ENTRIES ** (1.0 / max(1, len(step.shape)))))
-        sizes = {name: min(largest, choice[k % len(choice)]) for k, name in enumerate(symbols)}
+        sizes = {name: min(largest, choice[k % len(choice)]) for k, name in enumerate(step.sizes)}
         for number, style in enumerate(STYLES):
             generator = np.random.default_rng(number + 1)
             values = {variable.name: _array(generator, variable, sizes, style) for variable in step.variables}
