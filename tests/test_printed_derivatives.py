@@ -53,6 +53,13 @@ CASES: list[tuple[str, str, str, str]] = [
         "X",
         "H[i,j,k,l] = (y'*y)*(2*X[i,j]*y[l]*(X*y)[k] + delta[i,k]*delta[j,l]*(y'*X'*X*y))",
     ),
+    (  # neither the left side nor the definition nor an index has the name of the other or of a size
+        "matrix X(m,n); matrix A(k,p); matrix B(p,n)",
+        "kron(X, A)*vec(B)",
+        "X",
+        "T[i,j,l] = sum[q](reshape(R, m*k, n*p, m, n)[i,q,j,l]*vec(B)[q])"
+        " where R[i,j,l,o,q,r] = delta[i,q]*delta[l,r]*A[j,o]",
+    ),
 ]
 
 

@@ -23,6 +23,7 @@ from hesse.printing.forms import (
     leaves,
     mapped,
     parts,
+    sizes_in,
     unsized,
 )
 from hesse.printing.index_forms import Indexing, lettered, plain_labels, whole_nodes
@@ -114,20 +115,25 @@ def arrange_form(form: Form, root: Node) -> Arrangement:
 
 def _arranged(node: Node, strict: bool, form: Form | None = None) -> Arrangement:
     unnamed: set[Leaf] = set()
+    sizes: set[str] = set()
     for _ in range(ATTEMPTS):
-        arranger = _Arranger(node, strict, unnamed, form)
+        arranger = _Arranger(node, strict, unnamed, sizes, form)
         found = arranger.arrangement()
         once = arranger.used_once()
-        if not once:
+        clashing = arranger.sizes_like_indices()
+        if not once and not clashing:
             break
         unnamed |= once
+        sizes |= clashing
     return found
 
 
 class _Arranger:
-    def __init__(self, root: Node, strict: bool, unnamed: set[Leaf], form: Form | None) -> None:
+    def __init__(
+        self, root: Node, strict: bool, unnamed: set[Leaf], sizes: set[str], form: Form | None
+    ) -> None:
         roots = [root] if form is None else [leaf.node for leaf in leaves(form)]
-        self.names = Names([root, *roots])
+        self.names = Names([root, *roots], sizes)
         self.unnamed, self.given = unnamed, form
         order = topological(roots)
         whole = whole_nodes(roots)
@@ -166,6 +172,14 @@ class _Arranger:
         uses = Counter(leaf for form in self._reachable() for leaf in leaves(form))
         free = self.result.definitions.keys() - self.forced
         return {leaf for leaf in free if uses[leaf] < 2 and not is_large(leaf.node)}
+
+    def sizes_like_indices(self) -> set[str]:
+        """The sizes that are printed and have the name of an index, if there are any, with all others."""
+        letters = self.names.indices()
+        if not letters:
+            return set()
+        sizes = set().union(*map(sizes_in, self._reachable()))
+        return sizes if sizes & letters else set()
 
     def _reachable(self) -> list[Form]:
         seen: dict[Leaf, Form] = {}

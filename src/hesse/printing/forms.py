@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar, assert_never, cast, dataclass_transform
 
-from hesse.ir import Axis, Node, Size
+from hesse.ir import Axis, Node, Size, size_names
 
 FormType = TypeVar("FormType", bound=type)
 
@@ -235,6 +235,19 @@ def labels_in(form: Form) -> set[Label]:
         case Delta():
             own = (form.first, form.second)
     return set(own).union(*map(labels_in, parts(form)))
+
+
+def sizes_in(form: Form) -> set[str]:
+    """The names of sizes, and of the variables, that are printed in a form itself."""
+    own: set[str] = set()
+    match form:
+        case Symbol():
+            own.add(form.name)
+        case Call():
+            own = {name for param in form.params if isinstance(param, str) for name in size_names(param)}
+        case Scaled():
+            own = {name for size in form.sizes for name in size_names(size)}
+    return own.union(*map(sizes_in, parts(form)))
 
 
 def mixes_notations(form: Elementwise, place: int) -> bool:

@@ -9,7 +9,7 @@ import itertools
 import string
 from collections.abc import Iterable, Iterator
 
-from hesse.ir import Add, Apply, Map, Node, Variable, topological
+from hesse.ir import Add, Apply, Map, Node, Variable, size_names, topological
 
 SCALARS = "cdefgab"
 VECTORS = "pqrstuvwzhxy"
@@ -25,12 +25,12 @@ LEFT_SIDES = {1: "ghu", 2: "HGB", 3: "TRS"}
 
 
 class Names:
-    """The names in use in a formula."""
+    """The names in use in a formula: those of variables, sizes that are printed, parts and indices."""
 
-    def __init__(self, roots: Iterable[Node]) -> None:
+    def __init__(self, roots: Iterable[Node], printed_sizes: Iterable[str] = ()) -> None:
         order = topological(roots)
-        self._sizes = {str(size) for node in order for size in node.shape}
-        self._taken = {node.name for node in order if isinstance(node, Variable)}
+        self._sizes = {name for node in order for size in node.shape for name in size_names(size)}
+        self._taken = {node.name for node in order if isinstance(node, Variable)} | set(printed_sizes)
         self._letters: set[str] = set()
         self._numbered = {prefix: _numbered(prefix) for prefix in ("c", *NUMBERED)}
 
@@ -49,7 +49,13 @@ class Names:
     def left_side(self, rank: int) -> str:
         """A name for a result with indices."""
         wished = LEFT_SIDES.get(rank, "HTG")
-        return next(name for name in itertools.chain(wished, _numbered("H")) if name not in self._taken)
+        name = next(name for name in itertools.chain(wished, _numbered("H")) if name not in self._taken)
+        self._taken.add(name)
+        return name
+
+    def indices(self) -> set[str]:
+        """The letters that indices have."""
+        return self._letters
 
     def axes(self, rank: int) -> tuple[str, ...]:
         """Letters for the axes of a tensor."""
