@@ -119,7 +119,9 @@ def element_wise(forms: Sequence[Form]) -> Form:
 
 
 def inner_product(form: Form) -> Form:
-    """The sum of a vector; that of a product of two is `x'*y`."""
+    """The sum of a vector; that of a product of two is `x'*y`, that of a diagonal a trace."""
+    if isinstance(form, Call) and form.name == "diagonal":
+        return Call("tr", form.arguments, scalar=True)
     if isinstance(form, Elementwise) and not form.divisors and sum(power for _, power in form.factors) == 2:
         first, last = form.factors[0][0], form.factors[-1][0]
         if first != last or (isinstance(first, Leaf) and isinstance(first.node, Variable)):
