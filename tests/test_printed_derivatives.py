@@ -60,6 +60,11 @@ CASES: list[tuple[str, str, str, str]] = [
         "T[i,j,l] = sum[q](reshape(R, m*k, n*p, m, n)[i,q,j,l]*vec(B)[q])"
         " where R[i,j,l,o,q,r] = delta[i,q]*delta[l,r]*A[j,o]",
     ),
+    (SQUARE, "X^20", "", "X^20"),
+    (SQUARE, "X^3*X^97", "", "X^100"),
+    (SQUARE, "(X^20)'*X^20", "", "(X^20)'*X^20"),
+    (SQUARE, "(X'^18*X^2)'", "", "(X^2)'*X^18"),
+    (SQUARE, "X^3", "X", "H[i,j,k,l] = X[i,k]*X[l,j] + delta[i,k]*(X^2)[l,j] + delta[j,l]*(X^2)[i,k]"),
     ("matrix A(m,m); vector x(n)", "tr(A)*x'*x", "x", "2*tr(A)*x"),
     ("matrix X(m,m); matrix Y(m,m)", "tr(X)*tr(Y)", "X", "tr(Y)*eye(m)"),
     ("matrix X(m,m); matrix Y(m,m); vector x(n)", "tr(X)*tr(X.*Y)*x'*x", "x", "2*tr(X)*tr(X.*Y)*x"),

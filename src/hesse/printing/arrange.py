@@ -14,11 +14,13 @@ from hesse.ir import Add, Einsum, Map, Node, topological
 from hesse.printing.describe import describe, is_large
 from hesse.printing.forms import (
     Call,
+    Chain,
     Entry,
     Form,
     Indexed,
     Leaf,
     Scaled,
+    Transposed,
     labels_in,
     leaves,
     mapped,
@@ -31,6 +33,7 @@ from hesse.printing.join import Joining, signed
 from hesse.printing.kronecker import matrix_of
 from hesse.printing.names import Names
 from hesse.printing.pieces import Draft, Level, Piece, in_order, render
+from hesse.printing.products import is_matrix_power, matrix_powers
 from hesse.rewrite.digits import is_reshape, taken_apart
 from hesse.rewrite.presentation import present
 
@@ -248,13 +251,20 @@ class _Arranger:
     def _deserves_name(self, leaf: Leaf) -> bool:
         if leaf in self.forced or is_large(leaf.node):
             return True
-        if leaf in self.unnamed or not leaf.node.operands:
+        if leaf in self.unnamed or not leaf.node.operands or self._is_short_power(leaf):
             return False
         length, uses = len(self.result.pieces[leaf].body), self.uses[leaf]
         if uses > 1 and length > SHARED_LENGTH:
             return True
         often = OFTEN if isinstance(leaf.node, Add) else VERY_OFTEN
         return uses >= often and length >= OFTEN_LENGTH
+
+    def _is_short_power(self, leaf: Leaf) -> bool:
+        """Whether a part is `X^16` or its transpose, which is joined with other powers of `X`."""
+        own = self.own[leaf]
+        form = matrix_powers(own) if isinstance(own, Chain) else own
+        power = form.body if isinstance(form, Transposed) else form
+        return is_matrix_power(power) and isinstance(power.arguments[0], Leaf)
 
     def _name(self, leaf: Leaf) -> None:
         """Print a part by a name from now on."""

@@ -28,7 +28,7 @@ from hesse.printing.forms import (
     mapped,
 )
 from hesse.printing.index_forms import renamed
-from hesse.printing.products import chained, transposed
+from hesse.printing.products import chained, is_matrix_power, matrix_powers, transposed
 from hesse.printing.terms import Term, chain_factors, element_factors, element_product, is_scalar, term_of
 
 JOIN_LIMIT = 16
@@ -75,11 +75,10 @@ class Joining:
                 return term_of(self._fresh(self._own[form]), scalar)
             case Leaf() if form in self._own:
                 inner = term_of(self._own[form], scalar)
-                kept = inner.body if isinstance(inner.body, Chain | Elementwise | Sum) else None
                 if scalar:
                     return inner if not isinstance(self._own[form], Symbol) else Term(factors={form: 1})
                 changed = inner.value != 1 or inner.factors or inner.divisors or inner.sizes
-                return content(inner) if kept is not None or changed else Term(body=form)
+                return content(inner) if changed or _is_product(inner.body) else Term(body=form)
         return term_of(self.join(form, scalar), scalar)
 
     def _chain(self, form: Chain) -> Term:
@@ -94,10 +93,10 @@ class Joining:
             assert inner.body is not None
             body = self._turned(inner.body) if turned else inner.body
             factors += body.factors if isinstance(body, Chain) else [body]
-        if len(factors) > JOIN_LIMIT:
-            return Term(body=form)
         result.body = chained(factors)
-        return result
+        if len(factors) > JOIN_LIMIT:
+            result.body = matrix_powers(Chain(tuple(factors)))
+        return result if len(chain_factors(result.body)) <= JOIN_LIMIT else Term(body=form)
 
     def _turned(self, body: Form) -> Form:
         """The transpose, of the terms of a sum where that is shorter."""
@@ -175,7 +174,9 @@ class Joining:
         inner = self._term(leaf, scalar=False)
         if inner.body is None:
             return Term(factors={form: 1})
-        inner.factors[Entry(inner.body, form.labels)] = 1
+        other = transposed(inner.body) if len(form.labels) == 2 else inner.body
+        turned = self._length(other) < self._length(inner.body)
+        inner.factors[Entry(other, form.labels[::-1]) if turned else Entry(inner.body, form.labels)] = 1
         inner.body = None
         return inner
 
@@ -203,6 +204,13 @@ class Joining:
                 self._bound += 1
                 names[label] = self._bound
         return renamed(form, names)
+
+
+def _is_product(body: Form | None) -> bool:
+    """Whether a form may be joined with the factors around it."""
+    return isinstance(body, Chain | Elementwise | Sum | Transposed) or (
+        body is not None and is_matrix_power(body)
+    )
 
 
 def signed(form: Form) -> Form:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from typing import TypeGuard
 
 from hesse.ir import Map, Node, Size, Variable, remembered, transpose
 from hesse.printing.forms import Call, Chain, Elementwise, Form, Leaf, Number, Scaled, Sum, Symbol, Transposed
@@ -73,17 +74,30 @@ def chained(factors: Sequence[Form]) -> Form:
 
 
 def matrix_powers(form: Chain) -> Form:
-    """`X*X*X` is `X^3`."""
+    """`X*X*X` is `X^3`, and `X^2*X` as well."""
     factors: list[Form] = []
-    for factor, group in itertools.groupby(form.factors):
-        count = len(list(group))
+    for base, group in itertools.groupby(map(_base_and_power, form.factors), key=lambda pair: pair[0]):
+        count = sum(power for _, power in group)
         if count == 1:
-            factors.append(factor)
-        elif isinstance(factor, Transposed):
-            factors.append(Transposed(Call("matrix_power", (factor.body,), params=(count,))))
+            factors.append(base)
+        elif isinstance(base, Transposed):
+            factors.append(Transposed(Call("matrix_power", (base.body,), params=(count,))))
         else:
-            factors.append(Call("matrix_power", (factor,), params=(count,)))
+            factors.append(Call("matrix_power", (base,), params=(count,)))
     return factors[0] if len(factors) == 1 else Chain(tuple(factors))
+
+
+def is_matrix_power(form: Form) -> TypeGuard[Call]:
+    """Whether a form is a power as `matrix_powers` makes them."""
+    return isinstance(form, Call) and form.name == "matrix_power" and form.table == "builtin"
+
+
+def _base_and_power(form: Form) -> tuple[Form, int]:
+    inner = form.body if isinstance(form, Transposed) else form
+    if not is_matrix_power(inner):
+        return form, 1
+    (base,), (power,) = inner.arguments, inner.params
+    return (base if inner is form else Transposed(base)), power
 
 
 def transposed(form: Form) -> Form:
