@@ -251,6 +251,51 @@ def test_sizes_that_no_variable_has() -> None:
     assert counted.evaluate(a=1.0, k=5) == 5.0
 
 
+NUMBERS = [
+    ("matrix X(m,n); norm2(X*w - y)^2/(2*m)", "w", "matrix X(m,n); X'*(X*w - y)/m"),
+    ("vector x(n); norm2(x)^2/n", "x", "vector x(n); 2*x/n"),
+    ("vector x(d); norm2(x)^2/d", "x", "vector x(d); 2*x/d"),
+    ("vector x(n); norm2(x)^2/n", "x x", "2*eye(n)/n"),
+    ("vector x(n); norm2(x - sum(x)/n)^2/n", "x", "vector x(n); 2*x/n - 2*sum(x)/n^2"),
+    ("vector x(n); sum(x - sum(x)/n)", "x", "vector(0, n)"),
+    ("vector x(n); x'*x/(n^2*3)", "x", "vector x(n); 2/3*x/n^2"),
+    ("vector x(n); log(n*c)*sum(x)", "c", "sum(x)/c"),
+    ("vector x(n); c*sum(x)/(n - 1)", "c", "vector x(n); sum(x)/(n - 1)"),
+    ("matrix X(m,n); tr(X'*X)/(m*n)", "X", "matrix X(m,n); 2*X/(m*n)"),
+    ("psd matrix A(n,n); x'*A*x/n", "x", "psd matrix A(n,n); 2*A*x/n"),
+    ("matrix A(m,n); m*A*X*B", "X", "matrix A(m,n); H[i,j,k,l] = m*A[i,k]*B[l,j]"),
+    ("sum(vector(1,k))*a", "a", "vector size_k(k); k"),
+]
+
+
+@pytest.mark.parametrize(("text", "by", "expected"), NUMBERS)
+def test_sizes_as_numbers(text: str, by: str, expected: str) -> None:
+    """They cancel, and what is printed says that they are sizes: it has the same value read again."""
+    formula = hesse.parse(text).diff(*by.split())
+    assert str(formula) == expected
+    sizes = {"m": 4, "n": 3, "k": 5, "d": 3, "p": 2}
+    generator = np.random.default_rng(0)
+    values = {}
+    for variable in formula.variables:
+        array = generator.uniform(0.5, 1.5, [sizes[str(size)] for size in variable.shape])
+        values[variable.name] = array @ array.T if variable.attributes else array
+    again = hesse.parse(str(formula))
+    assert {variable.name for variable in again.variables} <= set(values)
+    open_sizes = {name: sizes[name] for name in formula.open_sizes}
+    found, expected_value = (
+        one.evaluate(
+            **{v.name: values[v.name] for v in one.variables}, **{s: open_sizes[s] for s in one.open_sizes}
+        )
+        for one in (again, formula)
+    )
+    np.testing.assert_allclose(found, expected_value, rtol=1e-12)
+
+
+def test_sizes_as_numbers_in_matrix_forms() -> None:
+    formula = hesse.parse("matrix A(m,n); m*A*X*B").diff("X")
+    assert formula.to("kronecker") == "matrix A(m,n); m*kron(B', A)"
+
+
 def test_verification_is_done_once(monkeypatch: pytest.MonkeyPatch) -> None:
     counted = []
     true = formula_module.verify

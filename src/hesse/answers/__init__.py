@@ -8,7 +8,6 @@ from hesse.answers.question import (
     Question,
     derivative_of,
     formula_of,
-    type_words,
 )
 from hesse.answers.result import Answer, Reading, answer, answer_of, reading
 from hesse.answers.steps import StepAnswer, derivation
@@ -34,5 +33,4 @@ __all__ = [
     "formula_of",
     "reading",
     "structure",
-    "type_words",
 ]

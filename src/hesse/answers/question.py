@@ -10,7 +10,7 @@ from hesse.api.formula import Formula, parse
 from hesse.errors import ArgumentError
 from hesse.frontends.language.reader import read
 from hesse.frontends.language.source import Source
-from hesse.ir import Shape, Variable
+from hesse.ir import Shape
 
 HIGHEST_ORDER = 6
 """Derivatives of higher orders have too many terms to be read."""
@@ -86,19 +86,3 @@ def _check_given_sizes(shape: Shape) -> None:
             f"the sizes in the text make tensors of {entries:,} entries, too many for the check against "
             "finite differences; declare names for sizes, such as matrix A(m,n)"
         )
-
-
-def type_words(variable: Variable) -> str:
-    """The type of a variable in the words of a declaration, without sizes.
-
-    >>> type_words(formula_of(Question("psd matrix A; x'*A*x")).variables[0])
-    'psd matrix'
-    """
-    facts = variable.attributes
-    words = ["positive"] if "positive" in facts else []
-    words += [fact for fact in ("psd", "diagonal", "antisymmetric") if fact in facts]
-    if "symmetric" in facts and not facts & {"psd", "diagonal"}:
-        words.append("symmetric")
-    kinds = ("scalar", "vector", "matrix")
-    kind = kinds[variable.rank] if variable.rank < len(kinds) else f"tensor({variable.rank})"
-    return " ".join([*words, kind])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from hesse.answers.question import Question, declared_names, derivative_of, formula_of, type_words
+from hesse.answers.question import Question, declared_names, derivative_of, formula_of
+from hesse.api.declarations import type_words
 from hesse.api.formula import Formula
 from hesse.errors import VerificationError
 from hesse.printing import layout_note, vec_note

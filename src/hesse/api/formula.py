@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hesse.api.declarations import with_declarations
 from hesse.api.matrix_form import verified_form
 from hesse.api.verify import Differentiation, structured, verify
 from hesse.calculus import differentiate
@@ -34,6 +35,8 @@ NOTATIONS: Mapping[str, Callable[[Node], str]] = {
     "einsum": einsum_text,
 }
 """Every formula has these; "kronecker" is another one that some derivatives have."""
+READABLE = ("matrix", "text", "index")
+"""Those of the language, in which a formula can be read again."""
 
 
 class Formula(Expression):
@@ -169,7 +172,8 @@ class Formula(Expression):
         self.verify()
         (node,) = simplify([self.node])
         if notation in NOTATIONS:
-            return NOTATIONS[notation](node)
+            written = NOTATIONS[notation](node)
+            return self._declared(written) if notation in READABLE else written
         if notation == "kronecker":
             return self._kronecker_text()
         from hesse.export import LANGUAGES, export  # noqa: PLC0415
@@ -195,10 +199,13 @@ class Formula(Expression):
         (node,) = simplify([self.node])
         return verified_form(node, self._differentiation())
 
+    def _declared(self, written: str) -> str:
+        return with_declarations(written, self.variables, self.open_sizes)
+
     def _kronecker_text(self) -> str:
         found = self.kronecker()
         if found is not None:
-            return found.text
+            return self._declared(found.text)
         if self.node.rank < 3:
             raise ArgumentError(
                 f"a matrix form with Kronecker products is for derivatives of order 3 and 4, and this is a "

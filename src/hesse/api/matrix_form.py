@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from hesse.api.declarations import sizes_text, type_words
 from hesse.api.verify import Differentiation, evaluated, points, rounding
 from hesse.errors import VerificationError
 from hesse.frontends.expression import Expression
@@ -26,7 +27,7 @@ def verified_form(node: Node, step: Differentiation) -> KroneckerForm | None:
         return None
     used = set(re.findall(r"[A-Za-z]\w*", form.text))
     variables = [variable for variable in step.variables if variable.name in used]
-    reading = read_formula(form.text, {variable.name: _type_words(variable) for variable in variables})
+    reading = read_formula(form.text, _types(variables))
     compiled = Expression(reading.node).compile()
 
     def matrix(values: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> np.ndarray:
@@ -56,7 +57,11 @@ def verified_form(node: Node, step: Differentiation) -> KroneckerForm | None:
     raise VerificationError(f"the matrix form of the derivative {step.name} is not finite at any point tried")
 
 
-def _type_words(variable: Variable) -> str:
-    kinds = ("scalar", "vector", "matrix")
-    kind = kinds[variable.rank] if variable.rank < len(kinds) else f"tensor({variable.rank})"
-    return " ".join([*sorted(variable.attributes), kind])
+def _types(variables: Sequence[Variable]) -> dict[str, str]:
+    """The types of variables by name, with the names of sizes, which the text may use as numbers."""
+    return {
+        variable.name: type_words(variable).split("(")[0] + sizes_text(variable)
+        if sizes_text(variable)
+        else type_words(variable)
+        for variable in variables
+    }

@@ -204,6 +204,8 @@ def scaled_form(value: float, sizes: tuple[str, ...], scalars: Form | None, body
     """A number, sizes of labels that are summed over without any use, and scalars times a tensor."""
     if value == 1 and not sizes and (scalars is None or body is None):
         return body or scalars or Number(1.0)
+    if value == 1 and len(sizes) == 1 and scalars is None and body is None:
+        return Symbol(sizes[0])
     if not sizes and scalars is None and body is None:
         return Number(value)
     if scalars is not None and not isinstance(scalars, Elementwise):

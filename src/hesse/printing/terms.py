@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from hesse.ir import Einsum
 from hesse.printing.forms import Call, Chain, Elementwise, Form, Leaf, Number, Scaled, Sum
 
 Powers = dict[Form, int]
@@ -27,6 +28,18 @@ class Term:
         for own, theirs in ((self.factors, other.factors), (self.divisors, other.divisors)):
             for form, count in theirs.items():
                 own[form] = own.get(form, 0) + count * power
+        for form in [form for form in self.divisors if _size(form) in self.sizes]:
+            self._cancel(form)
+
+    def _cancel(self, below: Form) -> None:
+        """n/n = 1."""
+        sizes, count = list(self.sizes), self.divisors.pop(below)
+        while count and _size(below) in sizes:
+            sizes.remove(_size(below))
+            count -= 1
+        self.sizes = tuple(sizes)
+        if count:
+            self.divisors[below] = count
 
     @property
     def form(self) -> Form:
@@ -43,6 +56,15 @@ class Term:
         if scalars is None and self.body is None and not self.sizes:
             return Number(self.value)
         return Scaled(self.value, self.sizes, scalars, self.body)
+
+
+def _size(form: Form) -> str:
+    """The name of a size that is used as a number; empty for all other forms."""
+    if not isinstance(form, Leaf) or not isinstance(form.node, Einsum) or form.node.rank:
+        return ""
+    node = form.node
+    alone = not node.operands and node.scale == 1 and len(node.ranges) == 1
+    return str(node.ranges[0]) if alone else ""
 
 
 def term_of(form: Form, scalar: bool) -> Term:

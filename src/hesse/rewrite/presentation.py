@@ -34,6 +34,7 @@ from hesse.ir import (
 from hesse.ops.linalg import expm, inverse
 from hesse.ops.normalization import softmax
 from hesse.ops.registry import elementwise
+from hesse.rewrite.size_rules import sizes_cancelled
 
 MOST_FACTORS = 16
 """Products are multiplied out up to this many factors …"""
@@ -125,7 +126,7 @@ def _regrouped(node: Node, distribute: bool, most: int) -> Node:
             if isinstance(product, Add) and product.operands:
                 terms = [_regrouped(term, distribute, most) for term in product.operands]
                 return merged(add(terms, node.shape))
-            return collected(product)
+            return collected(sizes_cancelled(product))
         case Map():
             found = named_function(node)
             return collected(found) if isinstance(found, Map | Einsum) else found

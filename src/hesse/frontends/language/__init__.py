@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hesse.frontends.language.elaborate import Reading
 
-__all__ = ["STRUCTURES", "read_formula"]
+__all__ = ["STRUCTURES", "read_formula", "sizes_as_numbers"]
 
 STRUCTURES = frozenset({"symmetric", "antisymmetric", "diagonal", "psd"})
 """Facts about how the entries of a matrix depend on each other."""
@@ -20,3 +20,10 @@ def read_formula(text: str, types: Mapping[str, str]) -> Reading:
     from hesse.frontends.language.elaborate import elaborate  # noqa: PLC0415
 
     return elaborate(text, types)
+
+
+def sizes_as_numbers(text: str, sizes: Sequence[str]) -> list[str]:
+    """The sizes that a text uses as numbers and nowhere as the size of a tensor."""
+    from hesse.frontends.language.numbers import unknown_numbers  # noqa: PLC0415
+
+    return unknown_numbers(text, sizes)
