@@ -33,8 +33,13 @@ PRINTED = [
     (
         "kron(A,X)",
         "X",
-        "reshape(T, m*k, n*p, k, p) where T[i,j,k,l,m,n] = delta[j,m]*delta[l,n]*A[i,k]",
+        "reshape(T, m*k, n*p, k, p) where T[i,j,l,o,q,r] = delta[j,q]*delta[o,r]*A[i,l]",
     ),
+    ("kron(x,A)", "x", "reshape(T, m*n, k, m) where T[i,j,l,o] = delta[i,o]*A[j,l]"),
+    ("kron(x',A)", "x", "reshape(T, n, m*k, m) where T[i,j,l,o] = delta[j,o]*A[i,l]"),
+    ("kron(A,x')", "x", "reshape(T, m, n*k, k) where T[i,j,l,o] = delta[l,o]*A[i,j]"),
+    ("kron(X,y)", "X", "reshape(T, m*k, n, m, n) where T[i,j,l,o,p] = delta[i,o]*delta[l,p]*y[j]"),
+    ("kron(y',X)", "X", "reshape(T, n, m*k, n, k) where T[i,j,l,o,p] = delta[i,o]*delta[l,p]*y[j]"),
 ]
 
 FORMS = [

@@ -47,11 +47,14 @@ class Digits(NamedTuple):
 
 
 def taken_apart(root: Node) -> Node | None:
-    """The node without merged axes in its products; None if there are none, or if its own axes are merged."""
+    """The node without merged axes in its products; None if there are none.
+
+    A tensor whose own axes are merged is one reshape; matrices of this kind have other forms, and get None.
+    """
     node, groups = divided(root)
-    return (
-        node if node is not root and groups == _undivided(root).groups and node.shape == root.shape else None
-    )
+    if groups != _undivided(root).groups or node.shape != root.shape:
+        node = reshape(node, root.shape) if root.rank > 2 else root
+    return None if node is root else node
 
 
 def is_reshape(node: Node) -> bool:
