@@ -33,6 +33,7 @@ def same_when_read(types: str, formula: hesse.Formula, printed: str) -> None:
 
 
 SQUARES = "matrix A(m,m); matrix B(n,n); matrix X(m,n)"
+VECTOR = "vector x(n)"
 SQUARE = "matrix X(n,n)"
 RECTANGLE = "vector y(n); matrix X(m,n)"
 CASES: list[tuple[str, str, str, str]] = [
@@ -60,6 +61,12 @@ CASES: list[tuple[str, str, str, str]] = [
         "T[i,j,l] = sum[q](reshape(R, m*k, n*p, m, n)[i,q,j,l]*vec(B)[q])"
         " where R[i,j,l,o,q,r] = delta[i,q]*delta[l,r]*A[j,o]",
     ),
+    (VECTOR, "(x'*x)^(2/3)", "x", "4/3*(x'*x)^(-1/3)*x"),
+    (VECTOR, "(x'*x)^(2/3)", "x x", "4/3*(x'*x)^(-1/3)*eye - 8/9*(x'*x)^(-4/3)*x*x'"),
+    (VECTOR, "sum(x.^(1/3))", "x", "1/3*x.^(-2/3)"),
+    (VECTOR, "sum(x.^0.7)", "x", "0.7*x.^(-0.3)"),
+    (VECTOR, "0.333333333333*x", "", "0.333333333333*x"),
+    (VECTOR, "(0.1+0.2)*(10/3)*x", "", "x"),
     (SQUARE, "X^20", "", "X^20"),
     (SQUARE, "X^3*X^97", "", "X^100"),
     (SQUARE, "(X^20)'*X^20", "", "(X^20)'*X^20"),
@@ -88,6 +95,10 @@ LATEX_CASES: list[tuple[str, str, str, str]] = [
         "X",
         r"H_{ijkl} = -\frac{\delta_{ik} \delta_{jl} \left(y^{\top} y\right)}{X_{ij}^{2}}",
     ),
+    (VECTOR, "x.^a", "", r"x^{\odot a}"),
+    (VECTOR, "x.^a", "x", r"a \operatorname{diag}\left(x^{\odot \left(a - 1\right)}\right)"),
+    (VECTOR, "3*2^a*a^(1/3)", "", r"3 \left(2\right)^{a} a^{\frac{1}{3}}"),
+    (VECTOR, "sum(x.^(1/3))", "x", r"\frac{1}{3} x^{\odot \left(-\frac{2}{3}\right)}"),
     (SQUARE, "expm(X)", "", r"\exp\left(X\right)"),
     (SQUARE, "expm(X)", "X", r"H_{ijkl} = \operatorname{expm\_chain}\left(X, 2\right)_{iklj}"),
     (RECTANGLE, "reshape(X, m*n)", "", r"\operatorname{reshape}\left(X, m n\right)"),

@@ -35,7 +35,7 @@ from hesse.printing.forms import (
     Transposed,
     mixes_notations,
 )
-from hesse.printing.notation import LOGARITHMS, axis_text, letter, rational
+from hesse.printing.notation import LOGARITHMS, axis_text, letter, rational, rounded
 from hesse.printing.pieces import Level, Piece, signed_sum
 from hesse.printing.products import matrix_powers
 
@@ -158,6 +158,7 @@ def _number(value: float) -> Piece:
         base, power = LOGARITHMS[abs(value)]
         text = rf"\log\left({base}\right)"
         return Piece(text if power == 1 else rf"{text}^{{{power}}}", Level.POWER, value < 0)
+    value = rounded(value)
     fraction = rational(abs(value))
     if fraction is not None and fraction.denominator > 1:
         return Piece(rf"\frac{{{fraction.numerator}}}{{{fraction.denominator}}}", Level.POWER, value < 0)
@@ -182,6 +183,8 @@ def _call(form: Call, arguments: Sequence[Piece]) -> Piece:
     if form.table == "apply" and form.params and (form.name, form.params) != ("expm_chain", (1,)):
         given = [*arguments, *(Piece(latex_name(str(param))) for param in form.params)]
         return _filled(_function(form.name, len(given)), given)
+    if form.table == "map" and form.name == "power":
+        return _power_of(*arguments, form.scalar)
     if form.table != "builtin":
         record = (ELEMENTWISE if form.table == "map" else OPERATIONS).get(form.name)
         return _filled(record.latex if record else _function(form.name, len(arguments)), arguments)
@@ -201,6 +204,13 @@ def _call(form: Call, arguments: Sequence[Piece]) -> Piece:
             return Piece(rf"\left\|{arguments[0].text}\right\|")
     name = "diag" if form.name == "diagonal" else form.name
     return _filled(_function(name, len(arguments)), arguments)
+
+
+def _power_of(base: Piece, exponent: Piece, scalar: bool) -> Piece:
+    """A power; numbers are in parentheses, as `3 2^{a}` would be read as 32 to the power of a."""
+    held = rf"\left({base.text}\right)" if base.text[0].isdigit() else _held(base, Level.ATOM)
+    raised = exponent.text if scalar else rf"\odot {_held(exponent, Level.POWER)}"
+    return Piece(f"{held}^{{{raised}}}", Level.POWER)
 
 
 def _function(name: str, arity: int) -> str:
@@ -291,7 +301,7 @@ def _quotient(
 
 
 def _scaled(form: Scaled, pieces: Mapping[Leaf, Piece]) -> Piece:
-    factors = [] if abs(form.value) == 1 else [_number(abs(form.value)).body]
+    factors = [] if abs(rounded(form.value)) == 1 else [_number(abs(form.value)).body]
     factors += map(latex_name, form.sizes)
     body = None if form.body is None else _render(form.body, pieces)
     found = _quotient(factors, form.scalars or Elementwise(()), pieces, body)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import sys
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 
@@ -18,6 +20,8 @@ LOGARITHMS = {math.log(base) ** power: (base, power) for base in range(2, 11) fo
 """Numbers that are log(n)^k to the last digit, as in derivatives of 2^x."""
 LARGEST_NUMERATOR = 999_999
 """Some fraction with a larger numerator is near to any number."""
+ROUNDING = 16 * sys.float_info.epsilon
+"""How far, relative to it, a number may be from the fraction that it is up to rounding."""
 
 
 def rational(value: float) -> Fraction | None:
@@ -31,6 +35,17 @@ def rational(value: float) -> Fraction | None:
     fraction = Fraction(value).limit_denominator(LARGEST_DENOMINATOR)
     simple = abs(fraction.numerator) <= LARGEST_NUMERATOR
     return fraction if simple and fraction.numerator / fraction.denominator == value else None
+
+
+@functools.lru_cache(maxsize=1024)
+def rounded(value: float) -> float:
+    """The simple fraction that a number is up to rounding, -1/3 for 2/3 - 1, or the number itself."""
+    if not math.isfinite(value) or abs(value) >= INTEGER_LIMIT or len(repr(abs(value))) <= SHORT_DECIMAL:
+        return value
+    fraction = Fraction(value).limit_denominator(LARGEST_DENOMINATOR)
+    near = fraction.numerator / fraction.denominator
+    simple = 0 < abs(fraction.numerator) <= LARGEST_NUMERATOR
+    return near if simple and abs(near - value) <= ROUNDING * abs(value) else value
 
 
 def number_text(value: float) -> str:

@@ -27,7 +27,7 @@ from hesse.printing.forms import (
     mapped,
     mixes_notations,
 )
-from hesse.printing.notation import LOGARITHMS, axes_text, letter, number_text
+from hesse.printing.notation import LOGARITHMS, axes_text, letter, number_text, rounded
 from hesse.printing.products import matrix_powers
 
 SHORT_NAMES = {
@@ -171,7 +171,7 @@ def _number(value: float) -> Piece:
         if power > 1:
             return Piece(f"log({base})^{power}", Level.POWER, value < 0)
         return Piece(f"log({base})", negative=value < 0)
-    body = number_text(abs(value))
+    body = number_text(rounded(abs(value)))
     return Piece(body, Level.PRODUCT if "/" in body else Level.ATOM, value < 0)
 
 
@@ -223,7 +223,7 @@ def _elementwise(form: Elementwise, pieces: Mapping[Leaf, Piece] | Draft) -> Pie
 def _scaled(form: Scaled, pieces: Mapping[Leaf, Piece] | Draft) -> Piece:
     """`2*n*s*A*x/t`: numbers, sizes and scalars before the tensor, divisors after it."""
     scalars = form.scalars or Elementwise(())
-    factors = [] if abs(form.value) == 1 else [_number(abs(form.value)).body]
+    factors = [] if abs(rounded(form.value)) == 1 else [_number(abs(form.value)).body]
     factors += form.sizes
     parts = [_power(part, power, "", pieces) for part, power in scalars.factors]
     factors += [part.at(Level.POWER) for part in parts]
