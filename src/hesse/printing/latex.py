@@ -184,7 +184,7 @@ def _call(form: Call, arguments: Sequence[Piece]) -> Piece:
         given = [*arguments, *(Piece(latex_name(str(param))) for param in form.params)]
         return _filled(_function(form.name, len(given)), given)
     if form.table == "map" and form.name == "power":
-        return _power_of(*arguments, form.scalar)
+        return _power_of(arguments[0], arguments[1], form.scalar)
     if form.table != "builtin":
         record = (ELEMENTWISE if form.table == "map" else OPERATIONS).get(form.name)
         return _filled(record.latex if record else _function(form.name, len(arguments)), arguments)
