@@ -6,23 +6,26 @@ import numpy as np
 import pytest
 
 import hesse
-from hesse.ir import size_names, variable
+from hesse.ir import variable
 from hesse.printing.names import Names
 
 SIZES = {"m": 2, "n": 3, "k": 4, "p": 5, "q": 3}
 
 
 def evaluated(formula: hesse.Formula, given: dict[str, np.ndarray]) -> np.ndarray:
-    sizes = {name: SIZES[name] for size in formula.shape for name in size_names(size)}
-    return formula.evaluate(**{**sizes, **given})
+    sizes = {name: SIZES[name] for name in formula.open_sizes}
+    return formula.evaluate(
+        **sizes, **{variable.name: given[variable.name] for variable in formula.variables}
+    )
 
 
 def values_for(formula: hesse.Formula) -> dict[str, np.ndarray]:
     random = np.random.default_rng(0)
-    return {
-        variable.name: random.uniform(0.5, 1.5, [SIZES.get(str(size), size) for size in variable.shape])
-        for variable in formula.variables
-    }
+    found = {}
+    for leaf in formula.variables:
+        value = random.uniform(0.5, 1.5, [SIZES.get(str(size), size) for size in leaf.shape])
+        found[leaf.name] = value + value.T if "symmetric" in leaf.attributes else value
+    return found
 
 
 def same_when_read(types: str, formula: hesse.Formula, printed: str) -> None:
@@ -67,6 +70,14 @@ CASES: list[tuple[str, str, str, str]] = [
     (VECTOR, "sum(x.^0.7)", "x", "0.7*x.^(-0.3)"),
     (VECTOR, "0.333333333333*x", "", "0.333333333333*x"),
     (VECTOR, "(0.1+0.2)*(10/3)*x", "", "x"),
+    (
+        "symmetric matrix A(n,n); vector x(n)",
+        "exp(x'*A*x)",
+        "x x x",
+        "T[i,j,k] = 4*exp(x'*A*x)*((2*A*x*x'*A + A)[i,j]*(A*x)[k] + A[i,k]*(A*x)[j] + A[j,k]*(A*x)[i])",
+    ),
+    ("matrix A(n,n); matrix X(n,n)", "3*(4*A - 6*X)^2", "", "12*(2*A - 3*X)^2"),
+    ("matrix A(n,n); matrix X(n,n)", "(4*A - 0.5*X)*X", "", "(4*A - 0.5*X)*X"),
     (SQUARE, "X^20", "", "X^20"),
     (SQUARE, "X^3*X^97", "", "X^100"),
     (SQUARE, "(X^20)'*X^20", "", "(X^20)'*X^20"),

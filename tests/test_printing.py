@@ -188,9 +188,9 @@ def test_formulas_mean_what_they_say(printer: Callable[[Node], str]) -> None:
             assume(unsized == formula)
             types["n"] = "scalar"
         parsed = hesse.parse(formula, **types)
-        sizes = {size for part in topological([parsed.node]) for size in part.shape if isinstance(size, str)}
-        given = {leaf.name: values[leaf.name] for leaf in parsed.variables if leaf.name != "n"} | {"n": SIZE}
-        found = parsed.evaluate(**given, **dict.fromkeys(sizes - {"n"}, SIZE))
+        given = dict.fromkeys(parsed.open_sizes, SIZE)
+        given |= {leaf.name: values.get(leaf.name, SIZE) for leaf in parsed.variables}
+        found = parsed.evaluate(**given)
         np.testing.assert_allclose(found, np.broadcast_to(expected, found.shape), rtol=1e-8, atol=1e-8)
 
     check()

@@ -5,6 +5,7 @@ Every way to factor is tried, and what is shortest as text is kept; without a ga
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -298,11 +299,17 @@ def content(term: Term) -> Term:
     if not isinstance(term.body, Sum):
         return term
     inner = [term_of(part, scalar=False) for part in term.body.terms]
-    values = {abs(part.value) for part in inner}
     sign = -1.0 if all(part.value < 0 for part in inner) else 1.0
-    value = sign * (values.pop() if len(values) == 1 else 1.0)
+    value = sign * _common_number({abs(part.value) for part in inner})
     if value == 1:
         return term
     for part in inner:
         part.value /= value
     return Term(term.value * value, term.sizes, term.factors, term.divisors, _sum(inner))
+
+
+def _common_number(values: set[float]) -> float:
+    """The number that all of some positive numbers are, or the greatest of which they are whole multiples."""
+    if len(values) == 1:
+        return next(iter(values))
+    return float(math.gcd(*map(int, values))) if all(float(value).is_integer() for value in values) else 1.0
