@@ -107,10 +107,11 @@ def dense_matrix(formula: Formula, values: dict[str, np.ndarray]) -> np.ndarray:
 def evaluated(text: str, formula: Formula, values: dict[str, np.ndarray]) -> np.ndarray:
     """A text read without any declaration but types that are not usual."""
     names = set(re.findall(r"[A-Za-z]\w*", text))
-    known: dict[str, Any] = {name: array for name, array in values.items() if name in names}
-    known |= {name: size for name, size in SIZES.items() if name in names}
     types = {v.name: "symmetric" for v in formula.variables if v.attributes and v.name in names}
-    return np.asarray(hesse.parse(text, **types).evaluate(**known))
+    again = hesse.parse(text, **types)
+    known: dict[str, Any] = {variable.name: values[variable.name] for variable in again.variables}
+    known |= {name: SIZES[name] for name in again.open_sizes}
+    return np.asarray(again.evaluate(**known))
 
 
 @pytest.mark.parametrize(("text", "by", "expected"), FORMS, ids=[f"{text} by {by}" for text, by, _ in FORMS])

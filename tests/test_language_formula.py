@@ -343,6 +343,12 @@ def test_values_are_asked_for_by_name() -> None:
         formula.evaluate(x=np.ones(2))
     with pytest.raises(hesse.ShapeError, match="x has size 2 where n = 3 already"):
         formula.evaluate(A=np.ones((2, 3)), x=np.ones(2))
+    with pytest.raises(
+        hesse.ArgumentError, match="there is no variable or size X in the formula; it has A, x, m, n"
+    ):
+        formula.evaluate(A=np.ones((2, 3)), x=np.ones(3), X=5)
+    with pytest.raises(hesse.ShapeError, match="A has 1 axis, but was declared with shape"):
+        formula.evaluate(A=np.ones(3), x=np.ones(3))
     assert hesse.parse("sum(vector(1,n))").evaluate(n=4) == 4.0
     np.testing.assert_array_equal(hesse.parse("eye(n)").evaluate(n=2), np.eye(2))
 

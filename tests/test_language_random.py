@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import hesse
 from hesse.frontends.language import build_tables, tables
-from hesse.frontends.language.reader import _parser
-from hesse.ir import size_names
+from hesse.frontends.language.reader import _parser, read
+from hesse.frontends.language.source import Source
 
 EXAMPLES = int(os.environ.get("HESSE_FUZZ", "0"))
 """How many inputs each test tries; 0 is the usual few. `HESSE_FUZZ=100000` is a campaign of its own."""
@@ -80,13 +80,14 @@ DECLARATIONS = "".join(DECLARED.values())
 
 def _value(formula: hesse.Formula) -> np.ndarray:
     with np.errstate(all="ignore"):
-        sizes = {name: 3 for size in formula.shape for name in size_names(size)}
-        return formula.evaluate(**{"n": 3, **sizes, **ARRAYS})
+        sizes = {name: 3 for name in formula.open_sizes}
+        return formula.evaluate(**sizes, **{v.name: ARRAYS[v.name] for v in formula.variables})
 
 
 def _same(text: str, formula: hesse.Formula) -> None:
     # other variables are free as names for parts of the formula
-    needed = [variable.name for variable in hesse.Expression(formula.node).variables]
+    declared = {declaration.name for declaration in read(Source(text)).declarations}
+    needed = [v.name for v in hesse.Expression(formula.node).variables if v.name not in declared]
     again = hesse.parse("".join(DECLARED[name] for name in needed) + text)
     assert again.ndim == formula.ndim
     if again.node is formula.node:

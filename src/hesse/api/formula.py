@@ -150,6 +150,12 @@ class Formula(Expression):
         [2. 2.]
         """
         known = {variable.name: variable for variable in self.variables}
+        unknown = [name for name in values if name not in known and name not in self.open_sizes]
+        if unknown:
+            raise ArgumentError(
+                f"there is no variable or size {unknown[0]} in the formula; it has "
+                f"{', '.join([*known, *self.open_sizes]) or 'none'}"
+            )
         sizes: dict[str, int] = {}
         for name, variable in known.items():
             if name in values:

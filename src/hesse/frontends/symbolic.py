@@ -154,7 +154,8 @@ def _working_dtype(arrays: Mapping[str, np.ndarray]) -> np.dtype[Any]:
 def bind_shape(name: str, variable: Variable, shape: tuple[int, ...], sizes: dict[str, int]) -> None:
     """Enter the sizes that the shape of an array gives to the symbols of a variable."""
     if len(shape) != variable.rank:
-        raise ShapeError(f"{name} has {len(shape)} axes, but was declared with shape {variable.shape}")
+        axes = "1 axis" if len(shape) == 1 else f"{len(shape)} axes"
+        raise ShapeError(f"{name} has {axes}, but was declared with shape {variable.shape}")
     for declared, size in zip(variable.shape, shape, strict=True):
         if isinstance(declared, str):
             if sizes.setdefault(declared, size) != size:

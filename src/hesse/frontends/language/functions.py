@@ -10,7 +10,7 @@ from hesse.frontends.language.context import Context
 from hesse.frontends.language.operators import aligned, literal_integer, square
 from hesse.frontends.language.sizes import Cell, size_of
 from hesse.frontends.language.syntax import Call
-from hesse.frontends.language.types import RANKS
+from hesse.frontends.language.types import RANKS, counted
 from hesse.frontends.language.values import Value
 from hesse.ir import (
     Node,
@@ -34,6 +34,21 @@ ARGUMENTS: dict[str, tuple[int, int]] = {}
 """Their fewest and most arguments."""
 LONGEST_CHAIN = 8
 """The largest second argument of `expm_chain`: its tensor has twice as many axes."""
+SUGGESTIONS = {
+    "norm": "norm2({0})",
+    "mean": "sum({0})/n with the name of its size, declared by vector x(n)",
+    "average": "sum({0})/n with the name of its size, declared by vector x(n)",
+    "dot": "{first}'*{second}",
+    "inner": "{first}'*{second}",
+    "outer": "{first}*{second}'",
+    "transpose": "{first}'",
+    "inverse": "inv({0})",
+    "ln": "log({0})",
+    "ones": "vector(1, n) or matrix(1, m, n)",
+    "zeros": "vector(0, n) or matrix(0, m, n)",
+    "identity": "eye or eye(n)",
+}
+"""What to write for functions that go by another name, or need none."""
 ELEMENTWISE_NAMES = {"max": "maximum", "min": "minimum"}
 """What they are called between two tensors, entry by entry."""
 
@@ -59,7 +74,7 @@ def call(context: Context, term: Call, values: list[Value]) -> Value:
     """The value of a function call."""
     name = term.function
     if not is_function(name):
-        context.misread(f"there is no function {name}; write * for a product", term.span)
+        context.misread(f"there is no function {name}; write {_suggestion(context, name, values)}", term.span)
     if name not in RULES or (name in ELEMENTWISE_NAMES and len(values) == 2):
         return _elementwise(context, term, ELEMENTWISE_NAMES.get(name, name), values)
     _check_count(context, term, *ARGUMENTS[name])
@@ -71,6 +86,13 @@ def call(context: Context, term: Call, values: list[Value]) -> Value:
                 value.span,
             )
     return RULES[name](context, term, values)
+
+
+def _suggestion(context: Context, name: str, values: list[Value]) -> str:
+    """What to write for a function that the language does not have."""
+    given = [*map(context.words, values), *"xy"[len(values) :]]
+    first, second = (text if text.isalnum() else f"({text})" for text in given[:2])
+    return SUGGESTIONS.get(name, "* for a product").format(*given, first=first, second=second)
 
 
 def _check_count(context: Context, term: Call, fewest: int, most: int) -> None:
@@ -146,9 +168,9 @@ def _norm2(context: Context, term: Call, values: list[Value]) -> Value:
     return _scalar(term, values[0], lambda node: table.sqrt(total(multiply(node, node), range(node.rank))))
 
 
-@_function("max", "min")
+@_function("max", "min", arguments=(1, 2))
 def _extremum(context: Context, term: Call, values: list[Value]) -> Value:
-    """The largest or smallest entry."""
+    """The largest or smallest entry; with two arguments they are functions of each entry."""
     if term.function == "max":
         return _scalar(term, values[0], reshaping.maximum_entry)
     return _scalar(term, values[0], lambda node: -reshaping.maximum_entry(-node))
@@ -218,7 +240,9 @@ def _eye(context: Context, term: Call, values: list[Value]) -> Value:
 def _new_sizes(context: Context, term: Call, labels: list[str]) -> dict[str, Cell]:
     """The sizes that a call gives, or open ones."""
     if term.sizes and len(term.sizes) != len(labels):
-        context.misread(f"{term.function} takes {len(labels)} sizes, not {len(term.sizes)}", term.span)
+        context.misread(
+            f"{term.function} takes {counted(len(labels), 'size')}, not {len(term.sizes)}", term.span
+        )
     given = term.sizes or (None,) * len(labels)
     cells = [
         context.sizes.fresh(term.span) if size is None else _given_size(context, term, size) for size in given
@@ -240,7 +264,10 @@ def _diag(context: Context, term: Call, values: list[Value]) -> Value:
     (value,) = values
     if value.rank == 1:
         return context.contract(term.span, [(value, "i")], "ii")
-    _matrix(context, term, value)
+    if value.rank != 2:
+        context.refuse(
+            f"diag needs a vector or a matrix, but {context.words(value)} is {value.kind}", value.span
+        )
     return context.contract(term.span, [(value, "ii")], "i", "diag needs a square matrix")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -30,6 +31,7 @@ from hesse.frontends.language.syntax import (
     parts,
     postorder,
 )
+from hesse.frontends.language.types import KEYWORDS
 
 CLOSING = {"COMMA": ",", "RPAR": ")", "RSQB": "]", "SEMICOLON": ";", "LSQB": "["}
 LARGEST_SIZE = 10**9
@@ -113,7 +115,11 @@ def _syntax_error(source: Source, problem: UnexpectedInput) -> NotationError:
         )
     expected = set(getattr(problem, "accepts", None) or getattr(problem, "expected", None) or ())
     token: Any = getattr(problem, "token", None)
-    if isinstance(problem, UnexpectedEOF) or token is None or token.type == "$END":
+    ended = isinstance(problem, UnexpectedEOF) or token is None or token.type == "$END"
+    missing = _missing_operator(source, len(source.text) if ended else _place(token).start)
+    if missing is not None:
+        return missing
+    if ended:
         end = len(source.text.rstrip())
         return source.error(
             NotationError, f"the formula ends too early: {_wish(expected)}", Span(end, end + 1)
@@ -122,6 +128,25 @@ def _syntax_error(source: Source, problem: UnexpectedInput) -> NotationError:
     if token.type == "STRING":
         return source.error(NotationError, "a text in quotes can only be the first argument of einsum", place)
     return source.error(NotationError, f"{token.value!r} cannot stand here: {_wish(expected)}", place)
+
+
+def _missing_operator(source: Source, offset: int) -> NotationError | None:
+    """The error for two names with nothing between them, before or at an offset, outside declarations."""
+    begins = [found.end() for found in re.finditer(r";|\bwhere\b", source.text) if found.end() <= offset]
+    start = begins[-1] if begins else 0
+    statement = source.text[start:].split(";")[0]
+    if KEYWORDS.intersection(re.findall(r"\w+", statement)):
+        return None
+    found = re.search(r"\b([A-Za-z]\w*)\s+([A-Za-z]\w*)", statement)
+    if found is None or start + found.start(2) > offset:
+        return None
+    first, second = found.groups()
+    return source.error(
+        NotationError,
+        f"an operator is missing between {first} and {second}: a product is {first}*{second}, a function "
+        f"{first}({second})",
+        Span(start + found.start(), start + found.end()),
+    )
 
 
 def _wish(expected: set[str]) -> str:

@@ -63,15 +63,24 @@ def declared_type(
         raise source.error(NotationError, f"a tensor has at most {MOST_AXES} axes", span)
     if sizes is not None and len(sizes) != rank:
         raise source.error(
-            NotationError, f"{name} has {rank} axes and so needs {rank} sizes, not {len(sizes)}", span
+            NotationError,
+            f"{name} has {counted(rank, 'axis')} and so needs {counted(rank, 'size')}, not {len(sizes)}",
+            span,
         )
     if "antisymmetric" in attributes and len(attributes) > 1:
         others = " and ".join(word for word in words if word in ATTRIBUTES and word != "antisymmetric")
         raise source.error(NotationError, f"an antisymmetric matrix cannot be {others} too", words_span)
     if attributes - {"positive"} and rank != 2:
         fact = next(word for word in words if word in ATTRIBUTES and word != "positive")
-        raise source.error(NotationError, f"only a matrix can be {fact}, and {name} has {rank} axes", span)
+        raise source.error(
+            NotationError, f"only a matrix can be {fact}, and {name} has {counted(rank, 'axis')}", span
+        )
     return Type(rank, sizes, attributes)
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 axis`, `2 axes`, `1 size`, `2 sizes`."""
+    return f"{count} {noun if count == 1 else {'axis': 'axes'}.get(noun, noun + 's')}"
 
 
 def _tensor(sizes: Sizes) -> tuple[int, Sizes | None]:
