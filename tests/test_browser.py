@@ -192,6 +192,35 @@ def test_errors_point_at_the_place(page: Page) -> None:
     assert not page.find("#problem").is_displayed()
 
 
+def test_no_empty_cards_beside_an_error(page: Page) -> None:
+    """Without an answer there is nothing to copy and nothing more to say about it."""
+    cards = [".result", ".panels", "#copy-text"]
+
+    def shown() -> list[bool]:
+        return [page.find(card).is_displayed() for card in cards]
+
+    page.driver.get("about:blank")
+    page.driver.get(page.address + "#f=x%20y")
+    page.until(lambda: page.find("#problem").is_displayed())
+    assert shown() == [False, False, False]
+    page.type("x'*x")
+    page.until(lambda: page.find("#result .katex"))
+    assert shown() == [True, True, True]
+    page.type("x'*(x")  # what stays, dimmed, is not the derivative of this text
+    page.until(lambda: page.find("#problem").is_displayed())
+    assert shown() == [True, True, False]
+    page.type("log(-norm2(x))")  # is read, but has no derivative at any point
+    page.until(lambda: "not finite" in page.find("#problem").text)
+    assert shown() == [False, False, False]
+    page.type("x'*x")
+    page.until(lambda: page.find("#result .katex"))
+    assert shown() == [True, True, True]
+    page.find("#formula").send_keys(Keys.CONTROL, "a")
+    page.find("#formula").send_keys(Keys.DELETE)
+    page.until(lambda: "choose an example" in page.find("#result").text)
+    assert shown() == [True, False, False]
+
+
 def test_link_shows_the_same_page(page: Page) -> None:
     """The address has the whole question, and opening it asks the same."""
     page.open()

@@ -5,7 +5,7 @@ import { copy, element, find, later, toast } from "./dom.js";
 import { EXAMPLES } from "./examples.js";
 import { showPanel, startPanels } from "./panels.js";
 import { showControls, startControls } from "./controls.js";
-import { clearResult, showProblem, showReading, showResult } from "./result.js";
+import { clearResult, hideResult, showProblem, showReading, showResult } from "./result.js";
 import { fitTo, fromFragment, pick, question, state, toFragment } from "./state.js";
 
 let running = new AbortController();
@@ -20,6 +20,7 @@ async function update() {
     clearResult();
     return;
   }
+  let understood = false;
   const waiting = setTimeout(() => (find("busy").hidden = false), 250);
   try {
     const reading = await readFormula(signal);
@@ -27,6 +28,7 @@ async function update() {
     showProblem(null);
     showControls(reading);
     showReading(reading);
+    understood = true;
     answer = await ask("derive", question(), signal);
     showResult(answer);
     await showPanel(answer, signal);
@@ -34,6 +36,7 @@ async function update() {
     if (problem.name === "AbortError") return;
     if (!problem.kind) throw problem;
     showProblem(problem);
+    if (understood) hideResult(); // what is shown would not be the derivative of this formula
   } finally {
     clearTimeout(waiting);
     if (!signal.aborted) find("busy").hidden = true;

@@ -4,6 +4,18 @@ import { element, find, renderMath, typeset } from "./dom.js";
 
 const VERDICT_SIGNS = { convex: "∪", concave: "∩", unknown: "?" };
 
+// What the page has to show: "waiting" for the first answer, an answer that is "current", a "stale" one of another
+// formula, or "none", which hides the cards.
+function setState(name) {
+  find("answers").dataset.state = name;
+}
+
+// No answer, because of an error.
+export function hideResult() {
+  empty();
+  setState("none");
+}
+
 export function showReading(reading) {
   const target = find("function");
   const formula = element("div", { className: "math" });
@@ -15,7 +27,7 @@ export function showResult(answer) {
   find("result-title").textContent = answer.title;
   find("result-shape").textContent = answer.shape.length ? answer.shape.join(" × ") : "scalar";
   typeset(find("result"), answer.derivative_latex);
-  for (const id of ["result", "panel"]) find(id).classList.remove("stale");
+  setState("current");
   const layout = find("layout");
   layout.hidden = !answer.layout;
   layout.textContent = answer.layout ?? "";
@@ -44,11 +56,19 @@ function convexityBadge({ variable, verdict, reason }) {
   );
 }
 
+// No answer, because nothing was asked.
 export function clearResult() {
   showProblem(null);
+  empty();
+  setState("waiting");
   find("function").replaceChildren();
   find("result").replaceChildren(element("p", { className: "empty" }, "Type a formula, or choose an example."));
+}
+
+function empty() {
+  find("result").replaceChildren();
   find("badges").replaceChildren();
+  find("layout").hidden = true;
   showKronecker(null);
   find("result-title").textContent = "Derivative";
   find("result-shape").textContent = "";
@@ -59,12 +79,14 @@ export function showProblem(problem) {
   const box = find("problem");
   find("formula").setAttribute("aria-invalid", String(Boolean(problem)));
   box.hidden = !problem;
+  const { state } = find("answers").dataset;
   if (!problem) {
     box.replaceChildren();
+    if (state === "none") setState("waiting");
     return;
   }
   const [message, ...picture] = problem.message.split("\n");
   box.replaceChildren(element("p", {}, message));
   if (picture.length) box.append(element("pre", {}, picture.map((line) => line.slice(2)).join("\n")));
-  for (const id of ["result", "panel"]) find(id).classList.add("stale");
+  setState(state === "current" || state === "stale" ? "stale" : "none");
 }
