@@ -130,3 +130,12 @@ LATEX_CASES: list[tuple[str, str, str, str]] = [
 def test_latex(types: str, formula: str, by: str, expected: str) -> None:
     parsed = hesse.parse(f"{types}; {formula}")
     assert (parsed.diff(*by.split()) if by else parsed).to("latex") == expected
+
+
+def test_indices_of_sums_are_not_those_of_axes() -> None:
+    """Six axes, with m and n taken by sizes while a shorter form is looked for, reach the letters of sums."""
+    names = Names([variable("X", ("m", "n"))], ["m", "n"])
+    axes = names.axes(6)
+    assert not set(axes) & set(names.summed(4, axes))
+    third = hesse.parse("sum(vec(kron(X,X)).^3)").diff("X", "X", "X")
+    assert str(third).startswith("H[i,j,k,l,m,n] = 12*delta[i,k]*delta[j,l]*delta[i,m]*delta[j,n]*sum(X.^3)")

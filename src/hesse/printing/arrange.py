@@ -236,7 +236,8 @@ class _Arranger:
     def _lettered(self, form: Form, letters: tuple[str, ...]) -> Form:
         labels = labels_in(form)
         bound = labels - set(range(len(letters)))
-        return lettered(form, dict(enumerate(letters)), self.names.summed(len(bound))) if labels else form
+        summed = self.names.summed(len(bound), letters)
+        return lettered(form, dict(enumerate(letters)), summed) if labels else form
 
     def _enter(self, leaf: Leaf, form: Form) -> bool:
         """Print a part; the answer is whether its text is neither too long nor too deeply nested."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import string
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from hesse.ir import Add, Apply, Map, Node, Variable, size_names, topological
 
@@ -64,9 +64,9 @@ class Names:
         self._letters.update(found)
         return found
 
-    def summed(self, count: int) -> tuple[str, ...]:
-        """Letters for indices that are summed over."""
-        free = (letter for letter in _letters(SUMMED) if letter not in self._taken)
+    def summed(self, count: int, axes: Collection[str]) -> tuple[str, ...]:
+        """Letters for indices that are summed over, besides those of the axes."""
+        free = (letter for letter in _letters(SUMMED) if letter not in self._taken and letter not in axes)
         found = tuple(itertools.islice(free, count))
         self._letters.update(found)
         return found
