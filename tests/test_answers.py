@@ -1,4 +1,4 @@
-"""What is said about the structure and the cost of derivatives."""
+"""What is said about derivatives: their structure, cost and matrix form."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import hesse
-from hesse.answers import cost, structure
+from hesse.answers import Question, answer, cost, structure
 from hesse.errors import ArgumentError
 
 BLOCKS = "block-diagonal: zero unless the indices of axis 1 agree"
@@ -81,3 +81,9 @@ def test_sizes_of_a_cost() -> None:
     with pytest.raises(ArgumentError, match="the size n must be from 1 to 1,000,000,000, not 0"):
         cost(derivative, {"n": 0})
     assert cost(derivative, {}).sizes == {"n": 100}
+
+
+def test_matrix_forms_are_for_matrices() -> None:
+    """A third derivative by a vector is left in index notation."""
+    assert answer(Question("norm2(A*x - y)", ("x", "x", "x"))).kronecker is None
+    assert answer(Question("x*x'", ("x",))).kronecker is not None

@@ -63,7 +63,7 @@ class Answer(Reading):
     layout: str
     """What the axes of the derivative mean."""
     kronecker: KroneckerAnswer | None
-    """The derivative as a matrix, if its order is 3 or 4 and it has such a form."""
+    """The derivative of or by matrices as a matrix, if its order is 3 or 4 and it has such a form."""
     convexity: tuple[ConvexityAnswer, ...]
 
 
@@ -118,9 +118,14 @@ def answer_of(question: Question, derivative: Formula) -> Answer:
 def _kronecker(derivative: Formula) -> KroneckerAnswer | None:
     """The derivative as a matrix; None also if only this form of it cannot be verified.
 
+    Of tensors over vectors only, such as a third derivative by x, nobody expects one.
+
     >>> _kronecker(formula_of(Question("A*X*B")).diff("X")).matrix
     "kron(B', A)"
     """
+    groups = (derivative.function.node.rank, *(by.rank for by in derivative.differentiated_by))
+    if max(groups) < 2:
+        return None
     derivative.verify()
     try:
         found = derivative.kronecker()

@@ -18,7 +18,6 @@ from hesse.plan.program import (
     Contract,
     Instruction,
     Load,
-    Placed,
     Program,
     Reduce,
     Ref,
@@ -120,10 +119,9 @@ def _ways(program: Program, k: Ref) -> Iterator[Way]:
                 is_plain = len(at) == 1 and item.axes[at[0]].is_label
                 if is_plain and shapes[item.source][at[0]] == item.ranges[label]:
                     yield Way(axis, (at[0],))
-        case Combine():
+        case Combine() if all(term.is_dense(shapes[k]) for term in item.terms):
             for axis in range(rank):
-                if all(_can_be_cut(term, axis, shapes[k][axis]) for term in item.terms):
-                    yield Way(axis, tuple(_place(t.output[axis].label, t.labels) for t in item.terms))
+                yield Way(axis, tuple(_place(term.output[axis].label, term.labels) for term in item.terms))
 
 
 def _place(label: int, labels: Sequence[int]) -> Cut:
@@ -133,14 +131,6 @@ def _place(label: int, labels: Sequence[int]) -> Cut:
 def _is_matrix_product(item: Contract) -> bool:
     left, right, output = set(item.left_labels), set(item.right_labels), set(item.labels)
     return bool(output - left and output - right and left & right - output)
-
-
-def _can_be_cut(term: Placed, axis: int, size: int) -> bool:
-    """Whether a slice of a sum along an axis needs only that slice of a term."""
-    place = term.output[axis]
-    if not place.is_label or term.ranges[place.label] != size:
-        return False
-    return sum(place.label in other.labels() for other in term.output) == 1
 
 
 class _Chain:
@@ -236,7 +226,9 @@ class _Chain:
         if any(self.ways[k].axis is None and sizes[k] > LARGEST_WHOLE for k in self.outputs):
             return 0  # a large sum over the slices would be read and written for each of them
         items = self.graph.program.instructions
-        return sum(sizes[k] for k in self.ways if k not in self.outputs and not isinstance(items[k], View))
+        inner = [k for k in self.ways if k not in self.outputs and not isinstance(items[k], View)]
+        saved = sum(sizes[k] for k in inner)
+        return saved if saved > sum(sizes[k] for k in self.outputs) else 0  # slices of those are copied
 
     def cut(self) -> Program:
         """The program with the chain in one piece, and the programs of its slices."""
