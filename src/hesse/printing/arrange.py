@@ -52,7 +52,7 @@ LONG_LENGTH = 40
 DEPTH_LIMIT = 40
 """Subexpressions get names before this many nodes are nested in each other (TeX gives up at 255 groups)."""
 DISTRIBUTED_NODES = 150
-"""Larger expressions are not tried with products distributed over sums …"""
+"""Larger expressions, and tensors, are not tried with products distributed over sums …"""
 DISTRIBUTED_COST = 3
 """… which must make the text shorter by as many characters as this."""
 KEPT_LAYOUTS = 64
@@ -105,7 +105,8 @@ def arrange(node: Node, strict: bool = False) -> Arrangement:
 def _shortest(node: Node, strict: bool) -> Arrangement:
     plain = present(node)
     layout = _arranged(plain, strict)
-    if len(topological([node])) > DISTRIBUTED_NODES or (other := present(node, distribute=True)) is plain:
+    most = DISTRIBUTED_NODES if node.rank <= 2 else 0
+    if len(topological([node])) > most or (other := present(node, distribute=True)) is plain:
         return layout
     distributed = _arranged(other, strict)
     return distributed if distributed.length + DISTRIBUTED_COST <= layout.length else layout
