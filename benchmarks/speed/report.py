@@ -107,8 +107,8 @@ def write_page(rows: Sequence[Row], known: dict[str, str], path: Path, plots: Se
         "",
         "Written by `make bench` (short) or `make bench-full`. All candidates are checked to agree to 1e-8, "
         "then timed in turns, in both orders, in one process; times are medians. `to library` and `to closed "
-        "form` are the time of hesse divided by that of the fastest other library and of the NumPy code an expert writes "
-        "by hand; below 1 hesse is faster. Everything is in double precision.",
+        "form` are the time of hesse divided by that of the fastest other library and of the NumPy code an "
+        "expert writes by hand; below 1 hesse is faster. Everything is in double precision.",
         "",
         f"Versions and machine: {facts}.",
         "",
