@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import naive
+from hesse.api.small_values import small_values
 from hesse.backends.numpy_backend import compile_program
 from hesse.calculus import MODES, differentiate
 from hesse.ir import (
@@ -505,6 +506,13 @@ def compiled(node: Node, names: Sequence[str]) -> Callable[..., np.ndarray]:
     return lambda *arrays: program.function(*arrays)[0]
 
 
+def in_small(node: Node, values: dict[str, np.ndarray]) -> np.ndarray:
+    """The value of the node as formulas are verified."""
+    found = small_values(node, {}, np.dtype(float))
+    assert found is not None
+    return found(values)
+
+
 def test_every_record_can_be_drawn() -> None:
     assert set(RECORDS) == set(OPERATIONS) - {"reshape"}
 
@@ -523,6 +531,7 @@ def test_values_of_random_einsums(seed: int, steps: int) -> None:
     values = {"x": pool[0].value}
     assert_close(naive.evaluate(node, values), expected, "as constructed")
     assert_close(compiled(node, ["x"])(values["x"]), expected, "compiled")
+    assert_close(in_small(node, values), expected, "node by node")
     assert_close(compiled(simplify([node])[0], ["x"])(values["x"]), expected, "simplified and compiled")
 
 
@@ -556,6 +565,7 @@ def test_values_and_derivatives_of_random_graphs(name: str, seed: int, steps: in
     for node, what in ((constructed, "as constructed"), (simplified, "simplified")):
         assert_close(naive.evaluate(node, values), expected, f"{what}, naive")
         assert_close(compiled(node, [*values])(*values.values()), expected, f"{what}, compiled")
+        assert_close(in_small(node, values), expected, f"{what}, node by node")
     for k, derivative in enumerate(check_derivatives(constructed, variables, values, "order 1")):
         check_derivatives(derivative, variables[k:], values, f"order 2 after {variables[k].name}")
 
@@ -569,6 +579,7 @@ def check_derivatives(
     found = {mode: differentiate(node, variables, mode) for mode in MODES}
     for position, by in enumerate(variables):
         reference = naive.evaluate(found["reverse"][position], values)
+        assert_close(in_small(found["reverse"][position], values), reference, f"{what}, node by node")
         for mode, derivatives in found.items():
             text = f"{what} by {by.name}, {mode}"
             assert_close(naive.evaluate(derivatives[position], values), reference, f"{text}, naive")

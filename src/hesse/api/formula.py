@@ -9,6 +9,7 @@ import numpy as np
 
 from hesse.api.declarations import with_declarations
 from hesse.api.matrix_form import verified_form
+from hesse.api.small_values import Values
 from hesse.api.verify import Differentiation, structured, verify
 from hesse.calculus import differentiate
 from hesse.errors import ArgumentError
@@ -46,7 +47,7 @@ class Formula(Expression):
     printed of a derivative has been compared with a finite difference before.
     """
 
-    __slots__ = ("_compiled", "_error", "_known", "_plain", "by", "parent", "symmetric")
+    __slots__ = ("_compiled", "_error", "_known", "_plain", "_values", "by", "parent", "symmetric")
 
     def __init__(
         self,
@@ -64,6 +65,7 @@ class Formula(Expression):
         self.by = by
         self.symmetric = symmetric
         self._compiled: CompiledExpression | None = None
+        self._values: Values | None = None
         self._error: float | None = 0.0 if parent is None else None
 
     def __repr__(self) -> str:
@@ -302,7 +304,9 @@ class Formula(Expression):
         )
 
     def _at(self, values: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> np.ndarray:
-        return self.compile()(**{**sizes, **values})
+        if self._values is None:
+            self._values = Values(self.node)
+        return self._values(values, sizes)
 
 
 def _inner_shapes(roots: Sequence[Node]) -> list[Shape]:

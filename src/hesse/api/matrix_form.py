@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from hesse.api.declarations import sizes_text, type_words
+from hesse.api.small_values import Values
 from hesse.api.verify import Differentiation, evaluated, points, rounding
 from hesse.errors import VerificationError
-from hesse.frontends.expression import Expression
 from hesse.frontends.language import read_formula
 from hesse.ir import Node, Variable
 from hesse.printing import KroneckerForm, kronecker_form
@@ -28,12 +28,7 @@ def verified_form(node: Node, step: Differentiation) -> KroneckerForm | None:
     used = set(re.findall(r"[A-Za-z]\w*", form.text))
     variables = [variable for variable in step.variables if variable.name in used]
     reading = read_formula(form.text, _types(variables))
-    compiled = Expression(reading.node).compile()
-
-    def matrix(values: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> np.ndarray:
-        given = {name: array for name, array in values.items() if name in used}
-        return compiled(**given, **{name: size for name, size in sizes.items() if name in used})
-
+    matrix = Values(reading.node)
     for values, sizes, _ in points(step):
         expected, found = (evaluated(function, values, sizes) for function in (step.derivative, matrix))
         if expected is None or found is None:

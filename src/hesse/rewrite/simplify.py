@@ -31,6 +31,15 @@ from hesse.rewrite.size_rules import SIZE_RULES
 
 def simplify(roots: Sequence[Node]) -> list[Node]:
     """The roots in simpler and numerically stabler form."""
+    return [_simplified(roots[0])] if len(roots) == 1 else _all_simplified(roots)
+
+
+@remembered  # a formula is simplified before it is printed, evaluated and differentiated
+def _simplified(root: Node) -> Node:
+    return _all_simplified([root])[0]
+
+
+def _all_simplified(roots: Sequence[Node]) -> list[Node]:
     order = topological(roots)
     uses = use_counts(order, roots)
     new: dict[Node, Node] = {}
