@@ -55,7 +55,14 @@ def test_single_precision_stays_single(text: str) -> None:
 
 def test_large_arrays_are_left_to_programs() -> None:
     node = read("A*X").node
-    sizes = {"m": 100, "n": 100}
+    sizes = {"m": 200, "n": 200}
     assert small_values(node, sizes, np.dtype(float)) is None
-    values = {"A": np.ones((100, 100)), "X": np.ones((100, 100))}
-    np.testing.assert_array_equal(Values(node)(values, sizes), np.full((100, 100), 100.0))
+    values = {"A": np.ones((200, 200)), "X": np.ones((200, 200))}
+    np.testing.assert_array_equal(Values(node)(values, sizes), np.full((200, 200), 200.0))
+
+
+def test_larger_products_are_formed_in_a_good_order() -> None:
+    node, sizes = read("A*X*X").node, {"m": 10, "n": 12}
+    values = {name: GENERATOR.normal(size=(rows, 12)) for name, rows in (("A", 10), ("X", 12))}
+    expected = values["A"] @ values["X"] @ values["X"]
+    np.testing.assert_allclose(Values(node)(values, sizes), expected, rtol=1e-12, atol=1e-12)

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from hesse.derivation import Step
 
 SYMMETRIC_MODES = ("free", "projected", "half")
+TRIED_MODES = ("forward", "lowest-order-first")
+"""Of the orders of multiplication these two are tried: one of them is the cheapest, or nearly."""
 HIGH_ORDER_MODE = "two-sided"
 """How second derivatives are differentiated again: with names for sizes, costs are not worth comparing."""
 NOTATIONS: Mapping[str, Callable[[Node], str]] = {
@@ -124,7 +126,8 @@ class Formula(Expression):
         for variable in [self._variable(variable) for variable in variables]:
             is_high = len(result.differentiated_by) > 1
             chosen = HIGH_ORDER_MODE if mode == "auto" and is_high else mode
-            (plain,) = differentiate(simplify([result._plain])[0], [_without_structure(variable)], chosen)
+            function, by = simplify([result._plain])[0], _without_structure(variable)
+            (plain,) = differentiate(function, [by], chosen, TRIED_MODES)
             (plain,) = simplify([_with_structure(plain, variable, symmetric)])
             result = Formula(self._with_facts(plain), result, variable, symmetric, plain=plain)
         return result

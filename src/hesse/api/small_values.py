@@ -17,10 +17,12 @@ from hesse.frontends.symbolic import CompiledExpression
 from hesse.ir import Add, Apply, Axis, Constant, Einsum, Map, Node, Variable, bound_size, number, topological
 from hesse.rewrite import simplify
 
-MOST_WORK = 500_000
+MOST_WORK = 4_000_000
 """Products of more terms than this are left to compiled programs …"""
 MOST_LABELS = 26
 """… and so are those of more labels."""
+LITTLE_WORK = 10_000
+"""Up to this many terms a product is formed in one loop, in whatever order."""
 
 Arrays = Sequence[np.ndarray]
 Shape = tuple[int, ...]
@@ -119,6 +121,8 @@ def _product(
     letters = ",".join(_letters(reading.labels) for reading in readings)
     subscripts = f"{letters}->{_letters(kept)}"
 
+    planned = math.prod(ranges) > LITTLE_WORK
+
     def core(operands: Arrays) -> np.ndarray:
         if not operands:
             return np.asarray(scale, dtype)
@@ -126,7 +130,7 @@ def _product(
             operand if reading.entries is None else operand[reading.entries]
             for reading, operand in zip(readings, operands, strict=True)
         ]
-        found: np.ndarray = np.einsum(subscripts, *read)
+        found: np.ndarray = np.einsum(subscripts, *read, optimize=planned)
         return found if scale == 1 else scale * found
 
     box = tuple([ranges[label] for label in placed])

@@ -32,13 +32,15 @@ def check_mode(mode: str) -> None:
         raise ArgumentError(f"mode must be 'auto' or one of {', '.join(map(repr, MODES))}, not {mode!r}")
 
 
-def choose(output: Node, variables: Sequence[Node], mode: str = "auto") -> Choice:
-    """The derivative by each variable, axes of the output first, in a mode or in the cheapest one."""
+def choose(
+    output: Node, variables: Sequence[Node], mode: str = "auto", tried: Sequence[str] = tuple(MODES)
+) -> Choice:
+    """The derivative by each variable, axes of the output first, in a mode or the cheapest of those tried."""
     check_mode(mode)
     if mode == "auto" and output.rank == 0:
         mode = "reverse"  # never far from the best for a scalar
     is_large = mode == "auto" and len(topological([output])) > LARGE_GRAPH
-    names = [mode] if mode != "auto" else LARGE_GRAPH_MODES if is_large else list(MODES)
+    names = [mode] if mode != "auto" else LARGE_GRAPH_MODES if is_large else tried
     made = Products()
     candidates = {name: simplify(derivatives(name, output, variables, made)) for name in names}
     estimates = {name: estimate(roots) for name, roots in candidates.items()}
@@ -46,9 +48,11 @@ def choose(output: Node, variables: Sequence[Node], mode: str = "auto") -> Choic
     return Choice(candidates[best], best, estimates)
 
 
-def differentiate(output: Node, variables: Sequence[Node], mode: str = "auto") -> list[Node]:
+def differentiate(
+    output: Node, variables: Sequence[Node], mode: str = "auto", tried: Sequence[str] = tuple(MODES)
+) -> list[Node]:
     """The derivative by each variable, axes of the output first."""
-    return choose(output, variables, mode).derivatives
+    return choose(output, variables, mode, tried).derivatives
 
 
 class Blocks(NamedTuple):

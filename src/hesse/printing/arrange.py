@@ -92,14 +92,15 @@ class Arrangement:
 @functools.lru_cache(maxsize=KEPT_LAYOUTS)  # text and LaTeX of a formula are often asked for together
 def arrange(node: Node, strict: bool = False) -> Arrangement:
     """The shortest layout of the formula of a node; `strict` asks for index notation throughout."""
-    layout = _shortest(node, strict)
-    if not any(map(is_reshape, topological([node]))):
+    merged = any(map(is_reshape, topological([node])))
+    apart = taken_apart(node) if merged else None
+    layout = _shortest(node if apart is None else apart, strict)
+    if not merged or apart is not None or node.rank != 2 or strict:
         return layout
-    apart = taken_apart(node)
-    form = matrix_of(node, 1) if node.rank == 2 and apart is None and not strict else None
-    others = [layout] if apart is None else [layout, _shortest(apart, strict)]
-    others += [] if form is None or Leaf(node) in leaves(form) else [arrange_form(form, node)]
-    return min(others, key=lambda other: other.length)
+    form = matrix_of(node, 1)
+    if form is None or Leaf(node) in leaves(form):
+        return layout
+    return min(layout, arrange_form(form, node), key=lambda other: other.length)
 
 
 def _shortest(node: Node, strict: bool) -> Arrangement:
