@@ -12,7 +12,7 @@ VECTOR_PROBLEMS = [
     Problem(
         "norm2(A*x-y)",
         lambda x, A, y: norm(A @ x - y),
-        {"x": "A'*(A*x - y)/norm2(A*x - y)", "xx": "A'*(A/norm2(r) - r*r'*A/norm2(r)^3) where r = A*x - y"},
+        {"x": "A'*(A*x - y)/norm2(A*x - y)", "xx": "A'*(eye/norm2(r) - r*r'/norm2(r)^3)*A where r = A*x - y"},
     ),
     Problem(
         "norm2(A*x-y)^2",

@@ -9,9 +9,21 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from hesse.printing.forms import Chain, Elementwise, Form, Indexed, Number, Over, Sum, Transposed, parts
+from hesse.printing.forms import (
+    Call,
+    Chain,
+    Elementwise,
+    Form,
+    Indexed,
+    Leaf,
+    Number,
+    Over,
+    Sum,
+    Transposed,
+    parts,
+)
 from hesse.printing.index_forms import bound_alike
-from hesse.printing.products import chained
+from hesse.printing.products import chained, transposed
 from hesse.printing.terms import (
     Powers,
     Term,
@@ -23,8 +35,6 @@ from hesse.printing.terms import (
 
 MOST_TERMS = 12
 """Longer sums are not searched for common factors."""
-FOLLOWED = 2
-"""Of the ways to group terms so many, the shortest, are grouped further."""
 NESTED_FRACTION = 12
 """What a fraction in a fraction costs, in characters: `(A - x*x'/c)/c`."""
 
@@ -87,8 +97,10 @@ class Collecting:
             flat = tuple([term for part in sums for term in _flat(part)])
             if len(flat) < len(terms):
                 found.append(Sum(flat))
-        shortest = sorted(dict.fromkeys(found), key=self._length)[:FOLLOWED]
-        return [*found, *(self.sum(form.terms, scalar) for form in shortest if len(form.terms) > 2)]
+        shortest = min(found, key=self._length, default=None)
+        if shortest is None or len(shortest.terms) < 3:
+            return list(found)
+        return [*found, self.sum(shortest.terms, scalar)]
 
     def _scalars_out(self, terms: list[Term], scalar: bool) -> Form | None:
         """`c*a + c*b = c*(a + b)` for numbers, sizes and scalars."""
@@ -167,8 +179,6 @@ class Collecting:
         rests: Sequence[Sequence[Form]],
         right: Sequence[Form],
     ) -> Form | None:
-        if any(not rest for rest in rests):
-            return None
         inside = [
             Term(term.value, term.sizes, term.factors, term.divisors, chained(rest)).form
             for term, rest in zip(terms, rests, strict=True)
@@ -176,7 +186,7 @@ class Collecting:
         inner = term_of(self.sum(inside, False), scalar=False)
         if inner.body is None:
             return None
-        inner.body = chained([*left, inner.body, *right])
+        inner.body = congruence(chained([*left, inner.body, *right]))
         return inner.form
 
     def _elements_out(self, terms: list[Term]) -> Form | None:
@@ -273,6 +283,39 @@ def _common(tables: Sequence[Powers]) -> Powers:
 def _less(table: Powers, common: Powers) -> Powers:
     rest = {form: count - common.get(form, 0) for form, count in table.items()}
     return {form: count for form, count in rest.items() if count}
+
+
+def congruence(product: Form) -> Form:
+    """`B'*(B + C*B) = B'*(eye + C)*B`: it shows the symmetry, or at least where the middle is."""
+    factors = chain_factors(product)
+    for place, factor in enumerate(factors):
+        for other in (place - 1, place + 1):
+            if not isinstance(factor, Sum) or not 0 <= other < len(factors):
+                continue
+            side = transposed(factors[other])
+            middle = _divided(factor, side, last=other < place)
+            if middle is not None:
+                both = (middle, side) if other < place else (side, middle)
+                return chained([*factors[:place], *both, *factors[place + 1 :]])
+    return product
+
+
+def _divided(form: Sum, side: Form, last: bool) -> Form | None:
+    """A sum without the matrix that all of its terms end (or begin) with, one of them being nothing else."""
+    inside = side.body if isinstance(side, Transposed) else side
+    if isinstance(inside, Leaf) and inside.node.rank < 2:
+        return None
+    rests: list[Term] = []
+    for part in form.terms:
+        term = term_of(part, scalar=False)
+        factors = chain_factors(term.body)
+        if not factors or factors[-1 if last else 0] != side:
+            return None
+        rest = factors[:-1] if last else factors[1:]
+        term.body = chained(rest) if rest else Call("eye", ())
+        rests.append(term)
+    alone = sum(term.body == Call("eye", ()) for term in rests)
+    return _sum(rests) if alone == 1 else None
 
 
 def negated(form: Form) -> Form | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from hesse.printing.collect import Collecting, content, negated
+from hesse.printing.collect import Collecting, congruence, content, negated
 from hesse.printing.forms import (
     Call,
     Chain,
@@ -93,7 +93,7 @@ class Joining:
             assert inner.body is not None
             body = self._turned(inner.body) if turned else inner.body
             factors += body.factors if isinstance(body, Chain) else [body]
-        result.body = chained(factors)
+        result.body = congruence(chained(factors))
         if len(factors) > JOIN_LIMIT:
             result.body = matrix_powers(Chain(tuple(factors)))
         return result if len(chain_factors(result.body)) <= JOIN_LIMIT else Term(body=form)
