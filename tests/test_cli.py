@@ -180,6 +180,7 @@ def test_json(capsys: Capture) -> None:
         "shape": list,
         "layout": str,
         "kronecker": type(None),
+        "kronecker_problem": str,
         "convexity": list,
     }
     assert {name: type(value) for name, value in data.items()} == schema

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -14,6 +15,7 @@ import hesse
 from hesse.answers import Question, answer
 from hesse.api import matrix_form
 from hesse.api.formula import Formula
+from hesse.cli import main
 from hesse.errors import ArgumentError, VerificationError
 from hesse.printing import KroneckerForm, kronecker_form, vec_note
 
@@ -168,14 +170,53 @@ def test_a_wrong_form_is_an_error(monkeypatch: pytest.MonkeyPatch, wrong: str, p
         derivative("A*X*B", "X").to("kronecker")
 
 
-def test_an_answer_needs_no_matrix_form(monkeypatch: pytest.MonkeyPatch) -> None:
+PROBLEM = (
+    "The derivative as a matrix is not shown: the matrix form of the derivative by X is not equal to the "
+    "derivative. This is a mistake in hesse; please report the formula."
+)
+
+
+def test_an_answer_says_that_its_matrix_form_is_wrong(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Only the form is left out where it is wrong; a derivative that is wrong has no answer."""
     question = Question("A*X*B", ("X",))
     assert answer(question).kronecker is not None
+    assert answer(question).kronecker_problem == ""
     monkeypatch.setattr(matrix_form, "kronecker_form", lambda node, rank: KroneckerForm("kron(A, B')", ""))
     found = answer(question)
     assert found.derivative == "H[i,j,k,l] = A[i,k]*B[l,j]"
-    assert found.kronecker is None
+    assert (found.kronecker, found.kronecker_problem) == (None, PROBLEM)
+    assert main(["A*X*B", "X"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "A[i,k]*B[l,j]" in printed and PROBLEM in printed and "kron" not in printed
+    assert main(["A*X*B", "X", "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert (data["kronecker"], data["kronecker_problem"]) == (None, PROBLEM)
+
+
+@pytest.mark.parametrize(
+    ("text", "by"),
+    [
+        ("matrix A(m,n); m*A*X*B", "X"),
+        ("norm2(T - U*V')^2", "U U"),
+        ("vector x(n); sum(x)/n*X", "X"),
+        ("tr(A*inv(X))", "X X"),
+    ],
+)
+def test_the_matrix_of_an_answer_can_be_read(text: str, by: str) -> None:
+    """It has the declarations that it needs."""
+    found = answer(Question(text, tuple(by.split()))).kronecker
+    assert found is not None
+    formula = derivative(text, by)
+    values = arrays(formula)
+    expected = dense_matrix(formula, values)
+    np.testing.assert_allclose(evaluated(found.matrix, formula, values), expected, rtol=1e-9)
+
+
+def test_the_name_stands_after_the_declarations(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["matrix A(m,n); m*A*X*B", "X"]) == 0
+    assert "matrix A(m,n); M = m*kron(B', A)" in capsys.readouterr().out
 
 
 def test_a_form_that_is_never_finite_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

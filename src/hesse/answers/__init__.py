@@ -9,7 +9,7 @@ from hesse.answers.question import (
     derivative_of,
     formula_of,
 )
-from hesse.answers.result import Answer, Reading, answer, answer_of, reading
+from hesse.answers.result import Answer, KroneckerAnswer, Reading, answer, answer_of, reading
 from hesse.answers.steps import StepAnswer, derivation
 from hesse.answers.structure import Structure, structure
 
@@ -20,6 +20,7 @@ __all__ = [
     "Answer",
     "CheckAnswer",
     "Cost",
+    "KroneckerAnswer",
     "Question",
     "Reading",
     "StepAnswer",

@@ -47,6 +47,7 @@ class KroneckerAnswer:
 
     name: str
     matrix: str
+    """A formula of the language, with declarations of the sizes that it uses as numbers."""
     matrix_latex: str
     note: str
 
@@ -64,6 +65,8 @@ class Answer(Reading):
     """What the axes of the derivative mean."""
     kronecker: KroneckerAnswer | None
     """The derivative of or by matrices as a matrix, if its order is 3 or 4 and it has such a form."""
+    kronecker_problem: str
+    """Why the matrix is not shown although there is one: it could not be verified; empty if it is shown."""
     convexity: tuple[ConvexityAnswer, ...]
 
 
@@ -102,6 +105,7 @@ def answer(question: Question) -> Answer:
 def answer_of(question: Question, derivative: Formula) -> Answer:
     """The answer to a question whose derivative is known."""
     formula = derivative.function
+    kronecker, problem = _kronecker(derivative)
     return Answer(
         **vars(_reading(question, formula)),
         by=question.by,
@@ -110,33 +114,35 @@ def answer_of(question: Question, derivative: Formula) -> Answer:
         derivative_latex=derivative.to("latex"),
         shape=derivative.node.shape,
         layout=layout_note(derivative.node, formula.node.shape, derivative.differentiated_by),
-        kronecker=_kronecker(derivative),
+        kronecker=kronecker,
+        kronecker_problem=problem,
         convexity=_convexity(formula, question.by),
     )
 
 
-def _kronecker(derivative: Formula) -> KroneckerAnswer | None:
-    """The derivative as a matrix; None also if only this form of it cannot be verified.
+def _kronecker(derivative: Formula) -> tuple[KroneckerAnswer | None, str]:
+    """The derivative as a matrix, or a sentence that says so if only this form of it cannot be verified.
 
     Of tensors over vectors only, such as a third derivative by x, nobody expects one.
 
-    >>> _kronecker(formula_of(Question("A*X*B")).diff("X")).matrix
+    >>> form, _ = _kronecker(formula_of(Question("A*X*B")).diff("X"))
+    >>> form.matrix
     "kron(B', A)"
     """
     groups = (derivative.function.node.rank, *(by.rank for by in derivative.differentiated_by))
     if max(groups) < 2:
-        return None
+        return None, ""
     derivative.verify()
     try:
         found = derivative.kronecker()
-    except VerificationError:
-        return None
+    except VerificationError as problem:
+        return None, f"The derivative as a matrix is not shown: {problem}."
     if found is None:
-        return None
+        return None, ""
     function = derivative.function
     taken = {variable.name for variable in function.variables} | set(re.findall(r"\w+", found.text))
     note = vec_note(found.text, function.node.shape, derivative.differentiated_by, taken)
-    return KroneckerAnswer(note.name, found.text, found.latex, note.text)
+    return KroneckerAnswer(note.name, derivative.to("kronecker"), found.latex, note.text), ""
 
 
 def _title(derivative: Formula) -> str:

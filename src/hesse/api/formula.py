@@ -49,7 +49,7 @@ class Formula(Expression):
     printed of a derivative has been compared with a finite difference before.
     """
 
-    __slots__ = ("_compiled", "_error", "_known", "_plain", "_values", "by", "parent", "symmetric")
+    __slots__ = ("_compiled", "_error", "_form", "_known", "_plain", "_values", "by", "parent", "symmetric")
 
     def __init__(
         self,
@@ -68,6 +68,7 @@ class Formula(Expression):
         self.symmetric = symmetric
         self._compiled: CompiledExpression | None = None
         self._values: Values | None = None
+        self._form: tuple[KroneckerForm | None] | None = None
         self._error: float | None = 0.0 if parent is None else None
 
     def __repr__(self) -> str:
@@ -206,9 +207,11 @@ class Formula(Expression):
         """
         if self.by is None:
             return None
-        self.verify()
-        (node,) = simplify([self.node])
-        return verified_form(node, self._differentiation())
+        if self._form is None:
+            self.verify()
+            (node,) = simplify([self.node])
+            self._form = (verified_form(node, self._differentiation()),)
+        return self._form[0]
 
     def _declared(self, written: str) -> str:
         return with_declarations(written, self.variables, self.open_sizes)

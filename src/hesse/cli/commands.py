@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from hesse.answers import Answer, Cost, Question, answer, check_orders, cost, derivation, derivative_of
+from hesse.answers import (
+    Answer,
+    Cost,
+    KroneckerAnswer,
+    Question,
+    answer,
+    check_orders,
+    cost,
+    derivation,
+    derivative_of,
+)
 from hesse.cli.display import Row, display
 from hesse.errors import ArgumentError
 from hesse.plan import bytes_text
@@ -39,7 +50,7 @@ def _diff(options: Namespace) -> None:
     rows = [
         ("formula", found.formula),
         (found.title, found.derivative if found.by else ""),
-        ("as a matrix", f"{found.kronecker.name} = {found.kronecker.matrix}" if found.kronecker else ""),
+        ("as a matrix", _equation(found.kronecker) if found.kronecker else ""),
     ]
     lines = "\n".join(f"{step.formula}    ({step.rule})" for step in steps)
     display("hesse", rows, [("steps", lines), *_remarks(found)])
@@ -58,11 +69,18 @@ def _remarks(found: Answer) -> list[Row]:
     types = [f"{v.name}: {v.type}{_sizes_text(v.sizes)}" for v in found.variables]
     layout = found.layout.removeprefix("Layout: ") if found.by else ""
     rows = [("types", ", ".join(types)), ("layout", layout)]
-    rows.append(("matrix", found.kronecker.note if found.kronecker else ""))
+    rows.append(("matrix", found.kronecker.note if found.kronecker else found.kronecker_problem))
     rows += [(f"in {c.variable}", f"{c.verdict}: {c.reason}") for c in found.convexity]
     if not found.by:
         rows.append(("next", "name the variables to differentiate by after the formula"))
     return rows
+
+
+def _equation(form: KroneckerAnswer) -> str:
+    """The matrix with its name, after the declarations: `matrix A(m,n); M = m*kron(B', A)`."""
+    declarations = re.match(r"([a-z ]+ \w+\([^()]*\); )*", form.matrix)
+    end = declarations.end() if declarations else 0
+    return f"{form.matrix[:end]}{form.name} = {form.matrix[end:]}"
 
 
 def _sizes_text(sizes: tuple[int | str, ...]) -> str:

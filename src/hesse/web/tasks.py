@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from hesse.answers import Question, answer_of, cost, derivation, derivative_of, reading, structure
+from hesse.answers import Answer, Question, answer_of, cost, derivation, derivative_of, reading, structure
 from hesse.api.formula import Formula
 
 KEPT_DERIVATIVES = 32
 
 Arguments = Mapping[str, Any]
+Types = tuple[tuple[str, str], ...]
+Key = tuple[str, tuple[str, ...], Types, str]
 
 
 def _question(arguments: Arguments) -> Question:
@@ -24,17 +26,26 @@ def _question(arguments: Arguments) -> Question:
     )
 
 
-def _derivative(arguments: Arguments) -> Formula:
+def _key(arguments: Arguments) -> Key:
     question = _question(arguments)
-    return _known_derivative(question.formula, question.by, tuple(question.types.items()), question.symmetric)
+    return question.formula, question.by, tuple(question.types.items()), question.symmetric
+
+
+def _derivative(arguments: Arguments) -> Formula:
+    return _known_derivative(*_key(arguments))
 
 
 @functools.lru_cache(maxsize=KEPT_DERIVATIVES)
-def _known_derivative(
-    formula: str, by: tuple[str, ...], types: tuple[tuple[str, str], ...], symmetric: str
-) -> Formula:
+def _known_derivative(formula: str, by: tuple[str, ...], types: Types, symmetric: str) -> Formula:
     """The derivative: several panels of the page ask for the same one."""
     return derivative_of(Question(formula, by, dict(types), symmetric))
+
+
+@functools.lru_cache(maxsize=KEPT_DERIVATIVES)
+def _known_answer(formula: str, by: tuple[str, ...], types: Types, symmetric: str) -> Answer:
+    """The answer: people go back to what they have seen."""
+    question = Question(formula, by, dict(types), symmetric)
+    return answer_of(question, _known_derivative(formula, by, types, symmetric))
 
 
 def _read(arguments: Arguments) -> dict[str, Any]:
@@ -42,7 +53,7 @@ def _read(arguments: Arguments) -> dict[str, Any]:
 
 
 def _derive(arguments: Arguments) -> dict[str, Any]:
-    return asdict(answer_of(_question(arguments), _derivative(arguments)))
+    return asdict(_known_answer(*_key(arguments)))
 
 
 def _steps(arguments: Arguments) -> dict[str, Any]:

@@ -31,16 +31,18 @@ export function showResult(answer) {
   const layout = find("layout");
   layout.hidden = !answer.layout;
   layout.textContent = answer.layout ?? "";
-  showKronecker(answer.kronecker);
+  showKronecker(answer.kronecker, answer.kronecker_problem);
   find("badges").replaceChildren(
     element("span", { className: "badge good" }, "✓ agrees with finite differences"),
     ...answer.convexity.map(convexityBadge),
   );
 }
 
-// Derivatives of order 3 and 4 as matrices, if they have such a form.
-function showKronecker(form) {
-  find("kronecker").hidden = !form;
+// Derivatives of order 3 and 4 as matrices, if they have such a form; or why it is not shown.
+function showKronecker(form, problem) {
+  find("kronecker").hidden = !form && !problem;
+  find("kronecker-matrix").hidden = !form;
+  find("kronecker-note").textContent = problem;
   if (!form) return;
   typeset(find("kronecker-matrix"), `${form.name} = ${form.matrix_latex}`);
   find("kronecker-note").textContent = `As a matrix: ${form.note}.`;
