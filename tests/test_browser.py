@@ -163,6 +163,20 @@ def test_matrix_form(page: Page) -> None:
     assert not page.all("#tab-kronecker")
 
 
+def test_a_matrix_form_that_is_not_shown(page: Page) -> None:
+    """The page says why; it gets such an answer here without the server."""
+    page.open("f=A*X*B&by=X")
+    page.until(lambda: page.find("#kronecker-matrix .katex-html").is_displayed())
+    page.driver.execute_async_script(
+        "const done = arguments[0];"
+        "const answer = {title: '', shape: [], derivative_latex: 'x', layout: '', kronecker: null,"
+        " kronecker_problem: 'The derivative as a matrix is not shown.', convexity: []};"
+        "import('/result.js').then((page) => { page.showResult(answer); done(); });"
+    )
+    assert page.find("#kronecker-note").text == "The derivative as a matrix is not shown."
+    assert not page.find("#kronecker-matrix").is_displayed()
+
+
 def test_panels(page: Page) -> None:
     """Derivation, structure, cost and graph of a Hessian with blocks."""
     page.open("f=norm2(T - U*V')^2&by=U,U&show=steps")
