@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -425,3 +427,36 @@ def test_importing_hesse_imports_no_parser() -> None:
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert result.stdout.split() == ["False", "False"]
+
+
+INVERSES: list[tuple[str, str, Callable[..., Any]]] = [
+    ("matrix A; A*inv(A)*x", "x", lambda A, x: A @ jnp.linalg.inv(A) @ x),
+    ("matrix A; x'*inv(A)*A*B", "B'*x", lambda A, B, x: x @ jnp.linalg.inv(A) @ A @ B),
+    ("matrix A; inv(A')*A'*B", "B", lambda A, B: jnp.linalg.inv(A.T) @ A.T @ B),
+    ("matrix A; A'*inv(A)*x", "A'*inv(A)*x", lambda A, x: A.T @ jnp.linalg.inv(A) @ x),
+    ("matrix A; tr(A*B*inv(A))", "tr(B)", lambda A, B: jnp.trace(A @ B @ jnp.linalg.inv(A))),
+    ("matrix A; inv(A+B)*(A+B)*x", "x", lambda A, B, x: jnp.linalg.inv(A + B) @ (A + B) @ x),
+    ("matrix A; inv(2*A)*A*x", "0.5*x", lambda A, x: jnp.linalg.inv(2 * A) @ A @ x),
+    ("symmetric matrix A; A'*inv(A)*x", "x", lambda A, x: A.T @ jnp.linalg.inv(A) @ x),
+    ("antisymmetric matrix A; A'*inv(A)*x", "-x", lambda A, x: A.T @ jnp.linalg.inv(A) @ x),
+]
+
+
+@pytest.mark.parametrize(("text", "expected", "function"), INVERSES, ids=[case[0] for case in INVERSES])
+def test_a_matrix_times_its_inverse(text: str, expected: str, function: Callable[..., Any]) -> None:
+    formula = hesse.parse(text)
+    assert str(formula) == expected
+    square = np.random.default_rng(2).normal(size=(4, 4))
+    fact = text.split(maxsplit=1)[0]
+    given = {
+        "A": square + square.T if fact == "symmetric" else square - square.T if fact != "matrix" else square,
+        "B": np.random.default_rng(3).normal(size=(4, 4)),
+        "x": np.arange(4.0),
+    }
+    values = {variable.name: given[variable.name] for variable in formula.variables}
+    np.testing.assert_allclose(formula.evaluate(**values), function(**values), rtol=1e-9, atol=1e-9)
+
+
+def test_a_matrix_times_its_inverse_in_derivatives() -> None:
+    assert str(hesse.parse("norm2(A*inv(A)*x - y)^2").diff("x", "x")) == "2*eye(n)"
+    assert str(hesse.parse("tr(X*inv(X))").diff("X")) == "matrix(0, n, n)"

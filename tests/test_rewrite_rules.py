@@ -22,7 +22,7 @@ x, y, z = (hesse.variable(name, (3,)) for name in "xyz")
 a, b, s = (hesse.variable(name, (3, 4)) for name in ("A", "B", "S"))
 square = hesse.variable("Q", (3, 3))
 ROWS = np.array([2, 0, 2, 1])
-RULES = (*rules.RULES, *matrix_rules.MATRIX_RULES)
+RULES = (*rules.RULES, *matrix_rules.MATRIX_RULES, *matrix_rules.MATRIX_PRODUCT_RULES)
 inv = np.linalg.inv
 
 
@@ -265,6 +265,27 @@ EXAMPLES = [
         hesse.logdet(square.T),
         hesse.logdet(square),
         (hesse.logdet(square), hesse.logdet(square @ square.T)),
+    ),
+    Example(
+        matrix_rules.inverse_times_matrix,
+        inv(square) @ square @ x,
+        x,
+        (
+            inv(square).T @ square @ x,
+            inv(square) @ square.T @ x,
+            inv(square) * square,
+            np.einsum("ij,jk,j->ik", inv(square), square, x),
+            inv(square) @ inv(square),
+            inv(square)[:2] @ square,
+        ),
+    ),
+    Example(matrix_rules.inverse_times_matrix, square @ (inv(square) @ a), a, (inv(square) @ a,)),
+    Example(matrix_rules.inverse_times_matrix, square.T @ (inv(2 * square).T @ a), 0.5 * a, ()),
+    Example(
+        matrix_rules.inverse_times_matrix,
+        np.trace(square @ inv(square + square.T) @ (square + square.T)),
+        np.trace(square),
+        (),
     ),
 ]
 IDS = [f"{example.rule.__name__}-{k}" for k, example in enumerate(EXAMPLES)]

@@ -24,9 +24,11 @@ from hesse.ir import (
 )
 from hesse.rewrite.attributes import ATTRIBUTE_RULES
 from hesse.rewrite.factor import factor
-from hesse.rewrite.matrix_rules import MATRIX_RULES
+from hesse.rewrite.matrix_rules import MATRIX_PRODUCT_RULES, MATRIX_RULES
 from hesse.rewrite.rules import RULES
 from hesse.rewrite.size_rules import SIZE_RULES
+
+OTHER_RULES = (*RULES, *SIZE_RULES, *ATTRIBUTE_RULES, *MATRIX_PRODUCT_RULES)
 
 
 def simplify(roots: Sequence[Node]) -> list[Node]:
@@ -75,7 +77,7 @@ def _rewritten(node: Node) -> Node | None:
     """The node after the first law that applies to it."""
     if not isinstance(node, Map | Einsum | Add | Apply):
         return None
-    rules = MATRIX_RULES if isinstance(node, Apply) else (*RULES, *SIZE_RULES, *ATTRIBUTE_RULES)
+    rules = MATRIX_RULES if isinstance(node, Apply) else OTHER_RULES
     return next((result for rule in rules if (result := rule(node)) is not None), None)
 
 
