@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -117,11 +116,14 @@ def _structured(
     results: Sequence[np.ndarray],
     dtype: np.dtype[Any],
 ) -> list[Structured]:
-    arrays = map(np.asarray, results)  # each tensor takes as many as it has parts
-    return [
-        Structured(node, dict(zip(names, itertools.islice(arrays, len(names)), strict=True)), ranks, dtype)
-        for (node, names, _), ranks in zip(storages, groups, strict=True)
-    ]
+    tensors = []
+    start = 0  # each tensor takes as many results as it has parts
+    for (node, names, _), ranks in zip(storages, groups, strict=True):
+        stop = start + len(names)
+        values = {name: np.asarray(part) for name, part in zip(names, results[start:stop], strict=True)}
+        tensors.append(Structured(node, values, ranks, dtype))
+        start = stop
+    return tensors
 
 
 class Derivative:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
 import numpy as np
@@ -25,8 +25,15 @@ from hesse.backends.numpy_source import (
     tuple_text,
     view_source,
 )
-from hesse.backends.runtime import affine_view, in_slices, place_overlapping, symmetric_product
+from hesse.backends.runtime import (
+    affine_view,
+    in_slices,
+    place_overlapping,
+    symmetric_product,
+    with_short_buffers,
+)
 from hesse.plan.program import (
+    IN_PLACE,
     CallApply,
     CallMap,
     Combine,
@@ -45,6 +52,8 @@ from hesse.plan.program import (
 
 WRITTEN = Contract | Scale | CallMap | Combine
 """Instructions that may write to an array that is done with."""
+LARGE_BROADCAST = 2**14
+"""Entries of a value for which it pays to tell NumPy how to broadcast."""
 
 
 @dataclass(frozen=True)
@@ -63,19 +72,30 @@ def compile_program(
     given: Mapping[str, Any] | None = None,
     results_in_order: bool = True,
     shared: Collection[str] = (),
-    name: str = "program",
 ) -> Compiled:
     """Python source over NumPy for the program, compiled into a function of the inputs in the given order.
 
     `given` are values of further inputs. Sums and products that are results are made in the order of their
     axes in memory, unless that is said not to matter. Results are no inputs but those named by `shared`.
     """
-    arguments = {name: f"x{k}" for k, name in enumerate(inputs)}
     writer = _Writer(program, dtype, results_in_order)
     writer.namespace.update(given or {})
-    for k in range(len(program.instructions)):
+    compiled = _compile(writer, inputs, "program", shared)
+    written = [
+        math.prod(program.shapes[k])
+        for k, item in enumerate(program.instructions)
+        if isinstance(item, WRITTEN | CallApply)
+    ]
+    if max(written, default=0) < LARGE_BROADCAST:
+        return compiled
+    return replace(compiled, function=with_short_buffers(compiled.function))
+
+
+def _compile(writer: _Writer, inputs: Sequence[str], name: str, shared: Collection[str] = ()) -> Compiled:
+    arguments = {name: f"x{k}" for k, name in enumerate(inputs)}
+    for k in range(len(writer.program.instructions)):
         writer.write(k, arguments)
-    returned = tuple_text(writer.result(result, shared) for result in program.results)
+    returned = tuple_text(writer.result(result, shared) for result in writer.program.results)
     comments = [f"    # {argument} = {label}" for label, argument in arguments.items() if label != argument]
     body = "\n".join([*comments, *(f"    {line}" for line in writer.lines), f"    return {returned}"])
     source = f"def {name}({', '.join(arguments.values())}):\n{body}\n"
@@ -145,12 +165,10 @@ class _Writer:
     def _in_slices(self, slices: Slices) -> None:
         """Call the programs of the slices, and give back what is read there last."""
         compiled = [
-            compile_program(
-                program,
+            _compile(
+                _Writer(program, self.dtype, self.results_in_order),
                 [item.name for item in program.instructions if isinstance(item, Load)],
-                self.dtype,
-                results_in_order=self.results_in_order,
-                name=name,
+                name,
             )
             for name, program in (("rows", slices.body), ("last_rows", slices.last))
             if program is not None
@@ -231,9 +249,7 @@ class _Writer:
             case CallMap():
                 return self._map(item, k, spare)
             case CallApply():
-                self.namespace[item.name] = operation_kernels.kernel(item.name)
-                operands = [repr(item.params), *(self.names[s] for s in item.sources)]
-                self._set(k, f"{item.name}({', '.join(operands)})")
+                return self._apply(item, k, spare)
             case Load() | Literal():
                 raise AssertionError("leaves have no lines")
             case _:
@@ -275,6 +291,18 @@ class _Writer:
         elif (buffer := self._buffer(k)) is not None:
             operands.append(f"out={buffer}")
             self.in_order.add(k)
+        self._set(k, f"{item.name}({', '.join(operands)})")
+        return own
+
+    def _apply(self, item: CallApply, k: Ref, spare: set[Ref]) -> Ref | None:
+        self.namespace[item.name] = operation_kernels.kernel(item.name)
+        operands = [repr(item.params), *(self.names[source] for source in item.sources)]
+        own = next((s for s in item.sources if s in spare and self._is_large(s)), None)
+        if item.name not in IN_PLACE:
+            own = None
+        elif own is not None:
+            operands.append(f"out={self.names[own]}")
+            self.in_order |= {k} if own in self.in_order else set()
         self._set(k, f"{item.name}({', '.join(operands)})")
         return own
 
@@ -329,8 +357,9 @@ def _is_fresh(program: Program, ref: Ref) -> bool:
 
 def _final(program: Program) -> set[Ref]:
     """The values that are results, or become results by adding to them."""
-    sums = [k for k in program.results if isinstance(program.instructions[k], Combine)]
-    added = {
-        s for k in sums for s in sources(program.instructions[k]) if program.shapes[s] == program.shapes[k]
-    }
-    return added.union(program.results)
+    final = set(program.results)
+    for k in reversed(range(len(program.instructions))):
+        item = program.instructions[k]
+        if k in final and isinstance(item, Combine):
+            final.update(source for source in sources(item) if program.shapes[source] == program.shapes[k])
+    return final

@@ -14,6 +14,8 @@ SHORT_AXIS = 8
 """An axis with fewer entries than this is too short to be the innermost loop."""
 SMALL_BLOCK = 12
 """Blocks with at most this many columns are multiplied with vectors all at once."""
+MANY_ROWS, SMALL_MATRIX, SMALL_PRODUCT = 100, 1024, 10**6
+"""Rows, entries of the small matrix and multiplications of the products for which it is copied."""
 LARGE = 4096
 """Arrays of fewer entries than this fit into the fastest cache: their order in memory hardly matters."""
 
@@ -134,6 +136,8 @@ def contract_source(
         left, right, a, b, rows, columns = right, left, b, a, columns, rows
     first = _matrix(left, a, [batch, rows, summed], sizes)
     second = _matrix(right, b, [batch, summed, columns], sizes)
+    if second.endswith(".T") and _is_slow_transposed([rows, summed, columns], sizes):
+        second = f"np.ascontiguousarray({second})"
     if not rows and batch:
         first, drop = f"{first}[..., None, :]", "[..., 0, :]"
     elif not columns and batch:
@@ -149,6 +153,15 @@ def contract_source(
     if len(rows) > 1 or len(columns) > 1:
         text += f".reshape{tuple_text(sizes[label] for label in batch + rows + columns)}"
     return permuted(text, tuple(produced.index(label) for label in output)), produced == output
+
+
+def _is_slow_transposed(groups: list[list[int]], sizes: dict[int, int]) -> bool:
+    """Whether a product of many rows with a small matrix is so small that BLAS has a loop of its own for it.
+
+    That loop is twice as slow if the small matrix is transposed.
+    """
+    rows, summed, columns = (math.prod(sizes[label] for label in group) for group in groups)
+    return rows >= MANY_ROWS and summed * columns <= SMALL_MATRIX and rows * summed * columns <= SMALL_PRODUCT
 
 
 def _einsum_text(item: Contract, left: str, right: str) -> str:

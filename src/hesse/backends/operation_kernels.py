@@ -1,6 +1,7 @@
 """NumPy kernels of the operation records: one function `(params, *arrays) -> array` for each record.
 
-All of them work on a batch at once and give back the dtype they got (positions are `intp`).
+All of them work on a batch at once and give back the dtype they got (positions are `intp`). Those named
+by `hesse.plan.program.IN_PLACE` can write to a given array, which may be the one they read.
 """
 
 from __future__ import annotations
@@ -130,14 +131,15 @@ def logsumexp(params: Params, x: Array) -> Array:
         return np.asarray(np.log(np.exp(x - shift).sum(axis=-1)) + shift[..., 0])
 
 
-def softmax(params: Params, x: Array) -> Array:
-    exponentials: Array = np.exp(x - x.max(axis=-1, keepdims=True))
-    exponentials /= exponentials.sum(axis=-1, keepdims=True)
-    return exponentials
+def softmax(params: Params, x: Array, out: Array | None = None) -> Array:
+    result: Array = np.subtract(x, x.max(axis=-1, keepdims=True), out=out)
+    np.exp(result, out=result)
+    result /= result.sum(axis=-1, keepdims=True)
+    return result
 
 
-def log_softmax(params: Params, x: Array) -> Array:
-    shifted: Array = x - _finite_maximum(x)
+def log_softmax(params: Params, x: Array, out: Array | None = None) -> Array:
+    shifted: Array = np.subtract(x, _finite_maximum(x), out=out)
     shifted -= np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
     return shifted
 

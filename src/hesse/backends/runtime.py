@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Literal
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 Coefficients = tuple[tuple[int, ...], ...]
+Results = tuple[np.ndarray, ...]
 BLOCKS = 4
 """Symmetric products are computed in this many rows of blocks."""
+BUFFER = 1024
+"""Entries of the buffers into which NumPy repeats rows that are broadcast, if two or more of them fit."""
 
 
 def affine_view(
@@ -123,3 +127,18 @@ def _container(part: np.ndarray, end: int | None, length: int, order: Literal["C
         return np.asarray(part)
     shape = tuple(length if axis == end else size for axis, size in enumerate(part.shape))
     return np.empty_like(part, order=order, shape=shape)
+
+
+def with_short_buffers(function: Callable[..., Results]) -> Callable[..., Results]:
+    """The function, in which rows of a few hundred entries are broadcast in place.
+
+    NumPy copies them into buffers of 8,192 entries first, which takes up to four times as long.
+    """
+
+    @wraps(function)
+    def call(*arrays: np.ndarray) -> Results:
+        with np.errstate():  # restores the size of the buffers, too
+            np.setbufsize(BUFFER)
+            return function(*arrays)
+
+    return call

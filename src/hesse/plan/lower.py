@@ -51,6 +51,9 @@ SMALLEST_HALVED = 64
 HALVED_SHARE = 5 / 8
 """The share of a symmetric product that is computed: 10 of 4 by 4 blocks."""
 
+LARGE_SUM = 2**14
+"""Entries of a sum whose terms should not all be in memory together."""
+
 
 def lower(roots: Sequence[Node]) -> Program:
     """The straight-line program that computes the roots (all sizes must be numbers)."""
@@ -119,17 +122,40 @@ class _Lowering:
                 negative = negated(node)
                 if negative in self.refs:
                     return self._scaled(self.refs[negative], -1.0)
-                whole = [term for term in node.operands if not is_sparse(term)]
-                # a sum subtracts what is negative, but must begin with something
-                begins = [term for term in whole if not (isinstance(term, Einsum) and term.scale < 0)]
-                signed = whole[:1] if whole and not begins else []
-                terms = [self._placed(term, with_sign=term in signed) for term in node.operands]
-                return self._combine(terms, shape, is_sum=True)
+                return self._sum(node, shape)
+
+    def _sum(self, node: Add, shape: tuple[int, ...]) -> Ref:
+        """A sum; of many large terms each is added as soon as it is known, and done with."""
+        sparse = [term for term in node.operands if is_sparse(term)]
+        whole = [term for term in node.operands if term not in sparse]
+        # a sum subtracts what is negative, but must begin with something
+        begins = [term for term in whole if not (isinstance(term, Einsum) and term.scale < 0)]
+        signed = whole[:1] if whole and not begins else []
+        if len(node.operands) <= 2 or math.prod(shape) < LARGE_SUM:
+            placed = [self._placed(term, with_sign=term in signed) for term in node.operands]
+            return self._combine(placed, shape, is_sum=True)
+        rest = [term for term in whole if term not in begins and term not in signed]
+        terms: list[Placed] = []
+        cores: set[Node] = set()
+        total = None
+        for term in [*signed, *begins, *rest, *sparse]:
+            core = core_and_pattern(term)[0] if isinstance(term, Einsum) else term
+            if len(terms) > 1 and core not in cores:
+                total = self._combine(terms, shape, is_sum=True, is_begun=total is not None)
+                labels = tuple(range(len(shape)))
+                terms = [Placed(total, 1.0, labels, plain_axes(len(shape)), shape)]
+                cores.clear()
+            terms.append(self._placed(term, with_sign=term in signed))
+            cores.add(core)
+        return self._combine(terms, shape, is_sum=True, is_begun=total is not None)
 
     def _sources(self, node: Node) -> tuple[Ref, ...]:
         return tuple(self.refs[operand] for operand in node.operands)
 
-    def _combine(self, terms: list[Placed], shape: tuple[int, ...], is_sum: bool) -> Ref:
+    def _combine(
+        self, terms: list[Placed], shape: tuple[int, ...], is_sum: bool, is_begun: bool = False
+    ) -> Ref:
+        """Terms put where they belong; the first one of a sum that `is_begun` costs nothing."""
         if len(terms) == 1 and not is_sum and terms[0].is_dense(shape):
             (term,) = terms
             order = tuple(axis.label for axis in term.output)
@@ -146,7 +172,8 @@ class _Lowering:
             for term in terms
         ]
         flops = sum(
-            math.prod(self.shapes[term.source]) * (is_sum + (abs(term.factor) != 1)) for term in terms
+            math.prod(self.shapes[term.source]) * (is_sum + (abs(term.factor) != 1))
+            for term in terms[is_begun:]
         )
         return self._emit(Combine(tuple(terms), is_sum), shape, flops)
 

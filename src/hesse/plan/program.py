@@ -18,6 +18,9 @@ from hesse.ir import Axis
 
 Ref = int
 
+IN_PLACE = frozenset({"softmax", "log_softmax"})
+"""Operations of the record table that can write over what they read."""
+
 
 @dataclass(frozen=True)
 class Load:
@@ -259,13 +262,15 @@ class Program:
         return self.slices.start, self.slices.stop, self.slices.body.peak_elements(), outputs
 
     def _written_over(self, k: Ref, last: dict[Ref, int]) -> bool:
-        """Whether an element-wise instruction can write to an array of its shape that it reads last."""
+        """Whether an instruction can write to an array of its shape that it reads last."""
         item = self.instructions[k]
         if isinstance(item, Contract):
-            elementwise = set(item.left_labels) | set(item.right_labels) == set(item.labels)
+            in_place = set(item.left_labels) | set(item.right_labels) == set(item.labels)
+        elif isinstance(item, CallApply):
+            in_place = item.name in IN_PLACE
         else:
-            elementwise = isinstance(item, Scale | CallMap | Combine)
-        return elementwise and any(
+            in_place = isinstance(item, Scale | CallMap | Combine)
+        return in_place and any(
             last[source] == k
             and self.shapes[source] == self.shapes[k]
             and not isinstance(self.instructions[source], Load | Literal | View)

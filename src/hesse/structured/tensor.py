@@ -64,6 +64,7 @@ class Structured:
     never form anything larger than they must.
     """
 
+    __slots__ = ("__weakref__", "_dtype", "_groups", "_node", "_ready", "_values")
     __array_priority__ = 1000.0
     __array_ufunc__ = None  # NumPy arrays leave their operators to this class
 
