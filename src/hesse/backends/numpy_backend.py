@@ -81,14 +81,18 @@ def compile_program(
     writer = _Writer(program, dtype, results_in_order)
     writer.namespace.update(given or {})
     compiled = _compile(writer, inputs, "program", shared)
-    written = [
-        math.prod(program.shapes[k])
-        for k, item in enumerate(program.instructions)
-        if isinstance(item, WRITTEN | CallApply)
-    ]
-    if max(written, default=0) < LARGE_BROADCAST:
+    if not any(_broadcasts(program, k) for k in range(len(program.instructions))):
         return compiled
     return replace(compiled, function=with_short_buffers(compiled.function))
+
+
+def _broadcasts(program: Program, k: Ref) -> bool:
+    """Whether an instruction makes a large array of rows, some of which may be repeated."""
+    item, shape = program.instructions[k], program.shapes[k]
+    if isinstance(item, Contract) and not set(item.left_labels + item.right_labels) <= set(item.labels):
+        return False  # matrix products know better
+    is_large = len(shape) > 1 and math.prod(shape) >= LARGE_BROADCAST
+    return is_large and isinstance(item, Contract | Combine | CallApply)
 
 
 def _compile(writer: _Writer, inputs: Sequence[str], name: str, shared: Collection[str] = ()) -> Compiled:
