@@ -460,3 +460,9 @@ def test_a_matrix_times_its_inverse(text: str, expected: str, function: Callable
 def test_a_matrix_times_its_inverse_in_derivatives() -> None:
     assert str(hesse.parse("norm2(A*inv(A)*x - y)^2").diff("x", "x")) == "2*eye(n)"
     assert str(hesse.parse("tr(X*inv(X))").diff("X")) == "matrix(0, n, n)"
+    assert str(hesse.parse("X*inv(X'*X)*X'*X*w")) == "X*w"
+    residual = hesse.parse("norm2(y - X*inv(X'*X)*X'*y)^2").diff("y")
+    assert str(residual) == "2*y - 2*X*inv(X'*X)*X'*y"
+    given = {"X": np.random.default_rng(0).normal(size=(5, 2)), "y": np.arange(5.0)}
+    left = given["y"] - given["X"] @ np.linalg.lstsq(given["X"], given["y"], rcond=None)[0]
+    np.testing.assert_allclose(residual.evaluate(**given), 2 * left, rtol=1e-9)

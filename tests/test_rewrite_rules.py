@@ -10,7 +10,7 @@ import pytest
 
 import hesse
 import naive
-from hesse.ir import Add, Einsum, Map, Node, topological
+from hesse.ir import Add, Einsum, Map, Node, delta, topological
 from hesse.plan import make_plan
 from hesse.plan.program import Contract
 from hesse.rewrite import matrix_rules, rules, simplify
@@ -281,6 +281,18 @@ EXAMPLES = [
     ),
     Example(matrix_rules.inverse_times_matrix, square @ (inv(square) @ a), a, (inv(square) @ a,)),
     Example(matrix_rules.inverse_times_matrix, square.T @ (inv(2 * square).T @ a), 0.5 * a, ()),
+    Example(
+        matrix_rules.inverse_times_matrix,
+        np.einsum("ij,jk,lk->il", inv(a @ a.T), a, a),
+        hesse.Expression(delta((3,))),
+        (
+            np.einsum("ij,jk,kl->il", inv(square @ square.T), square, square),
+            np.einsum("ij,jk,lk->ilk", inv(a @ a.T), a, a),
+            np.einsum("kj,jk,lk->l", inv(square @ square.T), square, square),
+            np.einsum("ij,jk,lk->il", inv(a @ a.T), a[:, 1:], a[:, 1:]),
+            np.einsum("ij,jk,lk->il", inv(a @ a.T), a, b),
+        ),
+    ),
     Example(
         matrix_rules.inverse_times_matrix,
         np.trace(square @ inv(square + square.T) @ (square + square.T)),

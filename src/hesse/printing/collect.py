@@ -122,7 +122,7 @@ class Collecting:
             )
             for term in terms
         ]
-        inner = term_of(self.sum([term.form for term in rest], scalar), scalar)
+        inner = content(term_of(self.sum([term.form for term in rest], scalar), scalar))
         outer = Term(value, sizes, factors, divisors, inner.body)
         outer.multiply(inner)
         return outer.form
@@ -286,12 +286,12 @@ def _less(table: Powers, common: Powers) -> Powers:
 
 
 def congruence(product: Form) -> Form:
-    """`B'*(B + C*B) = B'*(eye + C)*B`: it shows the symmetry, or at least where the middle is."""
+    """`B'*(B + C*B) = B'*(eye + C)*B`, and `B'*D*(B + C*B) = B'*D*(eye + C)*B`: it shows the symmetry."""
     factors = chain_factors(product)
     for place, factor in enumerate(factors):
-        for other in (place - 1, place + 1):
-            if not isinstance(factor, Sum) or not 0 <= other < len(factors):
-                continue
+        if not isinstance(factor, Sum):
+            continue
+        for other in (*range(place), *range(place + 1, len(factors))):
             side = transposed(factors[other])
             middle = _divided(factor, side, last=other < place)
             if middle is not None:
@@ -339,16 +339,27 @@ def negated(form: Form) -> Form | None:
 
 def content(term: Term) -> Term:
     """A sum as a factor, with what all its terms are multiples of before it: `2*(A + B)`, `-(A + B)`."""
-    if not isinstance(term.body, Sum):
-        return term
-    inner = [term_of(part, scalar=False) for part in term.body.terms]
-    sign = -1.0 if all(part.value < 0 for part in inner) else 1.0
-    value = sign * _common_number({abs(part.value) for part in inner})
+    if isinstance(term.body, Sum):
+        value, body = _primitive(term.body, scalar=False)
+        return Term(term.value * value, term.sizes, term.factors, term.divisors, body)
+    found = Term(term.value, term.sizes, {}, term.divisors, term.body)
+    for factor, power in term.factors.items():
+        value, rest = _primitive(factor, scalar=True) if isinstance(factor, Sum) else (1.0, factor)
+        found.value *= value**power
+        found.factors[rest] = found.factors.get(rest, 0) + power
+    return found
+
+
+def _primitive(form: Sum, scalar: bool) -> tuple[float, Form]:
+    """A sum as a number times a sum."""
+    terms = [term_of(part, scalar) for part in form.terms]
+    sign = -1.0 if all(term.value < 0 for term in terms) else 1.0
+    value = sign * _common_number({abs(term.value) for term in terms})
     if value == 1:
-        return term
-    for part in inner:
-        part.value /= value
-    return Term(term.value * value, term.sizes, term.factors, term.divisors, _sum(inner))
+        return value, form
+    for term in terms:
+        term.value /= value
+    return value, _sum(terms)
 
 
 def _common_number(values: set[float]) -> float:

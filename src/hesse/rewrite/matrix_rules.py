@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
 from hesse.ir import (
     Apply,
     Axis,
@@ -75,11 +80,9 @@ def inverse_times_matrix(node: Node) -> Node | None:
     if not isinstance(node, Einsum) or not _holds_inverse(node, MOST_LEVELS):
         return None
     for _ in range(MOST_LEVELS):
-        for first in range(len(node.operands)):
-            for second in range(len(node.operands)):
-                found = _without_pair(node, first, second)
-                if found is not None:
-                    return found
+        found = next((found for k in range(len(node.operands)) if (found := _without_pair(node, k))), None)
+        if found is not None:
+            return found
         inner = [k for k, part in enumerate(node.operands) if isinstance(part, Einsum)]
         fields = (node.axes, node.output, node.shape, node.ranges, node.scale)
         opened = einsum(node.operands, *fields, expand=inner) if inner else node
@@ -91,6 +94,8 @@ def inverse_times_matrix(node: Node) -> Node | None:
 
 MOST_LEVELS = 3
 """How deep in products of products an inverse is looked for."""
+MOST_CHOICES = 24
+"""How many ways to find the factors of a matrix in a product are tried."""
 
 
 def _holds_inverse(node: Einsum, levels: int) -> bool:
@@ -101,46 +106,89 @@ def _holds_inverse(node: Einsum, levels: int) -> bool:
     )
 
 
-def _without_pair(node: Einsum, first: int, second: int) -> Node | None:
-    """The product without the inverse of a matrix at `first` and the matrix itself at `second`."""
+class _Occurrence(NamedTuple):
+    """A matrix in a product: the operands that make it up, its axes, and those summed inside it."""
+
+    operands: tuple[int, ...]
+    axes: tuple[Axis, ...]
+    summed: frozenset[Axis]
+
+
+def _occurrences(node: Einsum, matrix: Node, first: int) -> Iterator[_Occurrence]:
+    """Where a matrix is a factor of a product, by itself or, if it is a product, by its factors."""
+    places = [k for k in range(len(node.operands)) if k != first]
+    yield from (_Occurrence((k,), node.axes[k], frozenset()) for k in places if node.operands[k] is matrix)
+    if not isinstance(matrix, Einsum) or not all(map(_is_plain, (*matrix.axes, matrix.output))):
+        return
+    choices = [[k for k in places if node.operands[k] is part] for part in matrix.operands]
+    if math.prod(map(len, choices)) > MOST_CHOICES:
+        return
+    for chosen in itertools.product(*choices):
+        names: dict[int, Axis] = {}
+        pairs = [
+            (axis.label, outer)
+            for own, k in zip(matrix.axes, chosen, strict=True)
+            for axis, outer in zip(own, node.axes[k], strict=True)
+        ]
+        fits = len(set(chosen)) == len(chosen) and all(
+            names.setdefault(label, outer) == outer
+            and outer.is_label
+            and node.ranges[outer.label] == matrix.ranges[label]
+            for label, outer in pairs
+        )
+        if fits and len(set(names.values())) == len(names) == len(matrix.ranges):
+            inside = names.keys() - {axis.label for axis in matrix.output}
+            summed = frozenset(names[name] for name in inside)
+            yield _Occurrence(chosen, tuple(names[axis.label] for axis in matrix.output), summed)
+
+
+def _is_plain(axes: Sequence[Axis]) -> bool:
+    return all(axis.is_label for axis in axes) and len(set(axes)) == len(axes)
+
+
+def _without_pair(node: Einsum, first: int) -> Node | None:
+    """The product without the inverse of a matrix at `first` and the matrix itself."""
     matrix = _argument(node.operands[first], "inverse")
     if matrix is None or matrix.rank != 2:
         return None
     base, factor = unscaled(matrix)
-    if node.operands[second] is not base:
-        return None
     turned = next((sign for axes, sign in symmetries(base) if len(axes) == 2), 0)
-    for mine, theirs, sign in ((1, 0, 1), (0, 1, 1), (0, 0, turned), (1, 1, turned)):
-        joined = node.axes[first][mine]
-        rest = node.axes[first][1 - mine], node.axes[second][1 - theirs]
-        axes = [joined, *rest]
-        whole = all(axis.is_label and node.ranges[axis.label] == base.shape[0] for axis in axes)
-        if sign and whole and joined == node.axes[second][theirs] and _uses(node, joined.label) == 2:
-            return _identified(node, (first, second), joined.label, rest, sign * node.scale / factor)
+    for found in _occurrences(node, base, first):
+        for mine, theirs, sign in ((1, 0, 1), (0, 1, 1), (0, 0, turned), (1, 1, turned)):
+            joined, end = node.axes[first][mine], node.axes[first][1 - mine]
+            other = found.axes[1 - theirs]
+            if not sign or joined != found.axes[theirs] or joined in (end, other) or end in found.summed:
+                continue
+            if all(
+                axis.is_label and node.ranges[axis.label] == base.shape[0] for axis in (joined, end, other)
+            ):
+                result = _joined_ends(node, (first, *found.operands), found.summed | {joined}, (end, other))
+                if result is not None:
+                    return scale(result, sign / factor)
     return None
 
 
-def _uses(node: Einsum, label: int) -> int:
-    """How often a label is used; an axis of several labels counts as more than a matrix product has."""
-    axes = [axis for row in (*node.axes, node.output) for axis in row if label in axis.labels()]
-    return sum(1 if axis.is_label else 3 for axis in axes)
-
-
-def _identified(
-    node: Einsum, dropped: tuple[int, int], summed: int, ends: tuple[Axis, Axis], scale: float
+def _joined_ends(
+    node: Einsum, dropped: tuple[int, ...], summed: frozenset[Axis], ends: tuple[Axis, Axis]
 ) -> Node | None:
-    """The product without two operands and the label between them, their other two labels being one."""
+    """The product without some operands and the labels summed between them, the labels at their ends one.
+
+    None if something else uses the labels that are summed.
+    """
     kept, gone = ends[0].label, ends[1].label
     rest = [k for k in range(len(node.operands)) if k not in dropped]
     rows = [*(node.axes[k] for k in rest), node.output]
-    if any(len(axis.terms) > 1 and gone in axis.labels() for row in rows for axis in row):
+    inner = {label for axis in summed for label in axis.labels()}
+    used = [axis for row in rows for axis in row if not inner.isdisjoint(axis.labels())]
+    if used or any(len(axis.terms) > 1 and gone in axis.labels() for row in rows for axis in row):
         return None
-    others = [label for label in range(len(node.ranges)) if label not in {summed, gone} - {kept}]
+    others = [label for label in range(len(node.ranges)) if label not in (inner | {gone}) - {kept}]
     numbers = {label: k for k, label in enumerate(others)}
     numbers[gone] = numbers[kept]
     tables = [tuple(axis.rename(numbers.__getitem__) for axis in row) for row in rows]
     ranges = [node.ranges[label] for label in others]
-    return einsum([node.operands[k] for k in rest], tables[:-1], tables[-1], node.shape, ranges, scale)
+    operands = [node.operands[k] for k in rest]
+    return einsum(operands, tables[:-1], tables[-1], node.shape, ranges, node.scale)
 
 
 MATRIX_PRODUCT_RULES: tuple[Rule, ...] = (inverse_times_matrix,)

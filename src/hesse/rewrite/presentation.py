@@ -34,6 +34,7 @@ from hesse.ir import (
 from hesse.ops.linalg import expm, inverse
 from hesse.ops.normalization import softmax
 from hesse.ops.registry import elementwise
+from hesse.rewrite.matrix_rules import inverse_times_matrix
 from hesse.rewrite.size_rules import sizes_cancelled
 
 MOST_FACTORS = 16
@@ -126,7 +127,7 @@ def _regrouped(node: Node, distribute: bool, most: int) -> Node:
             if isinstance(product, Add) and product.operands:
                 terms = [_regrouped(term, distribute, most) for term in product.operands]
                 return merged(add(terms, node.shape))
-            return collected(sizes_cancelled(product))
+            return collected(sizes_cancelled(inverse_times_matrix(product) or product))
         case Map():
             found = named_function(node)
             return collected(found) if isinstance(found, Map | Einsum) else found
