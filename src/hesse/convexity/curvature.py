@@ -6,7 +6,7 @@ convex sets. Entries of a tensor are functions of their own: a tensor is convex 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from hesse.convexity.facts import Facts
@@ -52,18 +52,28 @@ CONSTANT = Analysis("constant")
 
 
 def analyse(root: Node, variable: Node, facts: Facts, second_opinion: Proof | None = None) -> Analysis:
-    """The analysis of a node; `second_opinion` is asked where composition does not decide."""
-    rules = _Rules(variable, facts)
-    for node in topological([root]):
-        operands = [rules.known.get(operand, CONSTANT) for operand in node.operands]
-        if all(operand.curvature == "constant" for operand in operands):
-            continue
-        found = rules.of(node, operands)
-        undecided = found.curvature == "unknown" and found.smooth and found.convex_domain
-        if undecided and second_opinion is not None:
-            found = second_opinion(node) or found
-        rules.known[node] = found
-    return rules.known.get(root, CONSTANT)
+    """The analysis of a node; `second_opinion` is asked where composition does not decide.
+
+    It is asked about the root first, and about the operands of a node only if it does not know the node.
+    """
+    rules, order = _Rules(variable, facts), topological([root])
+    first = rules.composed(order, {})
+    if second_opinion is None or not _is_open(first.get(root)):
+        return first.get(root, CONSTANT)
+    asked, opinions = {root}, {}
+    for node in reversed(order):
+        if node in asked and _is_open(first.get(node)):
+            opinion = second_opinion(node)
+            if opinion is None:
+                asked.update(node.operands)
+            else:
+                opinions[node] = opinion
+    return rules.composed(order, opinions)[root]
+
+
+def _is_open(found: Analysis | None) -> bool:
+    """Whether a second opinion may help."""
+    return found is not None and found.curvature == "unknown" and found.smooth and found.convex_domain
 
 
 class _Rules:
@@ -71,7 +81,16 @@ class _Rules:
 
     def __init__(self, variable: Node, facts: Facts) -> None:
         self.variable, self.facts = variable, facts
-        self.known: dict[Node, Analysis] = {variable: Analysis("affine", reason="affine")}
+        self.known: dict[Node, Analysis] = {}
+
+    def composed(self, order: Sequence[Node], given: Mapping[Node, Analysis]) -> Mapping[Node, Analysis]:
+        """The analyses of nodes, operands first, by composition where they are not given."""
+        self.known = {self.variable: Analysis("affine", reason="affine"), **given}
+        for node in order:
+            operands = [self.known.get(operand, CONSTANT) for operand in node.operands]
+            if node not in given and any(operand.curvature != "constant" for operand in operands):
+                self.known[node] = self.of(node, operands)
+        return self.known
 
     def of(self, node: Node, operands: Sequence[Analysis]) -> Analysis:
         """The analysis of a node from those of its operands, of which one at least is not constant."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from hesse.convexity.reflection import Knowledge, Outline, Reflection, reflections
 from hesse.convexity.terms import Factor, Term, TooLarge, expand, merged
-from hesse.ir import Apply, Axis, Node, combine, einsum, is_zero, label_axis, multiply, scale, unscaled
+from hesse.ir import Add, Apply, Axis, Node, combine, einsum, is_zero, label_axis, multiply, scale, unscaled
 from hesse.ops.elementwise import power
 
 JENSEN = "diag(p) - p*p' >= 0 for p >= 0 that sums to 1"
@@ -35,8 +35,10 @@ def prove(node: Node, outline: Outline, knowledge: Knowledge) -> Proof | None:
     """Why a tensor, with axes as in the outline, is positive or negative semidefinite; None if not shown."""
     if is_zero(node):
         return Proof(1, 0, ())
-    previous = None
+    previous: list[Term] | None = None
     for level in LEVELS:
+        if previous is not None and not _holds_sum(previous, level):
+            continue  # nothing more to multiply out
         try:
             terms = expand(node, level)
         except TooLarge:
@@ -47,6 +49,12 @@ def prove(node: Node, outline: Outline, knowledge: Knowledge) -> Proof | None:
                 return proof
         previous = terms
     return None
+
+
+def _holds_sum(terms: list[Term], rank: int | None) -> bool:
+    """Whether some factor is a sum of at least so many axes."""
+    bases = [factor.base for term in terms for factor in term.factors]
+    return any(isinstance(base, Add) and rank is not None and base.rank >= rank for base in bases)
 
 
 def _prove_sum(terms: list[Term], outline: Outline, knowledge: Knowledge) -> Proof | None:
