@@ -49,6 +49,16 @@ CASES: list[tuple[str, str, str, str]] = [
         " + 2*delta[j,l]*sum[p,q,r](A[p,i]*A[p,k]*B[q,j]*B[r,j]*X[p,q]*X[p,r])"
         " + 4*A[i,k]*B[j,l]*(A*X)[i,l]*(X*B)[i,l] + 4*A[k,i]*B[l,j]*(A*X)[k,j]*(X*B)[k,j]",
     ),
+    (
+        SQUARE,
+        "det(X)^3",
+        "X X",
+        "H[i,j,k,l] = 3*det(X)^3*(3*inv(X)[j,i]*inv(X)[l,k] - inv(X)[j,k]*inv(X)[l,i])",
+    ),
+    ("matrix A(m,n); vector w(m); vector y(m)", "A'*(A - w*y'*A)", "", "A'*(eye - w*y')*A"),
+    ("matrix A(m,n); vector w(m); vector y(m)", "A'*diag(w)*(A - w*y'*A)", "", "A'*diag(w)*(eye - w*y')*A"),
+    ("matrix A(m,n); vector w(m); vector y(m)", "(A' - A'*w*y')*A", "", "A'*(eye - w*y')*A"),
+    ("matrix A(n,n); vector x(n)", "x*(x' + x'*A)", "", "x*(A'*x + x)'"),
     (RECTANGLE, "(y'*y)*X.^2", "X", "H[i,j,k,l] = 2*delta[i,k]*delta[j,l]*X[i,j]*(y'*y)"),
     (RECTANGLE, "(y'*y)./X", "X", "H[i,j,k,l] = -delta[i,k]*delta[j,l]*(y'*y)/X[i,j]^2"),
     (RECTANGLE, "X.^2/(y'*y)", "X", "H[i,j,k,l] = 2*delta[i,k]*delta[j,l]*X[i,j]/(y'*y)"),
