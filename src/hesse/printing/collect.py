@@ -235,7 +235,9 @@ def _merged(terms: Sequence[Term]) -> list[Term]:
 
 
 def _sum(terms: Sequence[Term]) -> Form:
-    return terms[0].form if len(terms) == 1 else Sum(tuple(term.form for term in terms))
+    if len(terms) == 1:
+        return terms[0].form
+    return Sum(tuple(part for term in terms for part in _flat(term.form)))
 
 
 def _nesting(form: Form) -> int:

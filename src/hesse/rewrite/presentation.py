@@ -20,12 +20,14 @@ from hesse.ir import (
     Size,
     add,
     einsum,
+    is_sparse,
     map_,
     plain_axes,
     rebuild,
     reciprocal,
     scale,
     substitute,
+    symmetries,
     topological,
     uniform,
     uniform_value,
@@ -161,7 +163,7 @@ def multiplied_out(node: Node, distribute: bool = False, most: int = MOST_FACTOR
     sums = [
         k
         for k, part in enumerate(node.operands)
-        if isinstance(part, Add) and (distribute or (node.rank > 0 and (part.rank > 2 or _has_rows(part))))
+        if isinstance(part, Add) and (distribute or _is_better_opened(part, node.rank))
     ]
     if math.prod(len(node.operands[k].operands) for k in sums) > MOST_TERMS:
         sums = []
@@ -169,6 +171,27 @@ def multiplied_out(node: Node, distribute: bool = False, most: int = MOST_FACTOR
         return node
     fields = (node.operands, node.axes, node.output, node.shape, node.ranges, node.scale)
     return einsum(*fields, expand=[*products, *sums])
+
+
+def _is_better_opened(node: Add, rank: int) -> bool:
+    """Whether a sum reads better multiplied out, in a product of so many axes."""
+    return rank > 0 and (node.rank > 2 or _has_rows(node) or (rank > 2 and _is_symmetric_update(node)))
+
+
+def _is_symmetric_update(node: Add) -> bool:
+    """Whether a sum is `A - x*x'` with A' = A: `A[i,j]*x[k]` and its like show a symmetry that it hides."""
+    if node.rank != 2 or len(node.operands) != 2 or any(map(is_sparse, node.operands)):
+        return False
+    return sum(map(_is_outer_product, node.operands)) == 1 and bool(symmetries(node))
+
+
+def _is_outer_product(node: Node) -> bool:
+    """Whether a matrix is a column times a row."""
+    if not isinstance(node, Einsum):
+        return False
+    placed = _labels(node.output)
+    groups = connected([_labels(axes) for axes in node.axes], set())
+    return sum(any(_labels(node.axes[k]) & placed for k in group) for group in groups) == 2
 
 
 def _has_rows(node: Add) -> bool:
