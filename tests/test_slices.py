@@ -32,6 +32,8 @@ def everything_sliced(monkeypatch: pytest.MonkeyPatch) -> None:
         "SLICE_ENTRIES": 4,
         "FEWEST_ROWS": 1,
         "SMALLEST_SLICE": 1,
+        "MANY_SLICES": 1,
+        "PRODUCT_ROWS": 1,
     }.items():
         monkeypatch.setattr(slices, name, value)
 
@@ -165,6 +167,25 @@ def test_a_large_matrix_is_not_arranged_anew_for_each_slice() -> None:
     B, A, s = variable("B", (700, 700)), variable("A", (700, 700)), variable("s", (700,))
     product = Expression(B) @ (Expression(s)[:, None] * Expression(A))
     assert make_plan([product.node]).slices is None
+
+
+def residual(U: np.ndarray, V: np.ndarray, T: np.ndarray, M: np.ndarray) -> np.ndarray:
+    return np.sum(M * (T - U @ V.T) ** 2)
+
+
+@pytest.mark.parametrize("rows", [900, 911])
+def test_products_with_a_larger_matrix_are_cut_if_that_saves_much(rows: int) -> None:
+    random = np.random.default_rng(3)
+    U, V = random.normal(size=(rows, 20)), random.normal(size=(500, 20))
+    T, M = random.normal(size=(rows, 500)), random.random((rows, 500))
+    derivative = hesse.value_and_grad(residual)
+    value, gradient = derivative(U, V, T, M)
+    program = derivative.explain(U, V, T, M).program
+    assert program.slices is not None
+    assert program.slices.rows % slices.PRODUCT_ROWS == 0
+    assert program.peak_elements() < rows * 500
+    np.testing.assert_allclose(value, np.sum(M * (T - U @ V.T) ** 2), rtol=1e-12)
+    np.testing.assert_allclose(gradient, -2 * (M * (T - U @ V.T)) @ V, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("count", [50, 700])

@@ -240,9 +240,8 @@ def combine_source(
         first = aligned(names[own], item.terms[own].labels, _labels(item.terms[own]))
         in_order = first == names[own] and not placed
         lines = [f"{target.name} = {f'np.ascontiguousarray({first})' if placed else first}"]
-        if item.terms[own].factor != 1:
-            lines.append(f"{target.name} *= {item.terms[own].factor!r}")
-        lines += [_added(item.terms[k], names[k], target) for k in dense if k != own]
+        others = [(item.terms[k], names[k]) for k in dense if k != own]
+        lines += _added_to(item.terms[own].factor, others, target)
     elif len(dense) > 1 and not placed and not repeats(item, shape) and (held := buffer()) is not None:
         lines, in_order = _buffered_sum([(item.terms[k], names[k]) for k in dense], target, held), True
     else:
@@ -264,6 +263,16 @@ def _dense_text(item: Combine, dense: list[int], names: list[str], target: Targe
     if not is_written:
         return text
     return f"np.array({text}, order='C')" if is_shared else f"np.ascontiguousarray({text})"
+
+
+def _added_to(factor: float, terms: list[tuple[Placed, str]], target: Target) -> list[str]:
+    """Terms added to an array times a factor, in place."""
+    ordered = sorted(terms, key=lambda pair: pair[0].factor < 0)
+    lines = [] if factor == 1 else [f"{target.name} *= {factor!r}"]
+    if factor == -1 and target.shape and ordered and ordered[0][0].factor > 0:
+        first = _part(*ordered.pop(0))
+        lines = [f"np.subtract({first}, {target.name}, out={target.name})"]
+    return lines + [_added(term, name, target) for term, name in ordered]
 
 
 def _added(term: Placed, name: str, target: Target) -> str:

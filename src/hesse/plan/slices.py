@@ -35,10 +35,14 @@ SLICE_ENTRIES = 2**15
 """Entries of the largest intermediate of a slice, if that makes enough slices."""
 LARGEST_WHOLE = 2**13
 """Entries of a matrix that a product reads for each slice, and of a sum over all slices."""
+LARGEST_READ = 2**16
+"""The same for a product in a chain of many slices that saves much more than its results have."""
 SMALL = 2**13
 """Instructions that touch no more entries than this are not worth being cut."""
 FEWEST_ROWS = 8
 """Rows of a slice, however long they are."""
+PRODUCT_ROWS, MANY_SLICES = 16, 8
+"""Slices that are multiplied with large matrices: a multiple of this many rows, at least so many slices."""
 FEWEST_SLICES = 4
 """Slices of fewer rows are made where there would be fewer slices than this."""
 SMALLEST_SLICE = 2**13
@@ -51,10 +55,15 @@ Cut = int | None
 
 
 class Way(NamedTuple):
-    """How an instruction can be cut: the axis of its value, and of each value that it reads."""
+    """How an instruction can be cut: the axis of its value, and of each value that it reads.
+
+    `arranged` are the entries of the matrix that a product reads for each slice, or its result: BLAS
+    arranges a matrix anew for each slice of the other one, and calls its threads.
+    """
 
     axis: Cut
     reads: tuple[Cut, ...]
+    arranged: int = 0
 
 
 def sliced(program: Program) -> Program:
@@ -64,10 +73,12 @@ def sliced(program: Program) -> Program:
     if sum(sizes[k] for k in large) < LEAST_SAVED:
         return program
     graph = _Graph(program, sizes)
+    has_large = any(way.arranged > LARGEST_WHOLE for ways in graph.ways for way in ways)
     chains = [
-        _Chain(graph, seed, axis)
+        _Chain(graph, seed, axis, largest)
         for seed in sorted(large, key=lambda k: -sizes[k])[:MOST_SEEDS]
         for axis in range(len(program.shapes[seed]))
+        for largest in ((LARGEST_WHOLE, LARGEST_READ) if has_large else (LARGEST_WHOLE,))
     ]
     best = max(chains, key=lambda chain: chain.saved, default=None)
     return best.cut() if best is not None and best.saved >= LEAST_SAVED else program
@@ -103,11 +114,12 @@ def _ways(program: Program, k: Ref) -> Iterator[Way]:
             parts = (item.left_labels, item.right_labels, item.labels)
             for label in dict.fromkeys(item.left_labels + item.right_labels):
                 left, right, output = (_place(label, part) for part in parts)
-                reads = ((item.left, left), (item.right, right), (k, output))
-                whole = [math.prod(shapes[ref]) for ref, cut in reads if cut is None]
-                # BLAS arranges a matrix anew for each slice of the other one, and calls its threads
-                if not _is_matrix_product(item) or all(size <= LARGEST_WHOLE for size in whole):
+                whole = [item.left] * (left is None) + [item.right] * (right is None) + [k] * (output is None)
+                arranged = max((math.prod(shapes[ref]) for ref in whole), default=0)
+                if not _is_matrix_product(item):
                     yield Way(output, (left, right))
+                elif arranged <= (LARGEST_READ if output is not None else LARGEST_WHOLE):
+                    yield Way(output, (left, right), arranged)
         case Scale():
             yield from (Way(axis, (axis,)) for axis in range(rank))
         case CallMap() if all(shapes[source] in ((), shapes[k]) for source in item.sources):
@@ -134,10 +146,14 @@ def _is_matrix_product(item: Contract) -> bool:
 
 
 class _Chain:
-    """The instructions that are cut when a value is cut along an axis, each with its way."""
+    """The instructions that are cut when a value is cut along an axis, each with its way.
 
-    def __init__(self, graph: _Graph, seed: Ref, axis: int) -> None:
+    Products read matrices of at most `largest` entries for each slice.
+    """
+
+    def __init__(self, graph: _Graph, seed: Ref, axis: int, largest: int) -> None:
         self.graph = graph
+        self.largest = largest
         self.length = graph.program.shapes[seed][axis]
         self.ways = self._without_small(self._consistent(self._reached(seed, axis)))
         self.outputs = [
@@ -145,6 +161,7 @@ class _Chain:
             for k in sorted(self.ways)
             if k in graph.program.results or any(reader not in self.ways for reader in graph.readers[k])
         ]
+        self.arranged = max((way.arranged for way in self.ways.values()), default=0)
         self.rows = self._rows() if self.ways else 0
         self.saved = self._saved() if self.rows < self.length else 0
 
@@ -154,7 +171,7 @@ class _Chain:
         waiting = [(seed, way) for way in self.graph.ways[seed] if way.axis == axis]
         while waiting:
             k, way = waiting.pop()
-            if k in ways:
+            if k in ways or way.arranged > self.largest:
                 continue
             ways[k] = way
             # small values lead back to other chains, and need not be cut
@@ -217,7 +234,10 @@ class _Chain:
     def _rows(self) -> int:
         """How many rows a slice has; all of them if it is not worth it."""
         row = max(self.graph.sizes[k] for k in self.ways) / self.length
-        rows = max(FEWEST_ROWS, int(min(SLICE_ENTRIES / row, math.ceil(self.length / FEWEST_SLICES))))
+        has_large = self.arranged > LARGEST_WHOLE
+        entries = max(SLICE_ENTRIES, 2 * self.arranged) if has_large else SLICE_ENTRIES
+        rows = max(FEWEST_ROWS, int(min(entries / row, math.ceil(self.length / FEWEST_SLICES))))
+        rows = -(-rows // PRODUCT_ROWS) * PRODUCT_ROWS if has_large else rows
         return rows if rows * row >= SMALLEST_SLICE else self.length
 
     def _saved(self) -> int:
@@ -228,7 +248,12 @@ class _Chain:
         items = self.graph.program.instructions
         inner = [k for k in self.ways if k not in self.outputs and not isinstance(items[k], View)]
         saved = sum(sizes[k] for k in inner)
-        return saved if saved > sum(sizes[k] for k in self.outputs) else 0  # slices of those are copied
+        made = sum(sizes[k] for k in self.outputs)  # slices of those are copied
+        if self.arranged > LARGEST_WHOLE:
+            pays = saved > 4 * made and self.length >= MANY_SLICES * self.rows
+        else:
+            pays = saved > made
+        return saved if pays else 0
 
     def cut(self) -> Program:
         """The program with the chain in one piece, and the programs of its slices."""
