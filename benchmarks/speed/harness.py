@@ -44,7 +44,7 @@ class Limits:
 
 
 SHORT = Limits(dense_bytes=8.1e8, peer_bytes=1e9, seconds_per_row=2.0, slow_seconds=2.0)
-FULL = Limits(dense_bytes=1.2e9, peer_bytes=5e9, seconds_per_row=8.0, slow_seconds=20.0)
+FULL = Limits(dense_bytes=1.2e9, peer_bytes=5e9, seconds_per_row=5.0, slow_seconds=5.0)
 
 
 @dataclass

@@ -176,6 +176,14 @@ def _torch_transforms(derivative: str) -> dict[str, Transform]:
     return table.get(derivative, {})
 
 
+def _torch_compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compiled for the sizes of its first call: no limit on how many of them there may be before that."""
+    config = import_module("torch._dynamo.config")
+    config.recompile_limit = config.accumulated_recompile_limit = 10_000
+    compiled: Callable[..., Any] = import_module("torch").compile(function, dynamic=False)
+    return compiled
+
+
 def _torch_peers(problem: Problem, arguments: Arrays, with_compile: bool) -> list[Candidate]:
     torch = import_module("torch")
     f = problem.function_for("torch", torch)
@@ -183,7 +191,7 @@ def _torch_peers(problem: Problem, arguments: Arrays, with_compile: bool) -> lis
 
     def candidate(name: str, transform: Transform, is_compiled: bool) -> Candidate:
         def prepare() -> Thunk:
-            function = torch.compile(transform(f)) if is_compiled else transform(f)
+            function = _torch_compiled(transform(f)) if is_compiled else transform(f)
             return lambda: function(*values)
 
         return Candidate(f"{name} compiled" if is_compiled else name, DENSE, prepare, as_arrays)
