@@ -38,8 +38,8 @@ REASONS: dict[tuple[str, str], str] = {
     ("Gaussian-process likelihood", DENSE): SYMMETRIC_KERNEL,
     ("pair potential", STRUCTURED): DIFFERENCES,
     ("dense third derivative", DENSE): (
-        "The closed form centres the rows of `A` first: the third cumulant is then one product of three equal "
-        "matrices. hesse centres two of the factors and has one more array of that size to compute."
+        "The closed form centres the rows of `A` first: the third cumulant is then one product of three "
+        "equal matrices. hesse centres two of the factors and has one more array of that size to compute."
     ),
     ("Laplacian of a perceptron", DENSE): (
         "The expert adds the squares of the weights once and multiplies two vectors; hesse multiplies the "
