@@ -28,16 +28,14 @@ from hesse.ops.linalg import expm, solve
 from hesse.ops.normalization import log_softmax, softmax
 from hesse.ops.registry import operation
 from hesse.printing import layout_note
+from hesse.rewrite.conditions import complements, signs, steps
 from hesse.rewrite.presentation import (
     collected,
-    complements,
     merged,
     multiplied_out,
     named_function,
     present,
-    signs,
     solved,
-    steps,
     trace_of_exponential,
 )
 

@@ -84,7 +84,25 @@ CASES: list[tuple[str, str, str, str]] = [
         "symmetric matrix A(n,n); vector x(n)",
         "exp(x'*A*x)",
         "x x x",
-        "T[i,j,k] = 4*exp(x'*A*x)*((2*A*x*x'*A + A)[i,j]*(A*x)[k] + A[i,k]*(A*x)[j] + A[j,k]*(A*x)[i])",
+        "T[i,j,k] = 4*exp(x'*A*x)*(2*(A*x)[i]*(A*x)[j]*(A*x)[k] + A[i,j]*(A*x)[k] + A[i,k]*(A*x)[j]"
+        " + A[j,k]*(A*x)[i])",
+    ),
+    (
+        "symmetric matrix A(n,n); vector x(n)",
+        "sqrt(x'*A*x)",
+        "x x x",
+        "T[i,j,k] = 3*(A*x)[i]*(A*x)[j]*(A*x)[k]/c^5 - (A[i,j]*(A*x)[k] + A[i,k]*(A*x)[j]"
+        " + A[j,k]*(A*x)[i])/c^3 where c = sqrt(x'*A*x)",
+    ),
+    ("matrix A(n,n); vector x(n); vector y(n)", "x'*A*x + y'*x", "x", "(A + A')*x + y"),
+    ("vector x(n); scalar c", "c*logsumexp(x/c)", "x x", "(diag(p) - p*p')/c where p = softmax(x/c)"),
+    ("vector x(n); vector y(n)", "1/(norm2(y)*norm2(x))", "", "1/(norm2(x)*norm2(y))"),
+    ("matrix X(m,n)", "tr(X'*X)^2", "X", "4*norm2(X)^2*X"),
+    (
+        "matrix A(m,n); vector x(n)",
+        "sum(tanh(A*x).^2)",
+        "x x",
+        "2*A'*diag((1 - tanh(A*x).^2).*(1 - 3*tanh(A*x).^2))*A",
     ),
     ("matrix A(n,n); matrix X(n,n)", "3*(4*A - 6*X)^2", "", "12*(2*A - 3*X)^2"),
     ("matrix A(n,n); matrix X(n,n)", "(4*A - 0.5*X)*X", "", "(4*A - 0.5*X)*X"),

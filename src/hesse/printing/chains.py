@@ -305,7 +305,8 @@ class _Network:
         ends = [label for matrix in matrices for label in matrix[:2] if len(self.at(label)) == 1]
         bare = [label for label in ends if label not in self.weights]
         if len(matrices) == 1 and len(bare) == 2:
-            return Call("sum", (matrices[0].form,), scalar=True)
+            form = matrices[0].form
+            return square_root(form, lambda root: norm(root, 2)) or Call("sum", (form,), scalar=True)
         if bare:
             column = self._column(bare[0])
             return None if column is None else Call("sum", (column,), scalar=True)

@@ -18,6 +18,7 @@ from hesse.printing.forms import (
     Leaf,
     Number,
     Over,
+    Scaled,
     Sum,
     Transposed,
     parts,
@@ -63,7 +64,7 @@ class Collecting:
             return plain
         candidates = [(self._length(plain), 1, plain)]
         for form in self._factored(merged, scalar):
-            candidates.append((self._length(form) + _nesting(form), 0 if _holds_sum(form) else 2, form))
+            candidates.append((self._length(form) + _nesting(form), 0 if _is_collected(form) else 2, form))
         return min(candidates, key=lambda candidate: candidate[:2])[2]
 
     def _factored(self, terms: list[Term], scalar: bool) -> list[Form]:
@@ -253,8 +254,15 @@ def _all_divisors(form: Form) -> set[Form]:
     return own.union(*map(_all_divisors, parts(form)))
 
 
+def _is_collected(form: Form) -> bool:
+    """Whether a form is read rather than an equally long sum: `(A + A')*x + y`, `(A - B)/c`."""
+    if isinstance(form, Sum):
+        return any(map(_holds_sum, form.terms))
+    return _holds_sum(form) or (isinstance(form, Scaled) and bool(term_of(form, scalar=False).divisors))
+
+
 def _holds_sum(form: Form) -> bool:
-    """Whether a form is a matrix product with a sum in it: of two equally long forms `(A + A')*x` is read."""
+    """Whether a form is a matrix product with a sum in it."""
     factors = form.factors if isinstance(form, Chain) else ()
     inner = (factor.body if isinstance(factor, Transposed) else factor for factor in factors)
     return any(isinstance(factor, Sum) for factor in inner)
@@ -321,7 +329,7 @@ def _divided(form: Sum, side: Form, last: bool) -> Form | None:
 
 
 def negated(form: Form) -> Form | None:
-    """A sum with a negative term, or an element-wise product with such a sum, with its sign changed."""
+    """A sum with a negative term, or a product or diagonal matrix of such a sum, with its sign changed."""
     match form:
         case Sum():
             terms = [term_of(term, scalar=False) for term in form.terms]
@@ -331,12 +339,22 @@ def negated(form: Form) -> Form | None:
                 term.value = -term.value
             return _sum(terms)
         case Elementwise(scalar=False):
-            for place, (factor, power) in enumerate(form.factors):
+            places = sorted(range(len(form.factors)), key=lambda k: not ends_negative(form.factors[k][0]))
+            for place in places:
+                factor, power = form.factors[place]
                 other = negated(factor) if power % 2 else None
                 if other is not None:
                     changed = (*form.factors[:place], (other, power), *form.factors[place + 1 :])
                     return Elementwise(changed, form.divisors)
+        case Call(name="diag", arguments=(inside,)):
+            other = negated(inside)
+            return None if other is None else Call("diag", (other,))
     return None
+
+
+def ends_negative(form: Form) -> bool:
+    """Whether a form is `2*c - 1`: its negative begins with the number."""
+    return isinstance(form, Sum) and any(isinstance(term, Number) and term.value < 0 for term in form.terms)
 
 
 def content(term: Term) -> Term:

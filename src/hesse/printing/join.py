@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from hesse.printing.collect import Collecting, congruence, content, negated
+from hesse.printing.collect import Collecting, congruence, content, ends_negative, negated
 from hesse.printing.forms import (
     Call,
     Chain,
@@ -235,8 +235,8 @@ def _signed_scalars(term: Term) -> Form:
     """-(2*c - 1)*x = (1 - 2*c)*x: a sum begins with its number; and -(2 - c) = c - 2."""
     alone = term.body is None and term.value == -1 and len(term.factors) == 1
     for factor, power in term.factors.items():
-        ends = isinstance(factor, Sum) and any(isinstance(t, Number) and t.value < 0 for t in factor.terms)
-        other = negated(factor) if (ends or alone) and power % 2 else _negated_sum(factor, power)
+        turned = (ends_negative(factor) or alone) and power % 2
+        other = negated(factor) if turned else _negated_sum(factor, power)
         if other is not None:
             factors = {other if part is factor else part: count for part, count in term.factors.items()}
             return Term(-term.value, term.sizes, factors, term.divisors, term.body).form

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from enum import IntEnum
 from typing import NamedTuple, assert_never
 
@@ -77,17 +78,28 @@ class Piece(NamedTuple):
 
 
 def in_order(form: Form, pieces: Mapping[Leaf, Piece]) -> Form:
-    """Terms in reading order: positive before negative, numbers last, `A` before `A'`, t2 before t10."""
+    """Terms in reading order: positive before negative, numbers last, `A` before `A'`, t2 before t10.
+
+    Scalars that are divided by are ordered too: `x/(c*d)`.
+    """
     form = mapped(form, lambda part: in_order(part, pieces))
-    if not isinstance(form, Sum):
-        return form
 
     def key(term: Form) -> tuple[bool, bool, str]:
         piece = render(term, pieces)
         body = re.sub(r"\d+", lambda digits: digits[0].zfill(9), piece.body.replace("'", "~"))
         return piece.negative, isinstance(term, Number), body
 
-    return Sum(tuple(sorted(form.terms, key=key)))
+    def divided(scalars: Elementwise) -> Elementwise:
+        return replace(scalars, divisors=tuple(sorted(scalars.divisors, key=lambda part: key(part[0]))))
+
+    match form:
+        case Sum():
+            return Sum(tuple(sorted(form.terms, key=key)))
+        case Scaled() if form.scalars is not None and len(form.scalars.divisors) > 1:
+            return replace(form, scalars=divided(form.scalars))
+        case Elementwise(scalar=True) if len(form.divisors) > 1:
+            return divided(form)
+    return form
 
 
 class Draft(dict[Form, Piece]):
