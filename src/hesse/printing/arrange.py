@@ -54,9 +54,7 @@ DEPTH_LIMIT = 40
 DISTRIBUTED_NODES = 150
 """Larger expressions, and tensors, are not tried with products distributed over sums …"""
 DISTRIBUTED_COST = 3
-"""… which must make the text shorter by as many characters as this …"""
-SHORT_LENGTH = 36
-"""… and is not worth trying with short ones."""
+"""… which must make the text shorter by as many characters as this."""
 KEPT_LAYOUTS = 64
 ATTEMPTS = 4
 """How often a layout is made again without the names that were used only once."""
@@ -108,7 +106,7 @@ def arrange(node: Node, strict: bool = False) -> Arrangement:
 def _shortest(node: Node, strict: bool) -> Arrangement:
     plain = present(node)
     layout = _arranged(plain, strict)
-    most = DISTRIBUTED_NODES if node.rank <= 2 and layout.length > SHORT_LENGTH else 0
+    most = DISTRIBUTED_NODES if node.rank <= 2 else 0
     if len(topological([node])) > most or (other := present(node, distribute=True)) is plain:
         return layout
     distributed = _arranged(other, strict)
