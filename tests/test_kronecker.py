@@ -166,7 +166,7 @@ def test_a_function_has_no_matrix_form() -> None:
 
 @pytest.mark.parametrize(("wrong", "problem"), [("kron(A, B')", "not equal"), ("2*kron(B', A)", "not equal")])
 def test_a_wrong_form_is_an_error(monkeypatch: pytest.MonkeyPatch, wrong: str, problem: str) -> None:
-    monkeypatch.setattr(matrix_form, "kronecker_form", lambda node, rank: KroneckerForm(wrong, wrong))
+    monkeypatch.setattr(matrix_form, "kronecker_form", lambda *_: KroneckerForm(wrong, wrong))
     with pytest.raises(VerificationError, match=f"the matrix form of the derivative by X is {problem}"):
         derivative("A*X*B", "X").to("kronecker")
 
@@ -184,7 +184,7 @@ def test_an_answer_says_that_its_matrix_form_is_wrong(
     question = Question("A*X*B", ("X",))
     assert answer(question).kronecker is not None
     assert answer(question).kronecker_problem == ""
-    monkeypatch.setattr(matrix_form, "kronecker_form", lambda node, rank: KroneckerForm("kron(A, B')", ""))
+    monkeypatch.setattr(matrix_form, "kronecker_form", lambda *_: KroneckerForm("kron(A, B')", ""))
     found = answer(question)
     assert found.derivative == "H[i,j,k,l] = A[i,k]*B[l,j]"
     assert (found.kronecker, found.kronecker_problem) == (None, PROBLEM)
@@ -222,7 +222,7 @@ def test_the_name_stands_after_the_declarations(capsys: pytest.CaptureFixture[st
 
 def test_a_form_that_is_never_finite_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     never = KroneckerForm("kron(B', A)*log(-norm2(B))", "")
-    monkeypatch.setattr(matrix_form, "kronecker_form", lambda node, rank: never)
+    monkeypatch.setattr(matrix_form, "kronecker_form", lambda *_: never)
     with pytest.raises(VerificationError, match="is not finite at any point tried"):
         derivative("A*X*B", "X").to("kronecker")
 

@@ -466,3 +466,14 @@ def test_a_matrix_times_its_inverse_in_derivatives() -> None:
     given = {"X": np.random.default_rng(0).normal(size=(5, 2)), "y": np.arange(5.0)}
     left = given["y"] - given["X"] @ np.linalg.lstsq(given["X"], given["y"], rcond=None)[0]
     np.testing.assert_allclose(residual.evaluate(**given), 2 * left, rtol=1e-9)
+
+
+def test_names_avoid_all_variables_of_the_text() -> None:
+    """Also those that a derivative does not depend on: to the reader they mean something else."""
+    derivative = hesse.parse("logsumexp(A*x) + p'*y").diff("x", "x")
+    assert str(derivative) == "A'*(diag(q) - q*q')*A where q = softmax(A*x)"
+    assert " q = " in derivative.to("latex")
+    listing = hesse.parse("sum(exp(A*x)) + t1'*t1").diff("x").to("einsum")
+    assert "t1" not in listing and "t2 = " in listing
+    matrix = hesse.parse("sum(logsumexp(X*W)) + sum(P)").diff("W", "W").to("kronecker")
+    assert matrix.endswith("where B = softmax(X*W)")

@@ -30,7 +30,7 @@ TRIED_MODES = ("forward", "lowest-order-first")
 """Of the orders of multiplication these two are tried: one of them is the cheapest, or nearly."""
 HIGH_ORDER_MODE = "two-sided"
 """How second derivatives are differentiated again: with names for sizes, costs are not worth comparing."""
-NOTATIONS: Mapping[str, Callable[[Node], str]] = {
+NOTATIONS: Mapping[str, Callable[[Node, frozenset[str]], str]] = {
     "matrix": text,
     "text": text,
     "index": index_text,
@@ -184,7 +184,8 @@ class Formula(Expression):
         self.verify()
         (node,) = simplify([self.node])
         if notation in NOTATIONS:
-            written = NOTATIONS[notation](node)
+            taken = frozenset(variable.name for variable in self.variables)
+            written = NOTATIONS[notation](node, taken)
             return self._declared(written) if notation in READABLE else written
         if notation == "kronecker":
             return self._kronecker_text()

@@ -22,7 +22,7 @@ TOLERANCE = 1e-9
 def verified_form(node: Node, step: Differentiation) -> KroneckerForm | None:
     """The matrix M with vec(dF) = M*vec(dX), read back from its text and found equal to the derivative."""
     rank = step.by.rank
-    form = kronecker_form(node, node.rank - rank)
+    form = kronecker_form(node, node.rank - rank, frozenset(variable.name for variable in step.variables))
     if form is None:
         return None
     used = set(re.findall(r"[A-Za-z]\w*", form.text))

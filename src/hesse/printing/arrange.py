@@ -90,39 +90,42 @@ class Arrangement:
 
 
 @functools.lru_cache(maxsize=KEPT_LAYOUTS)  # text and LaTeX of a formula are often asked for together
-def arrange(node: Node, strict: bool = False) -> Arrangement:
-    """The shortest layout of the formula of a node; `strict` asks for index notation throughout."""
+def arrange(node: Node, strict: bool = False, taken: frozenset[str] = frozenset()) -> Arrangement:
+    """The shortest layout of the formula of a node; `strict` asks for index notation throughout.
+
+    Names that are `taken` mean something else to the reader.
+    """
     merged = any(map(is_reshape, topological([node])))
     apart = taken_apart(node) if merged else None
-    layout = _shortest(node if apart is None else apart, strict)
+    layout = _shortest(node if apart is None else apart, strict, taken)
     if not merged or apart is not None or node.rank != 2 or strict:
         return layout
     form = matrix_of(node, 1)
     if form is None or Leaf(node) in leaves(form):
         return layout
-    return min(layout, arrange_form(form, node), key=lambda other: other.length)
+    return min(layout, arrange_form(form, node, taken), key=lambda other: other.length)
 
 
-def _shortest(node: Node, strict: bool) -> Arrangement:
+def _shortest(node: Node, strict: bool, taken: frozenset[str]) -> Arrangement:
     plain = present(node)
-    layout = _arranged(plain, strict)
+    layout = _arranged(plain, strict, taken)
     most = DISTRIBUTED_NODES if node.rank <= 2 else 0
     if len(topological([node])) > most or (other := present(node, distribute=True)) is plain:
         return layout
-    distributed = _arranged(other, strict)
+    distributed = _arranged(other, strict, taken)
     return distributed if distributed.length + DISTRIBUTED_COST <= layout.length else layout
 
 
-def arrange_form(form: Form, root: Node) -> Arrangement:
+def arrange_form(form: Form, root: Node, taken: frozenset[str] = frozenset()) -> Arrangement:
     """The layout of a form whose leaves are nodes of their own; `root` is the node that it stands for."""
-    return _arranged(root, False, form)
+    return _arranged(root, False, taken, form)
 
 
-def _arranged(node: Node, strict: bool, form: Form | None = None) -> Arrangement:
+def _arranged(node: Node, strict: bool, taken: frozenset[str], form: Form | None = None) -> Arrangement:
     unnamed: set[Leaf] = set()
     sizes: set[str] = set()
     for _ in range(ATTEMPTS):
-        arranger = _Arranger(node, strict, unnamed, sizes, form)
+        arranger = _Arranger(node, strict, unnamed, taken | sizes, form)
         found = arranger.arrangement()
         once = arranger.used_once()
         clashing = arranger.sizes_like_indices()
@@ -135,10 +138,10 @@ def _arranged(node: Node, strict: bool, form: Form | None = None) -> Arrangement
 
 class _Arranger:
     def __init__(
-        self, root: Node, strict: bool, unnamed: set[Leaf], sizes: set[str], form: Form | None
+        self, root: Node, strict: bool, unnamed: set[Leaf], taken: frozenset[str], form: Form | None
     ) -> None:
         roots = [root] if form is None else [leaf.node for leaf in leaves(form)]
-        self.names = Names([root, *roots], sizes)
+        self.names = Names([root, *roots], taken)
         self.unnamed, self.given = unnamed, form
         order = topological(roots)
         whole = whole_nodes(roots)

@@ -22,14 +22,15 @@ from hesse.printing.notation import (
 from hesse.printing.pieces import Piece, in_order, render
 
 
-def einsum_text(node: Node) -> str:
+def einsum_text(node: Node, taken: frozenset[str] = frozenset()) -> str:
     """A listing of the nodes below and including `node`, the result last.
 
     Products are written as `einsum("ij,j->i", A, x)` where all axes are plain labels, and as
     `einsum("x[i+1] y[i] -> [i]")` elsewhere. The shape is given where the operands do not determine it.
+    Names that are `taken` are not given to nodes.
     """
     order = topological([node])
-    temporaries, constants = fresh_names("t", order), fresh_names("c", order)
+    temporaries, constants = fresh_names("t", order, taken), fresh_names("c", order, taken)
     pieces: dict[Leaf, Piece] = {}
     lines: list[str] = []
     for step in order:

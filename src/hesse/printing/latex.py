@@ -49,9 +49,9 @@ PRIVATE = 0xE000
 PLACES = f"{chr(PRIVATE)}-{chr(PRIVATE + 0xFF)}"
 
 
-def latex(node: Node) -> str:
+def latex(node: Node, taken: frozenset[str] = frozenset()) -> str:
     """The formula of a node in LaTeX, named subexpressions in a `where` clause."""
-    return arrangement_latex(arrange(node))
+    return arrangement_latex(arrange(node, taken=taken))
 
 
 def arrangement_latex(arrangement: Arrangement) -> str:

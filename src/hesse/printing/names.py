@@ -27,10 +27,10 @@ LEFT_SIDES = {1: "ghu", 2: "HGB", 3: "TRS"}
 class Names:
     """The names in use in a formula: those of variables, sizes that are printed, parts and indices."""
 
-    def __init__(self, roots: Iterable[Node], printed_sizes: Iterable[str] = ()) -> None:
+    def __init__(self, roots: Iterable[Node], taken: Iterable[str] = ()) -> None:
         order = topological(roots)
         self._sizes = {name for node in order for size in node.shape for name in size_names(size)}
-        self._taken = {node.name for node in order if isinstance(node, Variable)} | set(printed_sizes)
+        self._taken = {node.name for node in order if isinstance(node, Variable)} | set(taken)
         self._letters: set[str] = set()
         self._numbered = {prefix: _numbered(prefix) for prefix in ("c", *NUMBERED)}
 

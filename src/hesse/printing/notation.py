@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from fractions import Fraction
 
 from hesse.ir import Axis, Einsum, Node, Shape, Size, Variable
@@ -128,9 +128,9 @@ def _reach(axis: Axis, label: int, size: Size, ranges: tuple[Size, ...]) -> int:
     return (size - 1 - high) // own + 1 if own > 0 else low // -own + 1
 
 
-def fresh_names(prefix: str, nodes: Iterable[Node]) -> Iterator[str]:
+def fresh_names(prefix: str, nodes: Iterable[Node], others: Collection[str] = ()) -> Iterator[str]:
     """`t1, t2, …` without the names of variables and sizes among the nodes."""
-    taken = {size for node in nodes for size in node.shape}
+    taken = {*others, *(size for node in nodes for size in node.shape)}
     taken |= {node.name for node in nodes if isinstance(node, Variable)}
     count = 0
     while True:

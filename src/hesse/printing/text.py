@@ -14,17 +14,18 @@ from hesse.ir import Node
 from hesse.printing.arrange import Arrangement, Definition, arrange
 
 
-def text(node: Node) -> str:
+def text(node: Node, taken: frozenset[str] = frozenset()) -> str:
     """The formula of a node on one line: matrix notation where it has one, index notation where not.
 
-    Shared and long parts are named: `A'*(diag(p) - p*p')*A where p = softmax(A*x)`.
+    Shared and long parts are named: `A'*(diag(p) - p*p')*A where p = softmax(A*x)`; not by names that are
+    `taken`, those of variables that the formula does not need.
     """
-    return arrangement_text(arrange(node))
+    return arrangement_text(arrange(node, taken=taken))
 
 
-def index_text(node: Node) -> str:
+def index_text(node: Node, taken: frozenset[str] = frozenset()) -> str:
     """The formula of a node on one line, in index notation: `g[i] = 2*sum[p](A[i,p]*x[p])`."""
-    return arrangement_text(arrange(node, strict=True))
+    return arrangement_text(arrange(node, strict=True, taken=taken))
 
 
 def arrangement_text(layout: Arrangement) -> str:

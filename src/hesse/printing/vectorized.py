@@ -21,7 +21,7 @@ class KroneckerForm(NamedTuple):
     latex: str
 
 
-def kronecker_form(node: Node, row_rank: int) -> KroneckerForm | None:
+def kronecker_form(node: Node, row_rank: int, taken: frozenset[str] = frozenset()) -> KroneckerForm | None:
     """The matrix M with vec(dF) = M*vec(dX), whose rows are the first axes; None if it has no such form.
 
     >>> from hesse import parse
@@ -32,6 +32,6 @@ def kronecker_form(node: Node, row_rank: int) -> KroneckerForm | None:
     form = matrix_of(node, row_rank) if between_matrices else None
     if form is None:
         return None
-    layout = arrange_form(form, node)
+    layout = arrange_form(form, node, taken)
     text = arrangement_text(layout)
     return None if len(text) > LONGEST_TEXT else KroneckerForm(text, arrangement_latex(layout))
