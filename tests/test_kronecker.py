@@ -113,7 +113,7 @@ def evaluated(text: str, formula: Formula, values: dict[str, np.ndarray]) -> np.
     types = {v.name: "symmetric" for v in formula.variables if v.attributes and v.name in names}
     again = hesse.parse(text, **types)
     known: dict[str, Any] = {variable.name: values[variable.name] for variable in again.variables}
-    known |= {name: SIZES[name] for name in again.open_sizes}
+    known |= {name: SIZES[name] for name in again.open_sizes if name in names}
     return np.asarray(again.evaluate(**known))
 
 

@@ -477,3 +477,10 @@ def test_names_avoid_all_variables_of_the_text() -> None:
     assert "t1" not in listing and "t2 = " in listing
     matrix = hesse.parse("sum(logsumexp(X*W)) + sum(P)").diff("W", "W").to("kronecker")
     assert matrix.endswith("where B = softmax(X*W)")
+
+
+def test_a_size_that_contradicts_an_array_is_refused() -> None:
+    formula = hesse.parse("A*x")
+    with pytest.raises(hesse.ShapeError, match="A has size 2 where m = 99 already"):
+        formula.evaluate(A=np.ones((2, 3)), x=np.ones(3), m=99)
+    np.testing.assert_array_equal(formula.evaluate(A=np.ones((2, 3)), x=np.ones(3), m=2), [3.0, 3.0])

@@ -162,7 +162,7 @@ class Formula(Expression):
                 f"there is no variable or size {unknown[0]} in the formula; it has "
                 f"{', '.join([*known, *self.open_sizes]) or 'none'}"
             )
-        sizes: dict[str, int] = {}
+        sizes = {name: int(values[name]) for name in self.open_sizes if name in values and name not in known}
         for name, variable in known.items():
             if name in values:
                 array = np.asarray(values[name])
