@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
 import hesse
+from hesse.backends.numpy_backend import compile_program
 from hesse.backends.runtime import BUFFER, with_short_buffers
+from hesse.ir import plain_axes
+from hesse.plan.program import Combine, Contract, Load, Placed, Program, Scale
 
 RANDOM = np.random.default_rng(7)
 
@@ -118,3 +123,31 @@ def test_settings_of_numpy_are_left_as_they_were() -> None:
     assert (np.getbufsize(), np.geterr()) == (before, errors)
     assert with_short_buffers(lambda: (np.asarray(np.getbufsize()),))()[0] == BUFFER
     assert np.getbufsize() == before
+
+
+def test_results_are_in_the_order_of_their_axes_though_they_are_scaled_at_last() -> None:
+    shape = (20_000, 3)
+    terms = tuple(Placed(k, 1.0, (0, 1), plain_axes(2), shape) for k in (2, 1))
+    product = Contract(0, 1, (0, 1), (0, 1), (0, 1))
+    items = (Load("x"), Load("y"), product, Combine(terms, True), Scale(3, 0.3))
+    program = Program(items, (shape,) * 5, (0.0,) * 5, (4,), 5)
+    x, y = RANDOM.normal(size=(2, *shape))
+    (found,) = compile_program(program, ["x", "y"], np.dtype(float)).function(x, y)
+    assert found.flags.c_contiguous
+    np.testing.assert_allclose(found, 0.3 * (x * y + y), rtol=1e-12)
+
+
+def test_log_softmax_takes_no_more_memory_than_is_counted() -> None:
+    def f(x: np.ndarray) -> np.ndarray:
+        z = 2 * x
+        return z - np.log(np.sum(np.exp(z), axis=-1, keepdims=True))
+
+    x = RANDOM.normal(size=(400, 500))
+    value = hesse.jvp(f)
+    value(x, x)
+    counted = value.explain(x, x).program.peak_elements() * x.itemsize
+    tracemalloc.start()
+    value(x, x)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.1 * counted

@@ -234,7 +234,7 @@ class _Writer:
         is_given = isinstance(item, Load) and item.name in shared
         if is_given or (_is_fresh(self.program, ref) and self.program.results.count(ref) == 1):
             return self.names[ref]
-        return f"np.array({self.names[ref]})"
+        return f"np.array({self.names[ref]}, order={'C' if self.results_in_order else 'K'!r})"
 
     def _instruction(self, item: Instruction, k: Ref, spare: set[Ref]) -> Ref | None:
         """Write an instruction; the answer is the value whose memory it has taken over."""
@@ -364,6 +364,6 @@ def _final(program: Program) -> set[Ref]:
     final = set(program.results)
     for k in reversed(range(len(program.instructions))):
         item = program.instructions[k]
-        if k in final and isinstance(item, Combine):
+        if k in final and isinstance(item, Combine | Scale):
             final.update(source for source in sources(item) if program.shapes[source] == program.shapes[k])
     return final

@@ -138,10 +138,13 @@ def softmax(params: Params, x: Array, out: Array | None = None) -> Array:
     return result
 
 
-def log_softmax(params: Params, x: Array, out: Array | None = None) -> Array:
-    shifted: Array = np.subtract(x, _finite_maximum(x), out=out)
-    shifted -= np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
-    return shifted
+def log_softmax(params: Params, x: Array) -> Array:
+    largest = _finite_maximum(x)
+    result: Array = x - largest
+    total = np.exp(result, out=result).sum(axis=-1, keepdims=True)
+    np.subtract(x, largest, out=result)  # again: cheaper than another array
+    result -= np.log(total)
+    return result
 
 
 def _finite_maximum(x: Array) -> Array:

@@ -18,7 +18,7 @@ from hesse.ir import Axis
 
 Ref = int
 
-IN_PLACE = frozenset({"softmax", "log_softmax"})
+IN_PLACE = frozenset({"softmax"})
 """Operations of the record table that can write over what they read."""
 
 
