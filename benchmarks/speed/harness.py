@@ -44,7 +44,7 @@ class Limits:
 
 
 SHORT = Limits(dense_bytes=8.1e8, peer_bytes=1e9, seconds_per_row=2.0, slow_seconds=2.0)
-FULL = Limits(dense_bytes=1.2e9, peer_bytes=5e9, seconds_per_row=5.0, slow_seconds=5.0)
+FULL = Limits(dense_bytes=1.2e9, peer_bytes=2e9, seconds_per_row=3.0, slow_seconds=2.0)
 
 
 @dataclass
@@ -161,7 +161,7 @@ def _run_size(
         peers += dense_peers(problem, arguments, with_compile)
     measurements = [Measurement(c.name, c.comparison) for c in candidates]
     for peer in peers:
-        reason = slow.get((peer.name, peer.comparison), "")
+        reason = slow.get((peer.name, peer.comparison)) or problem.left_out.get(peer.name, "")
         measurements.append(Measurement(peer.name, peer.comparison, trouble=reason))
         candidates.append(peer)
     thunks = _prepared(problem, arguments, candidates, measurements)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,9 @@ PAPERS = "1 the papers' problems"
 STRUCTURE = "2 problems with structure"
 CHAINS = "2 chains and stencils"
 NESTED = "3 where nested differentiation is good"
+
+
+CRASHES = "the compiled code ends the process with a segmentation fault (torch 2.13)"
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,8 @@ class Problem:
     """The function of one example, where an expert would map its derivative over a batch."""
     each_axes: tuple[int | None, ...] = ()
     """Which axes of the arguments `each` is mapped over."""
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Candidates that cannot take part, by name, with the reason."""
     is_sparse: bool = False
     """Whether a colouring library is a peer."""
 

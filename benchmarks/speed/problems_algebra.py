@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.speed.problem import STRUCTURE, Arrays, Problem, Sizes, generator
+from benchmarks.speed.problem import CRASHES, STRUCTURE, Arrays, Problem, Sizes, generator
 from benchmarks.speed.problems_papers import block_diagonal, factorisation, factorisation_core
 
 RANK = 32
@@ -184,6 +184,7 @@ PROBLEMS = [
         Sizes(5, (100, 200, 400), (100, 200, 400, 1000)),
         lambda n: n * n,
         closed=gaussian_process_hessian,
+        left_out={"torch.func.hessian compiled": CRASHES},
     ),
     Problem(
         "third derivative of a Poisson model",
@@ -196,6 +197,7 @@ PROBLEMS = [
         closed=poisson_third,
         kept=poisson_kept,
         product=poisson_product,
+        left_out={"torch jacfwd(hessian) compiled": CRASHES},
     ),
     Problem(
         "PARAFAC by A",
