@@ -17,6 +17,7 @@ from benchmarks.speed.plots import write_plots
 from benchmarks.speed.problems import PROBLEMS
 from benchmarks.speed.report import read_json, terminal, write_json, write_page
 
+NAMES = [problem.name for problem in PROBLEMS]
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
@@ -35,7 +36,7 @@ def main() -> int:
         is_kept = not (options.no_docs or options.only)
         rows = read_json(results)[1] if options.resume else []
         for found in measured(options, {row.problem for row in rows}):
-            rows += found
+            rows = sorted([*rows, *found], key=lambda row: NAMES.index(row.problem))
             if is_kept:
                 write_json(rows, results)  # after each problem: `--resume` goes on from there
         print(terminal(rows))
