@@ -140,7 +140,7 @@ class _Lowering:
         total = None
         for term in [*signed, *begins, *rest, *sparse]:
             core = core_and_pattern(term)[0] if isinstance(term, Einsum) else term
-            if len(terms) > 1 and core not in cores:
+            if len(terms) > 1 and core not in cores and self._takes_memory(terms[total is not None :]):
                 total = self._combine(terms, shape, is_sum=True, is_begun=total is not None)
                 labels = tuple(range(len(shape)))
                 terms = [Placed(total, 1.0, labels, plain_axes(len(shape)), shape)]
@@ -148,6 +148,9 @@ class _Lowering:
             terms.append(self._placed(term, with_sign=term in signed))
             cores.add(core)
         return self._combine(terms, shape, is_sum=True, is_begun=total is not None)
+
+    def _takes_memory(self, terms: list[Placed]) -> bool:
+        return any(math.prod(self.shapes[term.source]) >= LARGE_SUM for term in terms)
 
     def _sources(self, node: Node) -> tuple[Ref, ...]:
         return tuple(self.refs[operand] for operand in node.operands)
