@@ -106,7 +106,8 @@ def write_page(rows: Sequence[Row], known: dict[str, str], path: Path, plots: Se
         "# Benchmarks",
         "",
         "Written by `make bench` (short) or `make bench-full`. All candidates are checked to agree to 1e-8, "
-        "then timed in turns, in both orders, in one process; times are medians. `to library` and `to closed "
+        "then timed in turns, in both orders, all candidates of a problem in one process; times are medians. "
+        "A run that was interrupted may have been resumed in another process. `to library` and `to closed "
         "form` are the time of hesse divided by that of the fastest other library and of the NumPy code an "
         "expert writes by hand; below 1 hesse is faster. Everything is in double precision.",
         "",
