@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 import naive
-from hesse.backends.numpy_backend import compile_program
+from hesse.backends.numpy import compile_program, make_plan
 from hesse.frontends import Expression
 from hesse.ir import Variable, bind_sizes, topological, variable
-from hesse.plan import make_plan
 
 
 class Case(NamedTuple):

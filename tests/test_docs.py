@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import hesse
-from hesse.backends import elementwise_kernels
+from hesse.backends.numpy import elementwise
 from hesse.ops.registry import ELEMENTWISE
 
 ROOT = Path(__file__).parent.parent
@@ -74,7 +74,7 @@ def run_script(block: Block, namespace: dict[str, Any], name: str) -> None:
 @pytest.fixture
 def restored_tables() -> Iterator[None]:
     """What a page enters into the tables of operations is gone after it."""
-    tables: list[dict[str, Any]] = [ELEMENTWISE, elementwise_kernels._KERNELS]
+    tables: list[dict[str, Any]] = [ELEMENTWISE, elementwise._KERNELS]
     copies = [dict(table) for table in tables]
     yield
     for table, copy in zip(tables, copies, strict=True):

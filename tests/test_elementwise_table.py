@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 import scipy.special
 
-from hesse.backends import elementwise_kernels
-from hesse.backends.elementwise_kernels import kernel
+from hesse.backends.numpy import elementwise as kernels
+from hesse.backends.numpy.elementwise import kernel
 from hesse.calculus import reverse
 from hesse.errors import ShapeError
 from hesse.ir import (
@@ -216,7 +216,7 @@ def test_values_outside_the_domain_do_not_fold(name: str) -> None:
 @pytest.mark.parametrize("name", ELEMENTWISE)
 def test_kernels_keep_single_precision(name: str, with_scipy: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not with_scipy:
-        monkeypatch.setattr(elementwise_kernels, "_scipy_special", lambda: None)
+        monkeypatch.setattr(kernels, "_scipy_special", lambda: None)
     for shape in [(COUNT,), ()]:
         operands = [
             row[: math.prod(shape)].astype(np.float32).reshape(shape)
@@ -237,7 +237,7 @@ def test_conditions_are_zeros_and_ones(name: str) -> None:
 
 @pytest.fixture
 def without_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(elementwise_kernels, "_scipy_special", lambda: None)
+    monkeypatch.setattr(kernels, "_scipy_special", lambda: None)
 
 
 SPECIAL_POINTS = np.concatenate(
@@ -284,7 +284,7 @@ def test_polygamma_of_several_orders_without_scipy() -> None:
 
 
 def test_scipy_is_used_where_it_is_installed() -> None:
-    assert elementwise_kernels._scipy_special() is scipy.special
+    assert kernels._scipy_special() is scipy.special
 
 
 KINKS: list[tuple[str, tuple[float, ...], tuple[float, ...]]] = [

@@ -8,9 +8,9 @@ import pytest
 import hesse
 import naive
 from benchmarks.speed.problems_structure import pairs, pairs_data, pairs_hessian
+from hesse.backends.numpy import make_plan
 from hesse.calculus import MODES
 from hesse.ir import Einsum, Node, add, pairwise, scale, variable
-from hesse.plan import make_plan
 from hesse.rewrite.factor import factor
 
 generator = np.random.default_rng(0)

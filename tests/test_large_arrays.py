@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import hesse
-from hesse.backends.numpy_backend import compile_program
-from hesse.backends.operation_kernels import kernel
-from hesse.backends.runtime import BUFFER, with_short_buffers
+from hesse.backends.numpy.records import kernel
+from hesse.backends.numpy.runtime import BUFFER, with_short_buffers
+from hesse.backends.numpy.writer import compile_program
 from hesse.ir import plain_axes
 from hesse.plan.program import Combine, Contract, Load, Placed, Program, Scale
 

@@ -15,8 +15,8 @@ import scipy.linalg
 import scipy.special
 
 import naive
-from hesse.backends.numpy_backend import compile_program
-from hesse.backends.operation_kernels import KERNELS, kernel
+from hesse.backends.numpy.records import KERNELS, kernel
+from hesse.backends.numpy.writer import compile_program
 from hesse.calculus import differentiate, forward
 from hesse.errors import ArgumentError, ShapeError
 from hesse.ir import (

@@ -16,13 +16,12 @@ from hypothesis import strategies as st
 
 import hesse
 import naive
-from hesse.backends import numpy_backend, numpy_source
-from hesse.backends.numpy_backend import compile_program
+from hesse.backends.numpy import compile_program, make_plan, source, writer
 from hesse.calculus import differentiate
 from hesse.calculus.mirror import mirrored
 from hesse.ir import Add, Axis, Node, add, einsum, label_axis, multiply, select, transpose, variable
 from hesse.ops.registry import elementwise
-from hesse.plan import flatten, lower, make_plan
+from hesse.plan import flatten, lower
 from hesse.plan.program import Contract
 from hesse.structured import stored
 from oracles import assert_close
@@ -71,9 +70,9 @@ def everything_is_large(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def lower_thresholds(patch: pytest.MonkeyPatch) -> None:
     """Small arrays are treated as large ones are."""
-    patch.setattr(numpy_source, "LARGE", 1)
-    patch.setattr(numpy_backend, "LARGE", 1)
-    patch.setattr(numpy_source, "SHORT_AXIS", 3)
+    patch.setattr(source, "LARGE", 1)
+    patch.setattr(writer, "LARGE", 1)
+    patch.setattr(source, "SHORT_AXIS", 3)
     # the package has a function of the name of this module
     patch.setattr(importlib.import_module("hesse.plan.lower"), "SMALLEST_HALVED", 2)
 

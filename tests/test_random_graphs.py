@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 import naive
 from hesse.api.small_values import small_values
-from hesse.backends.numpy_backend import compile_program
+from hesse.backends.numpy import compile_program, make_plan
 from hesse.calculus import MODES, differentiate
 from hesse.ir import (
     Axis,
@@ -47,7 +47,6 @@ from hesse.ir import (
 from hesse.ops import linalg, normalization, structural
 from hesse.ops.elementwise import INDICATORS
 from hesse.ops.registry import ELEMENTWISE, OPERATIONS, Elementwise, elementwise, operation
-from hesse.plan import make_plan
 from hesse.rewrite import simplify
 from hesse.rewrite.factor import factor
 from oracles import assert_close, assert_matches_differences

@@ -10,8 +10,8 @@ import pytest
 
 import hesse
 import naive
+from hesse.backends.numpy import make_plan
 from hesse.ir import Add, Einsum, Map, Node, delta, topological
-from hesse.plan import make_plan
 from hesse.plan.program import Contract
 from hesse.rewrite import matrix_rules, rules, simplify
 from hesse.rewrite.factor import LARGEST_SUM, factor

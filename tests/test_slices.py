@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import hesse
-from hesse.backends.numpy_backend import compile_program
-from hesse.backends.runtime import in_slices
+from hesse.backends.numpy import compile_program, make_plan, sliced, slices
+from hesse.backends.numpy.runtime import in_slices
 from hesse.calculus import differentiate
 from hesse.frontends.expression import Expression
 from hesse.ir import Node, variable
-from hesse.plan import Program, flatten, lower, make_plan, sliced, slices
+from hesse.plan import Program, flatten, lower
 from hesse.rewrite import simplify
 from oracles import assert_close
 from test_random_graphs import Picker, Term, draw_einsum, draw_sum, draw_view, mapped, tamed

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import hesse
 import naive
-from hesse.backends.numpy_backend import compile_program
+from hesse.backends.numpy import compile_program, make_plan
 from hesse.ir import (
     Axis,
     Einsum,
@@ -26,7 +26,6 @@ from hesse.ir import (
     variable,
 )
 from hesse.ops.registry import elementwise, operation
-from hesse.plan import make_plan
 from hesse.rewrite import simplify
 from oracles import assert_close, assert_matches_differences
 from test_random_graphs import OTHERS, ROWS, Picker, Term, draw_einsum, tamed

@@ -10,9 +10,9 @@ import numpy as np
 
 from hesse.api.explain import Explanation
 from hesse.api.formula import Formula
+from hesse.backends.numpy import make_plan
 from hesse.errors import ArgumentError
 from hesse.ir import Node, bind_sizes, number
-from hesse.plan import make_plan
 from hesse.rewrite import simplify
 from hesse.structured import stored
 from hesse.structured.patterns import products

@@ -12,7 +12,7 @@ import numpy as np
 from hesse.api.arguments import Arrays, Parameters, as_arrays, check_argnums, check_differentiable
 from hesse.api.explain import Explanation
 from hesse.api.trace import INDEX_SUFFIX, argument, nested_names, trace
-from hesse.backends.numpy_backend import Compiled, compile_program
+from hesse.backends.numpy import Compiled, compile_program, make_plan, sliced
 from hesse.calculus import Choice, check_mode
 from hesse.errors import ArgumentError
 from hesse.frontends.expression import Expression
@@ -26,8 +26,6 @@ from hesse.plan import (
     fits_memory,
     flatten,
     lower,
-    make_plan,
-    sliced,
     split,
 )
 from hesse.structured import Storage, Structured, check_chunk, chunk_elements, stored

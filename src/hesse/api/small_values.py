@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, assert_never, cast
 
 import numpy as np
 
-from hesse.backends import elementwise_kernels, operation_kernels
+from hesse.backends.numpy import elementwise, records
 from hesse.frontends.expression import Expression
 from hesse.frontends.symbolic import CompiledExpression
 from hesse.ir import Add, Apply, Axis, Constant, Einsum, Map, Node, Variable, bound_size, number, topological
@@ -99,12 +99,12 @@ def _step(node: Node, shapes: Mapping[Node, Shape], ranges: Shape, dtype: np.dty
         case Add():
             return lambda operands: sum(operands, np.zeros(shape, dtype))
         case Map():
-            function = elementwise_kernels.kernel(node.name)
+            function = elementwise.kernel(node.name)
             return lambda operands: function(*operands)
         case Apply(name="reshape"):
             return lambda operands: operands[0].reshape(shape)
         case Apply():
-            operation, params = operation_kernels.kernel(node.name), node.params
+            operation, params = records.kernel(node.name), node.params
             return lambda operands: operation(params, *operands)
     assert_never(node)
 

@@ -1,9 +1,9 @@
 """Partials, and the orders in which they are multiplied."""
 
-from hesse.calculus.cost import contraction_path, einsum_cost, estimate, first_labels
 from hesse.calculus.derivative import Choice, check_mode, choose, derivative_blocks, differentiate
 from hesse.calculus.modes import MODES, cross_country, forward, pull_back, push_forward, reverse
 from hesse.calculus.partial import partial, pull, push
+from hesse.cost import contraction_path, einsum_cost, estimate, first_labels
 
 __all__ = [
     "MODES",

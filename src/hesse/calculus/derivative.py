@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from hesse.calculus.cost import estimate
 from hesse.calculus.mirror import mirrored
 from hesse.calculus.modes import MODES, Products, derivatives
+from hesse.cost import estimate
 from hesse.errors import ArgumentError
 from hesse.ir import Node, topological, transpose
 from hesse.rewrite import simplify

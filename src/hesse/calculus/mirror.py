@@ -6,7 +6,7 @@ entry of any other term, each is the transpose of the other, and only the cheape
 
 from __future__ import annotations
 
-from hesse.calculus.cost import estimate
+from hesse.cost import estimate
 from hesse.ir import Add, Axis, Einsum, Node, Size, add, disjoint_outputs, is_sparse, transpose
 
 MOST_TERMS = 64

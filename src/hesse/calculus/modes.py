@@ -10,8 +10,8 @@ import heapq
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from hesse.calculus.cost import core_entries, core_order, einsum_cost
 from hesse.calculus.partial import is_active, partial, pull, push
+from hesse.cost import core_entries, core_order, einsum_cost
 from hesse.ir import (
     Add,
     Einsum,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, cast
 
-from hesse.calculus.cost import first_labels
+from hesse.cost import first_labels
 from hesse.errors import ArgumentError
 from hesse.export.contract import Contraction, Labels
 from hesse.export.terms import (

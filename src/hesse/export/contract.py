@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hesse.calculus.cost import concrete, contraction_path
+from hesse.cost import concrete, contraction_path
 from hesse.export.terms import Contract, Dot, MatrixProduct, Outer, Permute, Reduce, Term, Terms
 from hesse.ir import Size
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from hesse.backends.numpy_backend import Compiled, compile_program
+from hesse.backends.numpy import Compiled, compile_program, make_plan
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_array, as_node, axis_number, axis_numbers
 from hesse.frontends.reductions import merged_axes
@@ -21,7 +21,6 @@ from hesse.frontends.structural import expand_dims, moveaxis
 from hesse.frontends.ufuncs import elementwise
 from hesse.ir import Node, variable
 from hesse.ops import linalg, normalization, structural
-from hesse.plan import make_plan
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -7,11 +7,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from hesse.backends.numpy_backend import Compiled, compile_program
+from hesse.backends.numpy import Compiled, compile_program, make_plan
 from hesse.calculus import differentiate
 from hesse.errors import ArgumentError, DifferentiationError, ShapeError
 from hesse.ir import Einsum, Node, Variable, bind_sizes, size_names, topological
-from hesse.plan import check_memory, make_plan
+from hesse.plan import check_memory
 from hesse.printing import Graph, einsum_text, latex, text
 from hesse.rewrite import simplify
 

@@ -7,7 +7,6 @@ from hesse.plan.flatten import flatten
 from hesse.plan.lower import lower
 from hesse.plan.memory import allowed_bytes, bytes_text, check_memory, fits_memory, set_memory_limit
 from hesse.plan.program import Program
-from hesse.plan.slices import sliced
 from hesse.plan.split import split
 
 __all__ = [
@@ -20,11 +19,10 @@ __all__ = [
     "lower",
     "make_plan",
     "set_memory_limit",
-    "sliced",
     "split",
 ]
 
 
 def make_plan(roots: Sequence[Node]) -> Program:
-    """The program for some nodes: products flattened where it pays, lowered, large intermediates sliced."""
-    return sliced(lower(flatten(roots)))
+    """The program for some nodes: products flattened where it pays, then lowered."""
+    return lower(flatten(roots))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from hesse.calculus.cost import core_entries, einsum_cost
+from hesse.cost import core_entries, einsum_cost
 from hesse.ir import Add, Einsum, Node, add, einsum
 
 MOST_TERMS = 4

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hesse.calculus.cost import einsum_cost
+from hesse.cost import einsum_cost
 from hesse.ir import Einsum, Node, einsum, rebuild, topological, use_counts
 from hesse.plan.distribute import distributed
 

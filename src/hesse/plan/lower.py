@@ -10,7 +10,7 @@ from typing import cast
 
 import numpy as np
 
-from hesse.calculus.cost import contraction_path, first_labels
+from hesse.cost import contraction_path, first_labels
 from hesse.errors import ShapeError
 from hesse.ir import (
     Add,

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hesse.backends.numpy_backend import Compiled, compile_program
+from hesse.backends.numpy import Compiled, compile_program, make_plan
 from hesse.errors import ArgumentError
 from hesse.ir import Add, Axis, Einsum, Node, Variable, add, einsum, number, topological, variable
-from hesse.plan import Program, make_plan
+from hesse.plan import Program
 
 Places = tuple[int | None, ...]
 """For each axis of a tensor where a slice begins, or None if the axis is whole."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hesse.backends.numpy_backend import Compiled, compile_program
+from hesse.backends.numpy import Compiled, compile_program, make_plan
 from hesse.errors import ArgumentError, ShapeError
 from hesse.ir import (
     Node,
@@ -22,7 +22,7 @@ from hesse.ir import (
     topological,
     variable,
 )
-from hesse.plan import Program, bytes_text, check_memory, make_plan
+from hesse.plan import Program, bytes_text, check_memory
 from hesse.rewrite import simplify
 from hesse.structured import formulas
 from hesse.structured.chunks import check_chunk, dense_in_chunks

@@ -54,6 +54,8 @@ def symmetric_product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     for start in range(0, size, block):
         end = start + block
         np.matmul(left[start:end], right[:, start:], out=result[start:end, start:])
+        square = result[start:end, start:end]  # BLAS may round both sides of the diagonal differently
+        square[...] = 0.5 * (square + square.T)
         result[end:, start:end] = result[start:end, end:].T
     return result
 

@@ -10,8 +10,15 @@ from typing import Any, assert_never
 
 import numpy as np
 
-from hesse.backends import elementwise_kernels, operation_kernels
-from hesse.backends.numpy_source import (
+from hesse.backends.numpy import elementwise, records
+from hesse.backends.numpy.runtime import (
+    affine_view,
+    in_slices,
+    place_overlapping,
+    symmetric_product,
+    with_short_buffers,
+)
+from hesse.backends.numpy.source import (
     LARGE,
     SHORT_AXIS,
     Target,
@@ -24,13 +31,6 @@ from hesse.backends.numpy_source import (
     repeats,
     tuple_text,
     view_source,
-)
-from hesse.backends.runtime import (
-    affine_view,
-    in_slices,
-    place_overlapping,
-    symmetric_product,
-    with_short_buffers,
 )
 from hesse.plan.program import (
     IN_PLACE,
@@ -284,7 +284,7 @@ class _Writer:
         return None
 
     def _map(self, item: CallMap, k: Ref, spare: set[Ref]) -> Ref | None:
-        function = self.namespace[item.name] = elementwise_kernels.kernel(item.name)
+        function = self.namespace[item.name] = elementwise.kernel(item.name)
         operands = [self.names[source] for source in item.sources]
         own = next((s for s in item.sources if s in spare and self._is_large(s)), None)
         if not isinstance(function, np.ufunc):
@@ -299,7 +299,7 @@ class _Writer:
         return own
 
     def _apply(self, item: CallApply, k: Ref, spare: set[Ref]) -> Ref | None:
-        self.namespace[item.name] = operation_kernels.kernel(item.name)
+        self.namespace[item.name] = records.kernel(item.name)
         operands = [repr(item.params), *(self.names[source] for source in item.sources)]
         own = next((s for s in item.sources if s in spare and self._is_large(s)), None)
         if item.name not in IN_PLACE:
