@@ -673,7 +673,7 @@ class TestExplain:
         assert all("->" in step and "by" in step for step in explanation.contractions)
         assert explanation.source.startswith("def program(")
         compile(explanation.source, "<source>", "exec")
-        assert explanation.dtype == np.float64
+        assert explanation.executable.dtype == np.float64
         printed = str(explanation)
         for part in ("formula", "nodes", "FLOPs", "bytes moved", "peak memory", "contractions", "source"):
             assert part in printed
@@ -682,7 +682,7 @@ class TestExplain:
     def test_several_results_and_keywords(self) -> None:
         explanation = hesse.grad(loss, argnums=(0, 1)).explain(W, y=Y, X=X)
         assert len(explanation.formula.splitlines()) == 2
-        assert explanation.dtype == np.float64
+        assert explanation.executable.dtype == np.float64
 
     def test_without_products(self) -> None:
         explanation = hesse.hessian(lambda x: np.sum(x * x)).explain(W)

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 import hesse
+from hesse.backends.numpy import NumpyProgram
 from hesse.backends.numpy.records import kernel
 from hesse.backends.numpy.runtime import BUFFER, with_short_buffers
 from hesse.backends.numpy.writer import compile_program
 from hesse.ir import plain_axes
-from hesse.plan.program import Combine, Contract, Load, Placed, Program, Scale
+from hesse.plan.program import Combine, Contract, Load, Placed, Scale
 
 RANDOM = np.random.default_rng(7)
 
@@ -131,7 +132,7 @@ def test_results_are_in_the_order_of_their_axes_though_they_are_scaled_at_last()
     terms = tuple(Placed(k, 1.0, (0, 1), plain_axes(2), shape) for k in (2, 1))
     product = Contract(0, 1, (0, 1), (0, 1), (0, 1))
     items = (Load("x"), Load("y"), product, Combine(terms, True), Scale(3, 0.3))
-    program = Program(items, (shape,) * 5, (0.0,) * 5, (4,), 5)
+    program = NumpyProgram(items, (shape,) * 5, (0.0,) * 5, (4,), 5)
     x, y = RANDOM.normal(size=(2, *shape))
     (found,) = compile_program(program, ["x", "y"], np.dtype(float)).function(x, y)
     assert found.flags.c_contiguous

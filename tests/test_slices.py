@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import hesse
-from hesse.backends.numpy import compile_program, make_plan, sliced, slices
+from hesse.backends.numpy import NumpyProgram, compile_program, make_plan, sliced, slices
 from hesse.backends.numpy.runtime import in_slices
 from hesse.calculus import differentiate
 from hesse.frontends.expression import Expression
@@ -43,7 +43,8 @@ def values(program: Program, names: Sequence[str], arrays: Sequence[np.ndarray])
     arrays = [np.array(array) for array in arrays]
     for array in arrays:
         array.flags.writeable = False
-    return list(compile_program(program, names, DTYPE).function(*arrays))
+    runnable = program if isinstance(program, NumpyProgram) else NumpyProgram.of(program)
+    return list(compile_program(runnable, names, DTYPE).function(*arrays))
 
 
 def assert_same(roots: Sequence[Node], names: Sequence[str], arrays: Sequence[np.ndarray]) -> bool:

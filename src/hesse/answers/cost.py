@@ -10,9 +10,11 @@ import numpy as np
 
 from hesse.api.explain import Explanation
 from hesse.api.formula import Formula
-from hesse.backends.numpy import make_plan
+from hesse.backends.executable import Executable
+from hesse.backends.numpy import TARGET
 from hesse.errors import ArgumentError
 from hesse.ir import Node, bind_sizes, number
+from hesse.plan import make_plan
 from hesse.rewrite import simplify
 from hesse.structured import stored
 from hesse.structured.patterns import products
@@ -59,12 +61,12 @@ def cost(derivative: Formula, sizes: Mapping[str, int]) -> Cost:
     """
     bound = bound_sizes(derivative, sizes)
     node = bound_node(derivative, bound)
-    program, storage = make_plan([node]), stored(node)
-    plan = Explanation((node,), program, "", np.dtype(float))
+    storage = stored(node)
+    plan = Explanation((node,), Executable(make_plan([node]), (), np.dtype(float), TARGET))
     return Cost(
         sizes=bound,
         shape=tuple(map(number, node.shape)),
-        flops=program.total_flops,
+        flops=plan.flops,
         structured_flops=make_plan(list(storage.sources)).total_flops if storage.sources else 0.0,
         dense_bytes=8 * math.prod(map(number, node.shape)),
         structured_bytes=8 * storage.entries,

@@ -1,16 +1,14 @@
-"""From what a user passes to what a program takes: names, arrays, dtypes."""
+"""How a call is matched to the parameters of a function, and checks of what it is differentiated by."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from hesse.errors import ArgumentError, DifferentiationError
-
-Signature = tuple[tuple[tuple[int, ...], np.dtype[Any] | None], ...]
 
 
 class Parameters:
@@ -90,62 +88,11 @@ class Parameters:
         return function(*positional, **keywords)
 
 
-class Arrays(NamedTuple):
-    """Checked arrays of a call, the dtype to work in and the key of the cache."""
-
-    values: list[np.ndarray]
-    dtype: np.dtype[Any]
-    signature: Signature
-
-
-def as_arrays(names: Sequence[str], values: Sequence[Any]) -> Arrays:
-    """The arguments as arrays; anything that is not an array of real numbers is refused by name.
-
-    Python numbers do not decide the dtype, as in NumPy.
-    """
-    arrays = [
-        value if type(value) is np.ndarray else _as_array(name, value)
-        for name, value in zip(names, values, strict=True)
-    ]
-    for name, array in zip(names, arrays, strict=True):
-        if array.dtype.kind not in "fiub":
-            raise _unsuitable(name, array)
-    weak = [type(value) in (float, int, bool) for value in values]
-    floats = [a.dtype for a, is_weak in zip(arrays, weak, strict=True) if a.dtype.kind == "f" and not is_weak]
-    dtype = np.result_type(*floats) if floats else np.dtype(np.float64)
-    if dtype == np.float16:
-        dtype = np.dtype(np.float32)  # too short to compute in
-    marks = [(a.shape, None if is_weak else a.dtype) for a, is_weak in zip(arrays, weak, strict=True)]
-    return Arrays(arrays, dtype, tuple(marks))
-
-
-def _as_array(name: str, value: Any) -> np.ndarray:
-    known = isinstance(value, np.ndarray | np.generic | int | float | complex | list | tuple)
-    if not known and not hasattr(value, "__array__"):
-        raise ArgumentError(
-            f"argument {name} is a {type(value).__name__}, not an array; "
-            "close over it (lambda x: f(x, option)) instead of passing it"
-        )
-    try:
-        array = np.asarray(value)
-    except ValueError as error:
-        raise ArgumentError(f"argument {name} is not an array of numbers: {error}") from None
-    return array
-
-
-def _unsuitable(name: str, array: np.ndarray) -> Exception:
-    if array.dtype.kind == "c":
-        return DifferentiationError(
-            f"argument {name} is complex; hesse works with real arrays: pass real and imaginary parts"
-        )
-    return ArgumentError(f"argument {name} has dtype {array.dtype}; expected an array of numbers")
-
-
-def check_differentiable(name: str, array_dtype: np.dtype[Any]) -> None:
+def check_differentiable(name: str, kind: str, dtype: Any) -> None:
     """Only floating-point arrays are differentiated by."""
-    if array_dtype.kind != "f":
+    if kind != "f":
         raise DifferentiationError(
-            f"cannot differentiate by {name}: its dtype is {array_dtype}; "
+            f"cannot differentiate by {name}: its dtype is {dtype}; "
             f"pass a floating-point array ({name}.astype(float))"
         )
 

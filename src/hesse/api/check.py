@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from hesse.api.arguments import Parameters, as_arrays, check_argnums, check_differentiable, check_order
+from hesse.api.arguments import Parameters, check_argnums, check_differentiable, check_order
 from hesse.api.derivatives import derivative
+from hesse.backends.arrays import as_arrays
 from hesse.errors import ArgumentError
 
 
@@ -78,12 +79,13 @@ def check(
     parameters = Parameters(f)
     names, values = parameters.match(arguments, {})
     arrays = [
-        np.asarray(a, np.float64) if a.dtype.kind == "f" else a for a in as_arrays(names, values).values
+        np.asarray(a, np.float64) if a.dtype.kind == "f" else a
+        for a in as_arrays(names, values, "numpy").values
     ]
     (position, *_), as_tuple = check_argnums(argnums, len(arrays), names)
     if as_tuple:
         raise ArgumentError(f"check takes one argument to differentiate by at a time, not {argnums!r}")
-    check_differentiable(names[position], arrays[position].dtype)
+    check_differentiable(names[position], arrays[position].dtype.kind, arrays[position].dtype)
     generator = np.random.default_rng(seed)
     functions: list[Callable[..., Any]] = [f] + [
         derivative(f, order=k, argnums=position, mode=mode) for k in range(1, order + 1)

@@ -4,33 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from hesse.api.arguments import Arrays, Parameters, as_arrays, check_argnums, check_differentiable
+from hesse.api.arguments import Parameters, check_argnums, check_differentiable
 from hesse.api.explain import Explanation
 from hesse.api.trace import INDEX_SUFFIX, argument, nested_names, trace
-from hesse.backends.numpy import Compiled, compile_program, make_plan, sliced
+from hesse.backends.arrays import Arrays, as_arrays
+from hesse.backends.executable import Executable, executable
+from hesse.backends.target import DType, Target, library_of, target_named
 from hesse.calculus import Choice, check_mode
 from hesse.errors import ArgumentError
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_node
 from hesse.ir import Node, Variable, number, substitute, topological
-from hesse.plan import (
-    Program,
-    allowed_bytes,
-    bytes_text,
-    check_memory,
-    fits_memory,
-    flatten,
-    lower,
-    split,
-)
+from hesse.plan import allowed_bytes, bytes_text, make_plan, split
 from hesse.structured import Storage, Structured, check_chunk, chunk_elements, stored
 
 FORMS = ("dense", "structured")
+KEPT_ENTRIES = 256
+"""Signatures for which a derivative is kept compiled."""
 
 Layout = int | tuple["Layout", ...]
 """How results are arranged: a position in the list of results, or a tuple of layouts."""
@@ -44,8 +39,11 @@ class Options:
     mode: str = "auto"
     form: str = "dense"
     chunk: int | None = None
+    backend: str | Target | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.backend, str):
+            target_named(self.backend)
         if self.chunk is not None:
             check_chunk(self.chunk)
             if self.form == "structured":
@@ -90,19 +88,19 @@ class _Entry(NamedTuple):
     """
 
     built: Built
-    program: Program
-    compiled: Compiled
-    dtype: np.dtype[Any]
-    casts: tuple[tuple[int, np.dtype[Any] | None], ...] | None
+    executable: Executable
+    casts: tuple[tuple[int, DType | None], ...] | None
     storages: tuple[Storage, ...] | None
-    chunk: int | None = None
+    chunk: int | None
+    as_numpy: bool
 
     def run(self, values: Sequence[Any]) -> Any:
+        target = self.executable.target
         if self.casts is not None:
-            values = [values[k] if dtype is None else np.asarray(values[k], dtype) for k, dtype in self.casts]
-        results: Sequence[Any] = self.compiled.function(*values)
+            values = target.converted([values[k] for k, _ in self.casts], [dtype for _, dtype in self.casts])
+        results = target.call(self.executable.compiled, values, self.as_numpy)
         if self.storages is not None:
-            results = _structured(self.storages, self.built.groups, results, self.dtype)
+            results = _structured(self.storages, self.built.groups, results, self.executable, self.as_numpy)
             if self.chunk is not None:
                 results = [tensor.dense(chunk=self.chunk) for tensor in results]
         return _arranged(self.built.layout, results)
@@ -111,15 +109,18 @@ class _Entry(NamedTuple):
 def _structured(
     storages: Sequence[Storage],
     groups: Sequence[tuple[int, ...]],
-    results: Sequence[np.ndarray],
-    dtype: np.dtype[Any],
+    results: Sequence[Any],
+    runs: Executable,
+    as_numpy: bool,
 ) -> list[Structured]:
+    """The tensors of which the results are the parts; `as_numpy`: those are NumPy's."""
     tensors = []
+    target, dtype = (target_named("numpy"), None) if as_numpy else (runs.target, runs.dtype)
     start = 0  # each tensor takes as many results as it has parts
     for (node, names, _), ranks in zip(storages, groups, strict=True):
         stop = start + len(names)
-        values = {name: np.asarray(part) for name, part in zip(names, results[start:stop], strict=True)}
-        tensors.append(Structured(node, values, ranks, dtype))
+        parts = target.converted(results[start:stop], [None] * len(names))
+        tensors.append(Structured(node, dict(zip(names, parts, strict=True)), ranks, dtype, target))
         start = stop
     return tensors
 
@@ -137,14 +138,17 @@ class Derivative:
         self._function = function
         self._build = build
         self._options = options
+        self._extra = extra
         self._parameters = Parameters(function, extra)
         self._entries: dict[Any, _Entry] = {}
+        self._fast: dict[Any, _Entry] = {}
+        """The entries again, by what can be read off arguments that need no conversion."""
         self.__name__ = f"derivative of {self._parameters.function_name}"
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         if not options:
             try:
-                entry = self._entries[tuple([(a.shape, a.dtype) for a in arguments])]
+                entry = self._fast[tuple([(type(a), a.shape, a.dtype) for a in arguments])]
             except (AttributeError, KeyError, TypeError):
                 pass  # the first call of this signature, or something that is not an array
             else:
@@ -152,18 +156,34 @@ class Derivative:
         names, values = self._parameters.match(arguments, options)
         if any(isinstance(value, Expression) for value in values):
             return self._as_expression(names, [as_node(value) for value in values])
-        arrays = as_arrays(names, values)
+        arrays = as_arrays(names, values, self._options.backend)
         found = self._entry(names, arrays, by_name=bool(options))
         if found is None:
             return self._as_expression(names, [as_node(array) for array in arrays.values])
+        if not options and all(type(a) is np.ndarray or library_of(a) is not None for a in arguments):
+            _keep(self._fast, tuple([(type(a), a.shape, a.dtype) for a in arguments]), found)
         return found.run(arrays.values)
+
+    def compile(self, backend: str | Target = "numpy", **settings: Any) -> Derivative:
+        """The same derivative, computed by a back end: "numpy", "torch" or "jax", with its settings.
+
+        Without it the arrays of a call decide: PyTorch computes with tensors, JAX with its arrays.
+
+        >>> import numpy as np, hesse
+        >>> hesse.grad(lambda x: np.sum(x * x)).compile(backend="jax")(np.array([1.0, 2.0]))
+        array([2., 4.])
+        """
+        target = target_named(backend) if isinstance(backend, str) else backend
+        target = target.configured(**settings)
+        options = replace(self._options, backend=target)
+        return Derivative(self._function, self._build, options, self._extra)
 
     def _entry(self, names: tuple[str, ...], arrays: Arrays, by_name: bool) -> _Entry | None:
         """The compiled derivative, or None if it depends on variables of a trace around it."""
-        key = (names, arrays.signature) if by_name else arrays.signature
+        key = (names if by_name else None, arrays.signature)
         if key not in self._entries:
-            shapes, dtypes = [a.shape for a in arrays.values], [a.dtype for a in arrays.values]
-            built, labels = self._built(names, shapes, dtypes)
+            dtypes = [value.dtype for value in arrays.values]
+            built, labels = self._built(names, arrays.shapes, arrays.kinds, dtypes)
             found = [node for node in topological(built.roots) if isinstance(node, Variable)]
             own = {*labels, *(label + INDEX_SUFFIX for label in labels)}
             if any("argument" not in node.attributes or node.name not in own for node in found):
@@ -171,19 +191,23 @@ class Derivative:
             count = len(names) - len(self._parameters.extra)
             positions, _ = check_argnums(self._options.argnums, count, names[:count])
             variables = [labels[position] for position in positions]
-            self._entries[key] = _compiled(built, labels, variables, arrays, self._options)
+            _keep(self._entries, key, _compiled(built, labels, variables, arrays, self._options))
         return self._entries[key]
 
     def _built(
-        self, names: tuple[str, ...], shapes: Sequence[tuple[int, ...]], dtypes: Sequence[np.dtype[Any]]
+        self,
+        names: tuple[str, ...],
+        shapes: Sequence[tuple[int, ...]],
+        kinds: Sequence[str],
+        dtypes: Sequence[Any],
     ) -> tuple[Built, tuple[str, ...]]:
         """The derivative as nodes, and the names of the variables that stand for the arguments."""
         count = len(names) - len(self._parameters.extra)
         positions, as_tuple = check_argnums(self._options.argnums, count, names[:count])
         for position in positions:
-            check_differentiable(names[position], dtypes[position])
+            check_differentiable(names[position], kinds[position], dtypes[position])
         labels = nested_names(names)
-        output = trace(self._function, self._parameters, names[:count], labels, shapes, dtypes)
+        output = trace(self._function, self._parameters, names[:count], labels, shapes, kinds)
         variables = [argument(label, shape) for label, shape in zip(labels, shapes, strict=True)]
         chosen = [variables[position] for position in positions]
         return self._build(Request(output, chosen, as_tuple, variables[count:], self._options.mode)), labels
@@ -191,7 +215,7 @@ class Derivative:
     def _as_expression(self, names: tuple[str, ...], nodes: list[Node]) -> Any:
         """The derivative as an expression, when it is called inside a function that is being traced."""
         shapes = [tuple(map(number, node.shape)) for node in nodes]
-        built, labels = self._built(names, shapes, [np.dtype(float)] * len(nodes))
+        built, labels = self._built(names, shapes, ["f"] * len(nodes), [float] * len(nodes))
         table: dict[Node, Node] = {
             argument(label, shape): node for label, shape, node in zip(labels, shapes, nodes, strict=True)
         }
@@ -200,14 +224,11 @@ class Derivative:
     def explain(self, *arguments: Any, **options: Any) -> Explanation:
         """What is computed for these arguments, and what it costs."""
         names, values = self._parameters.match(arguments, options)
-        arrays = as_arrays(names, values)
+        arrays = as_arrays(names, values, self._options.backend)
         entry = self._entry(names, arrays, by_name=bool(options))
         if entry is None:
             raise ArgumentError(f"{self.__name__} depends on a trace around it and cannot be explained there")
-        built = entry.built
-        return Explanation(
-            tuple(built.roots), entry.program, entry.compiled.source, entry.dtype, built.choices
-        )
+        return Explanation(tuple(entry.built.roots), entry.executable, entry.built.choices)
 
     def bind(self, **bound: Any) -> Bound:
         """The derivative with some arguments fixed: what depends on them alone is computed once.
@@ -220,34 +241,48 @@ class Derivative:
         return Bound(self, bound)
 
 
+def _keep(entries: dict[Any, _Entry], key: Any, entry: _Entry) -> None:
+    """Enter an entry; the oldest ones are forgotten when there are too many."""
+    while len(entries) >= KEPT_ENTRIES:
+        entries.pop(next(iter(entries)), None)
+    entries[key] = entry
+
+
 def _compiled(
     built: Built, labels: Sequence[str], variables: Sequence[str], arrays: Arrays, options: Options
 ) -> _Entry:
     """Plan and compile; a structured result refers to data that is no variable of it, and copies the rest."""
-    dtype = arrays.dtype
-    is_structured = options.form == "structured"
+    target, itemsize = arrays.target, arrays.target.itemsize(arrays.dtype)
     chunk, storages = options.chunk, None
-    if is_structured or chunk is not None:
+    if options.form == "structured" or chunk is not None:
         storages = tuple(map(stored, built.roots))
-    program = make_plan(_computed(built, storages))
-    if storages is None and not fits_memory(program, dtype.itemsize):
+    found = _executable(built, labels, variables, arrays, storages)
+    if storages is None and not found.fits_memory:
         storages = tuple(map(stored, built.roots))
-        chunk = _fitting_chunk(storages, dtype) if built.groups else None
+        chunk = _fitting_chunk(storages, itemsize, target) if built.groups else None
         if chunk is None:
-            check_memory(program, dtype.itemsize, lambda: _structured_advice(built.roots, dtype))
-        program = make_plan(_computed(built, storages))
-    check_memory(program, dtype.itemsize, lambda: "")
-    casts = [(k, None if array.dtype == dtype else dtype) for k, array in enumerate(arrays.values)]
-    inputs = list(labels)
-    read = {node.name for node in topological(_computed(built, storages)) if isinstance(node, Variable)}
-    for k, label in enumerate(labels):
-        if label + INDEX_SUFFIX in read:
-            inputs.append(label + INDEX_SUFFIX)
-            casts.append((k, None))
-    as_they_are = len(inputs) == len(labels) and all(cast is None for _, cast in casts)
+            found.check_memory(lambda: _structured_advice(built.roots, itemsize))
+        found = _executable(built, labels, variables, arrays, storages)
+    found.check_memory()
+    casts = list(enumerate(arrays.casts))
+    casts += [(labels.index(name.removesuffix(INDEX_SUFFIX)), None) for name in found.inputs[len(labels) :]]
+    as_they_are = len(casts) == len(labels) and all(cast is None for _, cast in casts)
+    return _Entry(built, found, None if as_they_are else tuple(casts), storages, chunk, arrays.as_numpy)
+
+
+def _executable(
+    built: Built,
+    labels: Sequence[str],
+    variables: Sequence[str],
+    arrays: Arrays,
+    storages: tuple[Storage, ...] | None,
+) -> Executable:
+    """The program of the results, or of the parts of structured ones; index arrays are further inputs."""
+    roots = _computed(built, storages)
+    read = {node.name for node in topological(roots) if isinstance(node, Variable)}
+    inputs = [*labels, *(label + INDEX_SUFFIX for label in labels if label + INDEX_SUFFIX in read)]
     shared = set(labels) - set(variables) if storages else set()
-    compiled = compile_program(program, inputs, dtype, results_in_order=storages is None, shared=shared)
-    return _Entry(built, program, compiled, dtype, None if as_they_are else tuple(casts), storages, chunk)
+    return executable(roots, inputs, arrays.dtype, arrays.target, storages is None, shared)
 
 
 def _computed(built: Built, storages: tuple[Storage, ...] | None) -> list[Node]:
@@ -255,20 +290,20 @@ def _computed(built: Built, storages: tuple[Storage, ...] | None) -> list[Node]:
     return built.roots if storages is None else [source for s in storages for source in s.sources]
 
 
-def _fitting_chunk(storages: Sequence[Storage], dtype: np.dtype[Any]) -> int | None:
+def _fitting_chunk(storages: Sequence[Storage], itemsize: int, target: Target) -> int | None:
     """The largest chunk with which the dense results fit into memory, or None if none does."""
     kept = sum(storage.entries + math.prod(map(number, storage.node.shape)) for storage in storages)
     rows = max((number(storage.node.shape[0]) for storage in storages if storage.node.shape), default=1)
     while rows > 1:
         rows = -(-rows // 2)
-        needed = kept + max(chunk_elements(storage.node, rows) for storage in storages)
-        if needed * dtype.itemsize <= allowed_bytes():
+        needed = kept + max(chunk_elements(storage.node, rows, target) for storage in storages)
+        if needed * itemsize <= allowed_bytes(target.free_bytes):
             return rows
     return None
 
 
-def _structured_advice(roots: Sequence[Node], dtype: np.dtype[Any]) -> str:
-    kept = sum(stored(root).entries for root in roots) * dtype.itemsize
+def _structured_advice(roots: Sequence[Node], itemsize: int) -> str:
+    kept = sum(stored(root).entries for root in roots) * itemsize
     return f"The structured form (form='structured') keeps it in {bytes_text(kept)}."
 
 
@@ -283,45 +318,45 @@ class Bound:
                 raise ArgumentError(
                     f"{derivative.__name__} has no argument {name}; it has {', '.join(known)}"
                 )
-        self._bound = dict(
-            zip(bound, map(np.array, as_arrays(list(bound), list(bound.values())).values), strict=True)
-        )
+        arrays = as_arrays(list(bound), list(bound.values()), derivative._options.backend)
+        self._bound = dict(zip(bound, map(arrays.target.copied, arrays.values), strict=True))
         self._free = [name for name in known if name not in bound]
-        self._entries: dict[Any, _Entry] = {}
+        self._entries: dict[Any, tuple[_Entry, list[Any]]] = {}
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         if len(arguments) > len(self._free):
             raise ArgumentError(f"got {len(arguments)} arguments for the free {', '.join(self._free)}")
         free = {**dict(zip(self._free, arguments, strict=False)), **options}
         names = tuple(free)
-        arrays = as_arrays(names, list(free.values()))
+        arrays = as_arrays(names, list(free.values()), self._derivative._options.backend)
         key = (names, arrays.signature)
         if key not in self._entries:
             self._entries[key] = self._prepared(dict(zip(names, arrays.values, strict=True)))
-        return self._entries[key].run(arrays.values)
+        entry, prepared = self._entries[key]
+        return entry.run([*prepared, *arrays.values])
 
-    def _prepared(self, free: dict[str, np.ndarray]) -> _Entry:
-        """The entry for the free arguments, with everything that depends on bound data only computed."""
+    def _prepared(self, free: dict[str, Any]) -> tuple[_Entry, list[Any]]:
+        """The entry for the free arguments, and what depends on bound data only: it comes first."""
         derivative = self._derivative
         names, values = derivative._parameters.by_name({**self._bound, **free})
-        arrays = as_arrays(names, values)
+        arrays = as_arrays(names, values, derivative._options.backend)
         whole = derivative._entry(names, arrays, by_name=True)
         if whole is None:
             raise ArgumentError(
                 f"{derivative.__name__} depends on a trace around it and cannot be bound there"
             )
+        runs = whole.executable
         casts = whole.casts or tuple((k, None) for k in range(len(names)))
-        inputs = list(zip(whole.compiled.inputs, casts, strict=True))
+        inputs = list(zip(runs.inputs, casts, strict=True))
         early = [(label, cast) for label, cast in inputs if names[cast[0]] in self._bound]
         late = [(label, cast) for label, cast in inputs if names[cast[0]] not in self._bound]
-        straight = lower(flatten(_computed(whole.built, whole.storages)))
+        straight = make_plan(_computed(whole.built, whole.storages))
         first, second, loads = split(straight, {label for label, _ in early})
-        data = [np.asarray(arrays.values[k], dtype) for _, (k, dtype) in early]
-        prepared = compile_program(sliced(first), [label for label, _ in early], whole.dtype).function(*data)
-        second = sliced(second)
-        compiled = compile_program(
-            second, [label for label, _ in late], whole.dtype, given=dict(zip(loads, prepared, strict=True))
-        )
+        given, wanted = [arrays.values[k] for _, (k, _) in early], [cast for _, (_, cast) in early]
+        before = Executable(first, tuple(label for label, _ in early), runs.dtype, runs.target)
+        prepared = list(runs.target.call(before.compiled, runs.target.converted(given, wanted), False))
+        after = Executable(second, (*loads, *(label for label, _ in late)), runs.dtype, runs.target)
         order = tuple(free)
-        places = tuple((order.index(names[k]), dtype) for _, (k, dtype) in late)
-        return _Entry(whole.built, second, compiled, whole.dtype, places, whole.storages, whole.chunk)
+        places = [(k, None) for k in range(len(prepared))]
+        places += [(len(prepared) + order.index(names[k]), dtype) for _, (k, dtype) in late]
+        return whole._replace(executable=after, casts=tuple(places)), prepared

@@ -6,10 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
-import numpy as np
-
+from hesse.backends.executable import Executable
 from hesse.calculus import Choice
 from hesse.ir import Node, topological
 from hesse.plan import Program
@@ -22,10 +20,18 @@ class Explanation:
     """Formula, size and cost of a compiled derivative; printing it shows everything."""
 
     roots: tuple[Node, ...]
-    program: Program
-    source: str
-    dtype: np.dtype[Any]
+    executable: Executable
     choices: tuple[Choice, ...] = ()
+
+    @property
+    def program(self) -> Program:
+        """The instructions, as the back end runs them."""
+        return self.executable.program
+
+    @property
+    def source(self) -> str:
+        """The function that is called."""
+        return self.executable.compiled.source
 
     @property
     def modes(self) -> tuple[str, ...]:
@@ -54,7 +60,7 @@ class Explanation:
     @cached_property
     def bytes(self) -> int:
         """Bytes read and written by the array operations of one call."""
-        sizes = [math.prod(shape) * self.dtype.itemsize for shape in self.program.shapes]
+        sizes = [math.prod(shape) * self.executable.itemsize for shape in self.program.shapes]
         total = 0
         for k, item in enumerate(self.program.instructions):
             if sources(item) and not isinstance(item, View):
@@ -64,7 +70,7 @@ class Explanation:
     @property
     def peak_bytes(self) -> int:
         """Most bytes alive at once besides inputs and constants, results included."""
-        return self.program.peak_elements() * self.dtype.itemsize
+        return self.program.peak_elements() * self.executable.itemsize
 
     @property
     def contractions(self) -> tuple[str, ...]:

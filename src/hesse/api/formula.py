@@ -11,6 +11,7 @@ from hesse.api.declarations import with_declarations
 from hesse.api.matrix_form import verified_form
 from hesse.api.small_values import Values
 from hesse.api.verify import Differentiation, structured, verify
+from hesse.backends.target import Target
 from hesse.calculus import differentiate
 from hesse.errors import ArgumentError
 from hesse.frontends.expression import Expression
@@ -142,13 +143,18 @@ class Formula(Expression):
         }
         return simplify(substitute([plain], facts))[0] if facts else plain
 
-    def compile(self, backend: str = "numpy") -> CompiledExpression:
-        """A function of arrays by name, compiled once for each combination of shapes and dtypes."""
-        if self._compiled is None or backend != "numpy":
-            self._compiled = super().compile(backend)
+    def compile(self, backend: str | Target | None = None, **settings: Any) -> CompiledExpression:
+        """A function of arrays by name, compiled once for each combination of shapes and dtypes.
+
+        The back end is "numpy", "torch" or "jax", with its settings; by default the arrays decide.
+        """
+        if backend is not None:
+            return super().compile(backend, **settings)
+        if self._compiled is None:
+            self._compiled = super().compile()
         return self._compiled
 
-    def evaluate(self, /, **values: Any) -> np.ndarray:
+    def evaluate(self, /, **values: Any) -> Any:
         """The value for arrays by name; sizes follow from the arrays (or are given by name).
 
         >>> import numpy as np, hesse
@@ -165,9 +171,9 @@ class Formula(Expression):
         sizes = {name: int(values[name]) for name in self.open_sizes if name in values and name not in known}
         for name, variable in known.items():
             if name in values:
-                array = np.asarray(values[name])
-                bind_shape(name, variable, array.shape, sizes)
-                _check_facts(variable, array)
+                bind_shape(name, variable, np.shape(values[name]), sizes)
+                if variable.attributes:
+                    _check_facts(variable, np.asarray(values[name]))
         return self.compile()(**{**values, **sizes})
 
     def to(self, notation: str) -> str:

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
-import numpy as np
-
 from hesse.api.arguments import Parameters
 from hesse.errors import TracingError
 from hesse.frontends.expression import Expression
@@ -39,14 +37,14 @@ def trace(
     names: Sequence[str],
     labels: Sequence[str],
     shapes: Sequence[tuple[int, ...]],
-    dtypes: Sequence[np.dtype[Any]],
+    kinds: Sequence[str],
 ) -> Node:
     """The node that a function computes for arguments of these shapes, in variables of these labels."""
     values = {}
-    for name, label, shape, dtype in zip(names, labels, shapes, dtypes, strict=False):
-        whole = dtype.kind in "iu"
+    for name, label, shape, kind in zip(names, labels, shapes, kinds, strict=False):
+        whole = kind in "iu"
         index = Index(argument(label + INDEX_SUFFIX, shape, "integer")) if whole else None
-        values[name] = Expression(argument(label, shape), boolean=dtype.kind == "b", index=index)
+        values[name] = Expression(argument(label, shape), boolean=kind == "b", index=index)
     token = _depth.set(_depth.get() + 1)
     try:
         result = parameters.call(function, values)

@@ -13,9 +13,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from hesse.backends.numpy import Compiled, compile_program, make_plan
+from hesse.backends.arrays import as_arrays
+from hesse.backends.executable import executable
 from hesse.frontends.expression import Expression
-from hesse.frontends.operands import as_array, as_node, axis_number, axis_numbers
+from hesse.frontends.operands import as_node, axis_number, axis_numbers
 from hesse.frontends.reductions import merged_axes
 from hesse.frontends.structural import expand_dims, moveaxis
 from hesse.frontends.ufuncs import elementwise
@@ -23,6 +24,8 @@ from hesse.ir import Node, variable
 from hesse.ops import linalg, normalization, structural
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+NAMES = ("operand0", "operand1")
+"""Names for the operands of a function that is called with arrays."""
 
 
 def _also_for_arrays(operand_count: int) -> Callable[[Function], Function]:
@@ -39,12 +42,16 @@ def _also_for_arrays(operand_count: int) -> Callable[[Function], Function]:
             operands, rest = given[:operand_count], given[operand_count:]
             if any(isinstance(value, Expression) for value in given):
                 return function(*given)
-            arrays = [as_array(operand) for operand in operands]
-            dtype = np.result_type(*arrays)
-            dtype = dtype if dtype.kind == "f" else np.dtype(float)
+            arrays = as_arrays(list(bound.arguments)[:operand_count], operands)
             settings = tuple(tuple(value) if isinstance(value, list) else value for value in rest)
-            program = _compiled(function, tuple(array.shape for array in arrays), settings, dtype)
-            return program.function(*(np.asarray(array, dtype) for array in arrays))[0][()]
+            runs = executable(
+                [_traced(function, tuple(arrays.shapes), settings)],
+                NAMES[:operand_count],
+                arrays.dtype,
+                arrays.target,
+            )
+            result = arrays.run(runs)[0]
+            return result[()] if isinstance(result, np.ndarray) else result  # numbers in, numbers out
 
         return wrapped  # type: ignore[return-value]
 
@@ -52,15 +59,12 @@ def _also_for_arrays(operand_count: int) -> Callable[[Function], Function]:
 
 
 @functools.lru_cache(maxsize=512)
-def _compiled(
-    function: Callable[..., Any],
-    shapes: tuple[tuple[int, ...], ...],
-    settings: tuple[Any, ...],
-    dtype: np.dtype[Any],
-) -> Compiled:
-    names = [f"operand{k}" for k in range(len(shapes))]
-    operands = [Expression(variable(name, shape)) for name, shape in zip(names, shapes, strict=True)]
-    return compile_program(make_plan([function(*operands, *settings).node]), names, dtype)
+def _traced(
+    function: Callable[..., Any], shapes: tuple[tuple[int, ...], ...], settings: tuple[Any, ...]
+) -> Node:
+    operands = [Expression(variable(name, shape)) for name, shape in zip(NAMES, shapes, strict=False)]
+    node: Node = function(*operands, *settings).node
+    return node
 
 
 @_also_for_arrays(1)

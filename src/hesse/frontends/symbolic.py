@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
-import numpy as np
-
-from hesse.backends.numpy import Compiled, compile_program, make_plan
+from hesse.backends.arrays import Arrays, as_arrays
+from hesse.backends.executable import Executable, executable
+from hesse.backends.target import Target, target_named
 from hesse.calculus import differentiate
 from hesse.errors import ArgumentError, DifferentiationError, ShapeError
 from hesse.ir import Einsum, Node, Variable, bind_sizes, size_names, topological
-from hesse.plan import check_memory
 from hesse.printing import Graph, einsum_text, latex, text
 from hesse.rewrite import simplify
 
+KEPT_PROGRAMS = 256
+"""Combinations of shapes and dtypes for which an expression is kept compiled."""
 FORMATS: Mapping[str, Callable[[Node], str]] = {"text": text, "einsum": einsum_text, "latex": latex}
-BACKENDS = ("numpy",)
 
 
 class SymbolicMethods:
@@ -63,7 +63,7 @@ class SymbolicMethods:
         found = [node for node in topological([self.node]) if isinstance(node, Variable)]
         return tuple(sorted(found, key=lambda node: node.name))
 
-    def evaluate(self, **values: Any) -> np.ndarray:
+    def evaluate(self, **values: Any) -> Any:
         """The value for arrays by name; symbolic sizes follow from the arrays (or are given by name).
 
         >>> import numpy as np, hesse
@@ -73,11 +73,15 @@ class SymbolicMethods:
         """
         return self.compile()(**values)
 
-    def compile(self, backend: str = "numpy") -> CompiledExpression:
-        """A function of arrays by name, compiled once for each combination of shapes and dtypes."""
-        if backend not in BACKENDS:
-            raise ArgumentError(f"there is no backend {backend!r}; choose one of {', '.join(BACKENDS)}")
-        return CompiledExpression(simplify([self.node])[0])
+    def compile(self, backend: str | Target | None = None, **settings: Any) -> CompiledExpression:
+        """A function of arrays by name, compiled once for each combination of shapes and dtypes.
+
+        The back end is "numpy", "torch" or "jax", with its settings; by default the arrays decide.
+        """
+        if backend is not None:
+            target = target_named(backend) if isinstance(backend, str) else backend
+            backend = target.configured(**settings)
+        return CompiledExpression(simplify([self.node])[0], backend)
 
     def to(self, notation: str) -> str:
         """The expression in a notation: "text", "einsum" or "latex"."""
@@ -96,8 +100,9 @@ class SymbolicMethods:
 class CompiledExpression:
     """A compiled expression: call it with arrays by name."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, backend: Target | str | None = None) -> None:
         self._node = node
+        self._backend = backend
         self._variables: dict[str, Variable] = {}
         for variable in [n for n in topological([node]) if isinstance(n, Variable)]:
             if self._variables.setdefault(variable.name, variable) is not variable:
@@ -111,44 +116,39 @@ class CompiledExpression:
             for size in (*n.shape, *(n.ranges if isinstance(n, Einsum) else ()))
             for name in size_names(size)
         }
-        self._programs: dict[Any, Compiled] = {}
+        self._programs: dict[Any, Executable] = {}
 
-    def __call__(self, **values: Any) -> np.ndarray:
+    def __call__(self, **values: Any) -> Any:
+        arrays, runs = self._executable(values)
+        casts = [
+            None if variable.kind == "integer" else cast
+            for variable, cast in zip(self._variables.values(), arrays.casts, strict=True)
+        ]
+        return arrays.run(runs, casts)[0]
+
+    def source(self, **values: Any) -> str:
+        """The source that computes the expression for such arrays."""
+        return self._executable(values)[1].compiled.source
+
+    def _executable(self, values: Mapping[str, Any]) -> tuple[Arrays, Executable]:
         missing = [name for name in self._variables if name not in values]
         if missing:
             raise ArgumentError(f"no value for {', '.join(sorted(missing))}")
-        arrays = {name: np.asarray(values[name]) for name in self._variables}
+        arrays = as_arrays(list(self._variables), [values[name] for name in self._variables], self._backend)
         sizes = {name: int(values[name]) for name in self._symbols - set(self._variables) if name in values}
-        key = (tuple((a.shape, a.dtype) for a in arrays.values()), tuple(sorted(sizes.items())))
+        key = (arrays.signature, tuple(sorted(sizes.items())))
         if key not in self._programs:
+            while len(self._programs) >= KEPT_PROGRAMS:
+                self._programs.pop(next(iter(self._programs)), None)
             self._programs[key] = self._compile(arrays, sizes)
-        program = self._programs[key]
-        dtype = _working_dtype(arrays)
-        inputs = [
-            a if v.kind == "integer" else np.asarray(a, dtype)
-            for a, v in zip(arrays.values(), self._variables.values(), strict=True)
-        ]
-        return program.function(*inputs)[0]
+        return arrays, self._programs[key]
 
-    def source(self, **values: Any) -> str:
-        """The NumPy source that computes the expression for such arrays."""
-        self(**values)
-        return next(reversed(self._programs.values())).source
-
-    def _compile(self, arrays: Mapping[str, np.ndarray], sizes: dict[str, int]) -> Compiled:
-        for name, variable in self._variables.items():
-            bind_shape(name, variable, arrays[name].shape, sizes)
-            if arrays[name].dtype.kind not in "fiub":
-                raise ArgumentError(f"{name} has dtype {arrays[name].dtype}; expected real numbers")
-        (node,) = bind_sizes([self._node], sizes)
-        program, dtype = make_plan([node]), _working_dtype(arrays)
-        check_memory(program, dtype.itemsize, lambda: "")
-        return compile_program(program, list(self._variables), dtype)
-
-
-def _working_dtype(arrays: Mapping[str, np.ndarray]) -> np.dtype[Any]:
-    floats = [array.dtype for array in arrays.values() if array.dtype.kind == "f"]
-    return np.result_type(*floats) if floats else np.dtype(float)
+    def _compile(self, arrays: Arrays, sizes: dict[str, int]) -> Executable:
+        for (name, variable), shape in zip(self._variables.items(), arrays.shapes, strict=True):
+            bind_shape(name, variable, shape, sizes)
+        runs = executable(bind_sizes([self._node], sizes), list(self._variables), arrays.dtype, arrays.target)
+        runs.check_memory()
+        return runs
 
 
 def bind_shape(name: str, variable: Variable, shape: tuple[int, ...], sizes: dict[str, int]) -> None:

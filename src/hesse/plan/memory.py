@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from contextvars import ContextVar
-from pathlib import Path
 
 from hesse.errors import ArgumentError, MemoryLimitError
 from hesse.plan.program import Program
@@ -30,33 +28,27 @@ def set_memory_limit(limit: float | None) -> None:
     _limit.set(limit)
 
 
-def allowed_bytes() -> float:
-    """The bytes a program may take now."""
+def allowed_bytes(free_bytes: Callable[[], int]) -> float:
+    """The bytes a program may take now, where so many are free."""
     limit = _limit.get()
-    return SHARE * _free_bytes() if limit is None else limit
+    return SHARE * free_bytes() if limit is None else limit
 
 
-def _free_bytes() -> int:
-    table = Path("/proc/meminfo")
-    if table.exists():
-        for line in table.read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-def fits_memory(program: Program, itemsize: int) -> bool:
+def fits_memory(program: Program, itemsize: int, free_bytes: Callable[[], int]) -> bool:
     """Whether a program needs no more memory than it may take."""
     needed = program.peak_elements() * itemsize
     is_small = needed < ALWAYS_ALLOWED and _limit.get() is None
-    return is_small or needed <= allowed_bytes()
+    return is_small or needed <= allowed_bytes(free_bytes)
 
 
-def check_memory(program: Program, itemsize: int, advice: Callable[[], str]) -> None:
+def check_memory(
+    program: Program, itemsize: int, advice: Callable[[], str], free_bytes: Callable[[], int]
+) -> None:
     """Refuse a program that would not fit, before any of its work is done."""
-    if not fits_memory(program, itemsize):
+    if not fits_memory(program, itemsize, free_bytes):
         needed = program.peak_elements() * itemsize
-        text = f"this would take {bytes_text(needed)}, more than the {bytes_text(allowed_bytes())} allowed."
+        allowed = bytes_text(allowed_bytes(free_bytes))
+        text = f"this would take {bytes_text(needed)}, more than the {allowed} allowed."
         parts = [text, advice(), "hesse.set_memory_limit changes the limit."]
         raise MemoryLimitError(" ".join(part for part in parts if part))
 

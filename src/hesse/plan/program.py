@@ -10,16 +10,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from hesse.ir import Axis
 
 Ref = int
-
-IN_PLACE = frozenset({"softmax"})
-"""Operations of the record table that can write over what they read."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +98,12 @@ class Combine:
     terms: tuple[Placed, ...]
     is_sum: bool
 
+    def repeats(self, shape: tuple[int, ...]) -> bool:
+        """Whether the dense terms together leave an axis of the result to broadcasting."""
+        dense = [term for term in self.terms if term.is_dense(shape)]
+        varying = {k for term in dense for k, axis in enumerate(term.output) if axis.label in term.labels}
+        return bool(dense) and len(varying) < len(shape)
+
 
 @dataclass(frozen=True)
 class CallMap:
@@ -153,59 +156,20 @@ def with_sources(instruction: Instruction, refs: Sequence[Ref]) -> Instruction:
             return replace(instruction, source=refs[0])
 
 
-def shares_memory(instruction: Instruction) -> bool:
-    """Whether the value may be a view of the one value that the instruction reads."""
-    match instruction:
-        case View():
-            return True
-        case Combine():
-            return len(instruction.terms) == 1
-        case CallMap():
-            return instruction.name == "stop_gradient"
-        case _:
-            return False
-
-
-class Slices(NamedTuple):
-    """Instructions `start` to `stop` are run for `rows` entries of one axis at a time.
-
-    `body` is the program of a slice and `last` that of the remaining rows, if any. Its inputs are `reads`,
-    its results `outputs`: values with the axis along which they are cut (None: a value that is read whole,
-    a sum over all slices).
-    """
-
-    start: int
-    stop: int
-    length: int
-    rows: int
-    reads: tuple[tuple[Ref, int | None], ...]
-    outputs: tuple[tuple[Ref, int | None], ...]
-    body: Program
-    last: Program | None
-
-
 @dataclass(frozen=True)
 class Program:
-    """A straight-line program: instructions, the shape of each value, which values are the results.
-
-    `slices` says which instructions are not run one after the other, but together for parts of an axis.
-    """
+    """A straight-line program: instructions, the shape of each value, which values are the results."""
 
     instructions: tuple[Instruction, ...]
     shapes: tuple[tuple[int, ...], ...]
     flops: tuple[float, ...]
     results: tuple[Ref, ...]
     node_count: int
-    slices: Slices | None = None
 
     @property
     def total_flops(self) -> float:
         """Floating-point operations of one run."""
         return sum(self.flops)
-
-    def is_sliced(self, k: Ref) -> bool:
-        """Whether an instruction is run for some rows at a time."""
-        return self.slices is not None and self.slices.start <= k < self.slices.stop
 
     def last_uses(self) -> dict[Ref, int]:
         """For each value the last instruction that reads it (results live to the end)."""
@@ -216,20 +180,47 @@ class Program:
         last.update({result: len(self.instructions) for result in self.results})
         return last
 
+    # A value *shares memory* if it may be a view of another one. It is *fresh* if it has memory of its own
+    # that nobody else sees: it may be given away, or changed once it has been read for the last time.
+
+    def shares_memory(self, ref: Ref) -> bool:
+        """Whether a value may be a view of the one value that its instruction reads."""
+        instruction = self.instructions[ref]
+        match instruction:
+            case View():
+                return True
+            case Combine():
+                return len(instruction.terms) == 1
+            case CallMap():
+                return instruction.name == "stop_gradient"
+            case _:
+                return False
+
     def last_reads(self) -> dict[Ref, int]:
         """For each value the last instruction that reads its memory, be it through a view."""
         last = self.last_uses()
         for k in reversed(range(len(self.instructions))):
-            if shares_memory(self.instructions[k]):
+            if self.shares_memory(k):
                 (source,) = sources(self.instructions[k])
                 last[source] = max(last[source], last.get(k, k))
         return last
 
     def owner(self, ref: Ref) -> Ref:
         """The value whose memory a value may be a view of (itself if of none)."""
-        while shares_memory(self.instructions[ref]):
+        while self.shares_memory(ref):
             (ref,) = sources(self.instructions[ref])
         return ref
+
+    def is_fresh(self, ref: Ref) -> bool:
+        """Whether a value has memory of its own."""
+        item = self.instructions[ref]
+        if isinstance(item, Combine):
+            shape = self.shapes[ref]
+            placed = [term for term in item.terms if not term.is_dense(shape)]
+            return bool(placed) or (len(item.terms) > 1 and not item.repeats(shape))
+        return isinstance(item, Contract | Reduce | Scale | CallApply) or (
+            isinstance(item, CallMap) and item.name != "stop_gradient"
+        )
 
     def peak_elements(self) -> int:
         """Largest number of array entries alive at once, inputs and literals not counted."""
@@ -238,44 +229,16 @@ class Program:
     @cached_property
     def _peak(self) -> int:
         alive, peak = 0, 0
-        start, stop, inside, whole = self._sliced()
-        last = {k: stop - 1 if start <= at < stop else at for k, at in self.last_reads().items()}
+        last = self.last_reads()
         freed_after: dict[int, int] = {}
         for k, instruction in enumerate(self.instructions):
-            is_sliced = start <= k < stop
-            if k in whole if is_sliced else not isinstance(instruction, Load | Literal | View):
-                size = math.prod(self.shapes[k])
-                if not is_sliced and self._written_over(k, last):  # that array lives on under another name
-                    freed_after[k] -= size
-                else:
-                    alive += size
-                freed_after[last.get(k, k)] = freed_after.get(last.get(k, k), 0) + size
-            peak = max(peak, alive + (inside if is_sliced else 0))
+            if not isinstance(instruction, Load | Literal | View):
+                alive += math.prod(self.shapes[k])
+                end = last.get(k, k)
+                freed_after[end] = freed_after.get(end, 0) + math.prod(self.shapes[k])
+            peak = max(peak, alive)
             alive -= freed_after.pop(k, 0)
         return peak
-
-    def _sliced(self) -> tuple[int, int, int, set[Ref]]:
-        """Where slices start and stop, the entries they need, and the values they make."""
-        if self.slices is None:
-            return 0, 0, 0, set()
-        outputs = {ref for ref, _ in self.slices.outputs}
-        return self.slices.start, self.slices.stop, self.slices.body.peak_elements(), outputs
-
-    def _written_over(self, k: Ref, last: dict[Ref, int]) -> bool:
-        """Whether an instruction can write to an array of its shape that it reads last."""
-        item = self.instructions[k]
-        if isinstance(item, Contract):
-            in_place = set(item.left_labels) | set(item.right_labels) == set(item.labels)
-        elif isinstance(item, CallApply):
-            in_place = item.name in IN_PLACE
-        else:
-            in_place = isinstance(item, Scale | CallMap | Combine)
-        return in_place and any(
-            last[source] == k
-            and self.shapes[source] == self.shapes[k]
-            and not isinstance(self.instructions[source], Load | Literal | View)
-            for source in sources(item)
-        )
 
 
 def reordered(program: Program, order: Sequence[Ref]) -> Program:

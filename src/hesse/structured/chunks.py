@@ -11,12 +11,11 @@ import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from hesse.backends.numpy import Compiled, compile_program, make_plan
+from hesse.backends.executable import Executable, executable
+from hesse.backends.target import Array, DType, Target
 from hesse.errors import ArgumentError
 from hesse.ir import Add, Axis, Einsum, Node, Variable, add, einsum, number, topological, variable
-from hesse.plan import Program
+from hesse.plan import make_plan
 
 Places = tuple[int | None, ...]
 """For each axis of a tensor where a slice begins, or None if the axis is whole."""
@@ -41,14 +40,15 @@ def check_chunk(chunk: Any) -> int:
 
 
 def dense_in_chunks(
-    node: Node, values: Mapping[str, np.ndarray], dtype: np.dtype[Any], rows: int
-) -> np.ndarray:
+    node: Node, values: Mapping[str, Array], dtype: DType, target: Target, rows: int
+) -> Array:
     """The tensor as an array, `rows` entries of its first axis at a time."""
-    result = np.zeros(tuple(map(number, node.shape)), dtype)
+    result = target.zeros(tuple(map(number, node.shape)), dtype, list(values.values()))
     for term in node.operands if isinstance(node, Add) else (node,):
         length = _length(term)
         if length is None:
-            result += _compiled(term, dtype)[0].function(*_inputs(term, values))[0]
+            value = _executable(term, dtype, target)(*_inputs(term, values))[0]
+            result = target.added(result, ..., value)
             continue
         for start in range(0, length, rows):
             count = min(rows, length - start)
@@ -57,18 +57,18 @@ def dense_in_chunks(
                 name: values[whole][_index(places, start, count)]
                 for name, (whole, places) in cut.parts.items()
             }
-            value = _compiled(cut.node, dtype)[0].function(*_inputs(cut.node, sliced))[0]
-            result[_index(cut.output, start, count)] += value
+            value = _executable(cut.node, dtype, target)(*_inputs(cut.node, sliced))[0]
+            result = target.added(result, _index(cut.output, start, count), value)
     return result
 
 
-def chunk_elements(node: Node, rows: int) -> int:
+def chunk_elements(node: Node, rows: int, target: Target) -> int:
     """The largest number of entries that a slice needs besides the result and the parts."""
     peaks = []
     for term in node.operands if isinstance(node, Add) else (node,):
         length = _length(term)
         part = term if length is None else _cut(term, min(rows, length)).node
-        peaks.append(make_plan([part]).peak_elements())
+        peaks.append(target.passes(make_plan([part])).peak_elements())
     return max(peaks, default=0)
 
 
@@ -78,7 +78,7 @@ def _index(places: Places, start: int, count: int) -> tuple[slice, ...]:
     )
 
 
-def _inputs(node: Node, values: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+def _inputs(node: Node, values: Mapping[str, Array]) -> list[Array]:
     return [values[name] for name in _names(node)]
 
 
@@ -86,10 +86,8 @@ def _names(node: Node) -> list[str]:
     return [part.name for part in topological([node]) if isinstance(part, Variable)]
 
 
-@functools.lru_cache(maxsize=1024)
-def _compiled(node: Node, dtype: np.dtype[Any]) -> tuple[Compiled, Program]:
-    program = make_plan([node])
-    return compile_program(program, _names(node), dtype), program
+def _executable(node: Node, dtype: DType, target: Target) -> Executable:
+    return executable([node], _names(node), dtype, target)
 
 
 def _length(term: Node) -> int | None:

@@ -116,7 +116,7 @@ def to_linear_operator(tensor: Structured) -> Any:
 
         def multiply(vectors: np.ndarray) -> np.ndarray:
             further = vectors.shape[1:]
-            return matrix.matvec(vectors.reshape(shape + further)).reshape(size, *further)
+            return np.asarray(matrix.matvec(vectors.reshape(shape + further))).reshape(size, *further)
 
         return multiply
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import numbers
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from hesse.backends.numpy import Compiled, compile_program, make_plan
+from hesse.backends.arrays import as_arrays
+from hesse.backends.executable import Executable, executable
+from hesse.backends.target import Array, DType, Target, target_for
 from hesse.errors import ArgumentError, ShapeError
 from hesse.ir import (
     Node,
@@ -22,7 +23,7 @@ from hesse.ir import (
     topological,
     variable,
 )
-from hesse.plan import Program, bytes_text, check_memory
+from hesse.plan import bytes_text
 from hesse.rewrite import simplify
 from hesse.structured import formulas
 from hesse.structured.chunks import check_chunk, dense_in_chunks
@@ -40,20 +41,22 @@ Formula = Callable[..., Node] | Callable[..., list[Node]]
 """One or several expressions of a tensor's node and of static settings."""
 
 
-@functools.lru_cache(maxsize=4096)
-def _program(
-    formula: Formula,
-    node: Node,
-    settings: tuple[Any, ...],
-    names: tuple[str, ...],
-    dtype: np.dtype[Any],
-) -> tuple[Compiled, Program | None]:
-    """The compiled formula, and its program if that may take too much memory."""
-    found = formula(node, *settings)
-    roots = [found] if isinstance(found, Node) else found
-    program = make_plan(simplify(simplify(roots)))  # sums that the first pass made have common factors, too
-    is_large = program.peak_elements() * dtype.itemsize > CHECKED_BYTES
-    return compile_program(program, names, dtype), program if is_large else None
+def _roots(formula: Formula, node: Node, settings: tuple[Any, ...]) -> list[Node]:
+    """The expressions of a formula, kept with the node."""
+    kept: dict[Any, list[Node]] = node._cache.setdefault(_roots, {})
+    if (formula, settings) not in kept:
+        found = formula(node, *settings)
+        roots = [found] if isinstance(found, Node) else found
+        kept[formula, settings] = simplify(simplify(roots))  # sums of the first pass have common factors, too
+    return kept[formula, settings]
+
+
+class _Ready(NamedTuple):
+    """A formula with the arrays in the dtype it needs; `is_large`: it may take too much memory."""
+
+    runs: Executable
+    arrays: list[Array]
+    is_large: bool
 
 
 class Structured:
@@ -64,21 +67,27 @@ class Structured:
     never form anything larger than they must.
     """
 
-    __slots__ = ("__weakref__", "_dtype", "_groups", "_node", "_ready", "_values")
+    __slots__ = ("__weakref__", "_dtype", "_groups", "_node", "_ready", "_target", "_values")
     __array_priority__ = 1000.0
     __array_ufunc__ = None  # NumPy arrays leave their operators to this class
 
     def __init__(
-        self, node: Node, values: Mapping[str, np.ndarray], groups: Sequence[int], dtype: Any = None
+        self,
+        node: Node,
+        values: Mapping[str, Array],
+        groups: Sequence[int],
+        dtype: DType = None,
+        target: Target | None = None,
     ) -> None:
         self._node = node
         self._values = values
         self._groups = tuple(groups)
+        self._target = target_for(values.values()) if target is None else target
         if dtype is None:
-            dtype = np.result_type(*values.values()) if values else np.dtype(float)
-        self._dtype: np.dtype[Any] = np.dtype(dtype)
-        self._ready: dict[Any, tuple[Compiled, Program | None, list[np.ndarray], np.dtype[Any]]] = {}
-        """Compiled formulas with the arrays in the dtype they need, by formula, settings and dtype."""
+            dtype = self._target.dtype([value.dtype for value in values.values()])
+        self._dtype = dtype
+        self._ready: dict[Any, _Ready] = {}
+        """Compiled formulas, by formula, settings and dtype of the vector."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -91,7 +100,7 @@ class Structured:
         return self._node.rank
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> DType:
         """The dtype of the entries."""
         return self._dtype
 
@@ -114,7 +123,7 @@ class Structured:
             for product in products(self._node)
         )
 
-    def _factor(self, node: Node) -> np.ndarray:
+    def _factor(self, node: Node) -> Array:
         return self._values[node.name] if isinstance(node, Variable) else self._like(node).dense()
 
     def __repr__(self) -> str:
@@ -122,37 +131,45 @@ class Structured:
         parts = [f"pattern {pattern_text(t.output)}, core {core_shape(*t[1:4])}" for t in terms[:3]]
         count = f"{len(terms)} term{'' if len(terms) == 1 else 's'}"
         listed = ", ".join([count, *dict.fromkeys(parts), *(["…"] if len(terms) > 3 else [])])
-        dense = math.prod(self.shape) * self.dtype.itemsize
+        dense = math.prod(self.shape) * self._target.itemsize(self._dtype)
         return (
             f"<Structured {self.shape}: {listed}; {bytes_text(self.nbytes)} instead of {bytes_text(dense)}>"
         )
 
-    def _run_all(
-        self, formula: Formula, *settings: Any, vector: np.ndarray | None = None
-    ) -> tuple[np.ndarray, ...]:
+    def _run_all(self, formula: Formula, *settings: Any, vector: Array | None = None) -> tuple[Array, ...]:
         """The values of a formula of this tensor; formulas are compiled once for each pattern."""
         key = (formula, settings, None if vector is None else vector.dtype)
         if key not in self._ready:
             names, dtype = tuple(self._values), self._dtype
             if vector is not None:
-                names, dtype = (*names, VECTOR), np.result_type(dtype, vector)
-            compiled, program = _program(formula, self._node, settings, names, dtype)
-            arrays = [np.asarray(array, dtype) for array in self._values.values()]
-            self._ready[key] = (compiled, program, arrays, dtype)
-        compiled, program, arrays, dtype = self._ready[key]
-        if program is not None:
-            check_memory(program, dtype.itemsize, self._alternative)
+                names, dtype = (*names, VECTOR), self._promoted(vector)
+            runs = executable(_roots(formula, self._node, settings), names, dtype, self._target)
+            arrays = self._target.converted([*self._values.values()], [dtype] * len(self._values))
+            is_large = runs.program.peak_elements() * runs.itemsize > CHECKED_BYTES
+            self._ready[key] = _Ready(runs, arrays, is_large)
+        runs, arrays, is_large = self._ready[key]
+        if is_large:
+            runs.check_memory(self._alternative)
         if vector is None:
-            return compiled.function(*arrays)
-        return compiled.function(*arrays, np.asarray(vector, dtype))
+            return runs(*arrays)
+        return runs(*arrays, *self._target.converted([vector], [runs.dtype]))
 
     def _alternative(self) -> str:
         return f"The structured form, which has {bytes_text(self.nbytes)}, does without where it can."
 
-    def _run(self, formula: Formula, *settings: Any, vector: np.ndarray | None = None) -> np.ndarray:
-        return np.asarray(self._run_all(formula, *settings, vector=vector)[0])
+    def _promoted(self, *arrays: Array) -> DType:
+        """The dtype in which this tensor is computed with together with arrays."""
+        floats = [array.dtype for array in arrays if self._target.kind(array) == "f"]
+        return self._target.dtype([self._dtype, *floats])
 
-    def dense(self, chunk: int | None = None) -> np.ndarray:
+    def _operand(self, name: str, value: Any) -> Array:
+        """An operand as an array of the library of this tensor."""
+        return self._target.converted(as_arrays([name], [value], self._target).values, [None])[0]
+
+    def _run(self, formula: Formula, *settings: Any, vector: Array | None = None) -> Array:
+        return self._run_all(formula, *settings, vector=vector)[0]
+
+    def dense(self, chunk: int | None = None) -> Array:
         """The whole tensor as an array; `chunk` entries of its first axis at a time, to save memory.
 
         >>> import numpy as np, hesse
@@ -164,12 +181,12 @@ class Structured:
         """
         if chunk is None or not self.ndim:
             return self._run(formulas.whole)
-        return dense_in_chunks(self._node, self._values, self._dtype, check_chunk(chunk))
+        return dense_in_chunks(self._node, self._values, self._dtype, self._target, check_chunk(chunk))
 
     def copy(self) -> Structured:
         """The same with arrays of its own: data that was given when it was made is no longer referred to."""
-        values = {name: np.array(value) for name, value in self._values.items()}
-        return Structured(self._node, values, self._groups, self._dtype)
+        values = {name: self._target.copied(value) for name, value in self._values.items()}
+        return Structured(self._node, values, self._groups, self._dtype, self._target)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.asarray(self.dense(), dtype)
@@ -189,31 +206,31 @@ class Structured:
             raise ShapeError(f"{what} needs two equal trailing groups of axes; the shape is {self.shape}")
         return rank
 
-    def matvec(self, vector: Any) -> np.ndarray:
+    def matvec(self, vector: Any) -> Array:
         """The product with an array over the trailing variable axes (further axes of it are kept)."""
-        array = np.asarray(vector)
-        columns, rank = self._columns(), self._groups[-1]
-        if array.shape[:rank] != columns:
-            raise ShapeError(f"the array has shape {array.shape}, but the trailing axes are {columns}")
-        return self._run(formulas.times_vector, rank, array.shape, vector=array)
+        array = self._operand("vector", vector)
+        columns, rank, shape = self._columns(), self._groups[-1], tuple(array.shape)
+        if shape[:rank] != columns:
+            raise ShapeError(f"the array has shape {shape}, but the trailing axes are {columns}")
+        return self._run(formulas.times_vector, rank, shape, vector=array)
 
-    def __matmul__(self, vector: Any) -> np.ndarray:
+    def __matmul__(self, vector: Any) -> Array:
         return self.matvec(vector)
 
-    def quadratic(self, vector: Any) -> np.ndarray:
+    def quadratic(self, vector: Any) -> Array:
         """`v' H v` over the two trailing groups."""
-        array, rank = np.asarray(vector), self._square("quadratic")
-        if array.shape != self._columns():
+        array, rank = self._operand("vector", vector), self._square("quadratic")
+        if tuple(array.shape) != self._columns():
             raise ShapeError(
-                f"the array has shape {array.shape}, but the trailing axes are {self._columns()}"
+                f"the array has shape {tuple(array.shape)}, but the trailing axes are {self._columns()}"
             )
         return self._run(formulas.quadratic, rank, vector=array)
 
-    def diagonal(self) -> np.ndarray:
+    def diagonal(self) -> Array:
         """The entries where both trailing groups have the same index."""
         return self._run(formulas.diagonal, self._square("diagonal"))
 
-    def trace(self) -> np.ndarray:
+    def trace(self) -> Array:
         """The sum of the diagonal (the Laplacian, for a Hessian)."""
         return self._run(formulas.trace, self._square("trace"))
 
@@ -293,7 +310,8 @@ class Structured:
     def _like(self, node: Node, groups: Sequence[int] | None = None) -> Structured:
         names = {part.name for part in topological([node]) if isinstance(part, Variable)}
         values = {name: value for name, value in self._values.items() if name in names}
-        return Structured(node, values, self._groups if groups is None else groups, self._dtype)
+        ranks = self._groups if groups is None else groups
+        return Structured(node, values, ranks, self._dtype, self._target)
 
     @property
     def T(self) -> Structured:
@@ -325,17 +343,22 @@ class Structured:
             raise ShapeError(f"cannot add tensors of shapes {self.shape} and {other.shape}")
         node, values = _renamed(other, self._values)
         total = add([self._node, node], self._node.shape, flatten=(self._node, node))
-        dtype = np.result_type(self._dtype, other._dtype)
-        return Structured(self._node, {**self._values, **values}, self._groups, dtype)._like(total)
+        if other._target.name != self._target.name:
+            raise ArgumentError(
+                f"cannot add tensors with arrays of {self._target.name} and of {other._target.name}"
+            )
+        dtype = self._target.dtype([self._dtype, other._dtype])
+        both = Structured(self._node, {**self._values, **values}, self._groups, dtype, self._target)
+        return both._like(total)
 
     def __sub__(self, other: Any) -> Structured:
         return self + -other if isinstance(other, Structured) else NotImplemented
 
 
-def _renamed(tensor: Structured, taken: Mapping[str, np.ndarray]) -> tuple[Node, dict[str, np.ndarray]]:
+def _renamed(tensor: Structured, taken: Mapping[str, Array]) -> tuple[Node, dict[str, Array]]:
     """The node and parts of a tensor under names that are free (or mean the same array)."""
     table: dict[Node, Node] = {}
-    values: dict[str, np.ndarray] = {}
+    values: dict[str, Array] = {}
     for node in topological([tensor._node]):
         if isinstance(node, Variable):
             name = node.name

@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 
 from hesse import plan
+from hesse.backends.numpy.program import NumpyProgram
 from hesse.backends.numpy.slices import sliced
-from hesse.backends.numpy.writer import Compiled, compile_program
+from hesse.backends.numpy.target import TARGET, NumpyTarget
+from hesse.backends.numpy.writer import compile_program
 from hesse.ir import Node
-from hesse.plan import Program
 
-__all__ = ["Compiled", "compile_program", "make_plan", "sliced"]
+__all__ = ["TARGET", "NumpyProgram", "NumpyTarget", "compile_program", "make_plan", "sliced"]
 
 
-def make_plan(roots: Sequence[Node]) -> Program:
-    """The program for some nodes, large intermediates sliced."""
+def make_plan(roots: Sequence[Node]) -> NumpyProgram:
+    """The program for some nodes, as NumPy runs it."""
     return sliced(plan.make_plan(roots))

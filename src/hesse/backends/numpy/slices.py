@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from hesse.backends.numpy.program import NumpyProgram, Slices
 from hesse.plan.program import (
     CallMap,
     Combine,
@@ -22,7 +23,6 @@ from hesse.plan.program import (
     Reduce,
     Ref,
     Scale,
-    Slices,
     View,
     reordered,
     sources,
@@ -66,12 +66,12 @@ class Way(NamedTuple):
     arranged: int = 0
 
 
-def sliced(program: Program) -> Program:
+def sliced(program: Program) -> NumpyProgram:
     """The program with its largest chain of intermediates cut, if that is worth it."""
     sizes = [math.prod(shape) for shape in program.shapes]
     large = [k for k in range(len(sizes)) if sizes[k] > SMALL and _is_computed(program.instructions[k])]
     if sum(sizes[k] for k in large) < LEAST_SAVED:
-        return program
+        return NumpyProgram.of(program)
     graph = _Graph(program, sizes)
     has_large = any(way.arranged > LARGEST_WHOLE for ways in graph.ways for way in ways)
     chains = [
@@ -81,7 +81,7 @@ def sliced(program: Program) -> Program:
         for largest in ((LARGEST_WHOLE, LARGEST_READ) if has_large else (LARGEST_WHOLE,))
     ]
     best = max(chains, key=lambda chain: chain.saved, default=None)
-    return best.cut() if best is not None and best.saved >= LEAST_SAVED else program
+    return best.cut() if best is not None and best.saved >= LEAST_SAVED else NumpyProgram.of(program)
 
 
 def _is_computed(item: Instruction) -> bool:
@@ -255,7 +255,7 @@ class _Chain:
             pays = saved > made
         return saved if pays else 0
 
-    def cut(self) -> Program:
+    def cut(self) -> NumpyProgram:
         """The program with the chain in one piece, and the programs of its slices."""
         inside = sorted(self.ways)
         needed = self._needed()
@@ -280,7 +280,7 @@ class _Chain:
         start, stop = len(before), len(before) + len(inside)
         ends = tuple((k, ways[k].axis) for k in outputs)
         slices = Slices(start, stop, self.length, self.rows, tuple(reads), ends, body, last)
-        return replace(program, slices=slices)
+        return NumpyProgram.of(program, slices)
 
     def _needed(self) -> set[Ref]:
         """The chain and all it depends on."""
@@ -297,7 +297,7 @@ def _slice(
     reads: Sequence[tuple[Ref, Cut]],
     outputs: Sequence[Ref],
     count: int,
-) -> Program:
+) -> NumpyProgram:
     """The program of a slice of `count` rows; its inputs are called by their position in `reads`."""
     instructions: list[Instruction] = [Load(str(n)) for n in range(len(reads))]
     shapes = [_shape(program.shapes[ref], cut, count) for ref, cut in reads]
@@ -309,7 +309,7 @@ def _slice(
         instructions.append(with_sources(_cut(item, way.axis, count), refs))
         shapes.append(_shape(program.shapes[k], way.axis, count))
     results = tuple(number[k, ways[k].axis] for k in outputs)
-    return Program(tuple(instructions), tuple(shapes), (0.0,) * len(shapes), results, len(shapes))
+    return NumpyProgram(tuple(instructions), tuple(shapes), (0.0,) * len(shapes), results, len(shapes))
 
 
 def _shape(shape: tuple[int, ...], cut: Cut, count: int) -> tuple[int, ...]:

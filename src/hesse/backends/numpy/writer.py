@@ -1,16 +1,17 @@
-"""NumPy: a program becomes readable straight-line source, compiled once."""
+"""NumPy: a program becomes readable straight-line source that saves memory traffic."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any, assert_never
 
 import numpy as np
 
 from hesse.backends.numpy import elementwise, records
+from hesse.backends.numpy.program import IN_PLACE, NumpyProgram, Slices
 from hesse.backends.numpy.runtime import (
     affine_view,
     in_slices,
@@ -20,20 +21,18 @@ from hesse.backends.numpy.runtime import (
 )
 from hesse.backends.numpy.source import (
     LARGE,
+    NUMPY,
     SHORT_AXIS,
-    Target,
-    aligned,
+    Destination,
     combine_source,
     contract_source,
     loop_order,
-    permuted,
     product_source,
-    repeats,
-    tuple_text,
     view_source,
 )
+from hesse.backends.text import tuple_text
+from hesse.backends.writer import Compiled, Writer
 from hesse.plan.program import (
-    IN_PLACE,
     CallApply,
     CallMap,
     Combine,
@@ -45,7 +44,6 @@ from hesse.plan.program import (
     Reduce,
     Ref,
     Scale,
-    Slices,
     View,
     sources,
 )
@@ -56,31 +54,19 @@ LARGE_BROADCAST = 2**14
 """Entries of a value for which it pays to tell NumPy how to broadcast."""
 
 
-@dataclass(frozen=True)
-class Compiled:
-    """A function of the arrays named by `inputs`, and its source."""
-
-    function: Callable[..., tuple[np.ndarray, ...]]
-    inputs: tuple[str, ...]
-    source: str
-
-
 def compile_program(
-    program: Program,
+    program: NumpyProgram,
     inputs: Sequence[str],
     dtype: np.dtype[Any],
-    given: Mapping[str, Any] | None = None,
     results_in_order: bool = True,
     shared: Collection[str] = (),
 ) -> Compiled:
     """Python source over NumPy for the program, compiled into a function of the inputs in the given order.
 
-    `given` are values of further inputs. Sums and products that are results are made in the order of their
-    axes in memory, unless that is said not to matter. Results are no inputs but those named by `shared`.
+    Sums and products that are results are made in the order of their axes in memory, unless that is said not
+    to matter. Results are no inputs but those named by `shared`.
     """
-    writer = _Writer(program, dtype, results_in_order)
-    writer.namespace.update(given or {})
-    compiled = _compile(writer, inputs, "program", shared)
+    compiled = NumpyWriter(program, dtype, results_in_order, shared).compiled(inputs)
     if not any(_broadcasts(program, k) for k in range(len(program.instructions))):
         return compiled
     return replace(compiled, function=with_short_buffers(compiled.function))
@@ -95,29 +81,26 @@ def _broadcasts(program: Program, k: Ref) -> bool:
     return is_large and isinstance(item, Contract | Combine | CallApply)
 
 
-def _compile(writer: _Writer, inputs: Sequence[str], name: str, shared: Collection[str] = ()) -> Compiled:
-    arguments = {name: f"x{k}" for k, name in enumerate(inputs)}
-    for k in range(len(writer.program.instructions)):
-        writer.write(k, arguments)
-    returned = tuple_text(writer.result(result, shared) for result in writer.program.results)
-    comments = [f"    # {argument} = {label}" for label, argument in arguments.items() if label != argument]
-    body = "\n".join([*comments, *(f"    {line}" for line in writer.lines), f"    return {returned}"])
-    source = f"def {name}({', '.join(arguments.values())}):\n{body}\n"
-    exec(compile(source, "<hesse program>", "exec"), writer.namespace)
-    return Compiled(writer.namespace[name], tuple(inputs), "\n".join([*writer.functions, source]))
-
-
-class _Writer:
+class NumpyWriter(Writer):
     """Writes the lines of a program, instruction by instruction, and keeps track of memory.
 
     Large arrays that nobody reads any more are written over, in place or by a later instruction of the
     same shape: touching new memory costs more than the arithmetic.
     """
 
-    def __init__(self, program: Program, dtype: np.dtype[Any], results_in_order: bool) -> None:
-        self.program = program
+    dialect = NUMPY
+    program: NumpyProgram
+
+    def __init__(
+        self,
+        program: NumpyProgram,
+        dtype: np.dtype[Any],
+        results_in_order: bool,
+        shared: Collection[str] = (),
+    ) -> None:
+        super().__init__(program)
         self.dtype = dtype
-        self.namespace: dict[str, Any] = {
+        self.namespace |= {
             "np": np,
             "dtype": dtype,
             "affine_view": affine_view,
@@ -125,13 +108,9 @@ class _Writer:
             "place_overlapping": place_overlapping,
             "symmetric_product": symmetric_product,
         }
-        self.names: list[str] = []
-        self.lines: list[str] = []
         self.last, self.last_reads = program.last_uses(), program.last_reads()
-        self.results_in_order = results_in_order
+        self.results_in_order, self.shared = results_in_order, shared
         self.final = _final(program) if results_in_order else set()
-        self.functions: list[str] = []
-        """The sources of functions that the lines call."""
         self.buffers: dict[tuple[int, ...], list[str]] = {}
         self.dead: list[str] = []
         """Names of arrays that the current instruction writes over."""
@@ -143,18 +122,10 @@ class _Writer:
             if isinstance(item, WRITTEN) and not program.is_sliced(k)
         )
 
-    def write(self, k: Ref, arguments: Mapping[str, str]) -> None:
-        """The lines of instruction k."""
-        item = self.program.instructions[k]
-        if isinstance(item, Load):
-            self.names.append(arguments.get(item.name, item.name))
-            return
-        if isinstance(item, Literal):
-            value = item.value if item.value.dtype.kind in "iu" else np.asarray(item.value, self.dtype)
-            self.namespace[f"c{k}"] = value
-            self.names.append(f"c{k}")
-            return
-        self.names.append(f"t{k}")
+    def literal(self, value: np.ndarray) -> Any:
+        return value if value.dtype.kind in "iu" else np.asarray(value, self.dtype)
+
+    def instruction(self, k: Ref, item: Instruction) -> None:
         slices = self.program.slices
         if slices is not None and self.program.is_sliced(k):
             if k + 1 == slices.stop:
@@ -162,17 +133,15 @@ class _Writer:
             return
         if isinstance(item, WRITTEN):
             self.wanted[self.program.shapes[k]] -= 1
-        spare = {s for s in sources(item) if self.last_reads[s] <= k and _is_fresh(self.program, s)}
+        spare = {s for s in sources(item) if self.last_reads[s] <= k and self.program.is_fresh(s)}
         taken = self._instruction(item, k, spare)
         self._release(item, k, spare - {taken})
 
     def _in_slices(self, slices: Slices) -> None:
         """Call the programs of the slices, and give back what is read there last."""
         compiled = [
-            _compile(
-                _Writer(program, self.dtype, self.results_in_order),
-                [item.name for item in program.instructions if isinstance(item, Load)],
-                name,
+            NumpyWriter(program, self.dtype, self.results_in_order).compiled(
+                [item.name for item in program.instructions if isinstance(item, Load)], name
             )
             for name, program in (("rows", slices.body), ("last_rows", slices.last))
             if program is not None
@@ -228,11 +197,11 @@ class _Writer:
         self.dead.append(kept[-1])  # from now on the array is known as value k only
         return kept.pop()
 
-    def result(self, ref: Ref, shared: Collection[str]) -> str:
+    def result(self, ref: Ref) -> str:
         """A result; it shares no memory with literals, other results and inputs that are not `shared`."""
         item = self.program.instructions[ref]
-        is_given = isinstance(item, Load) and item.name in shared
-        if is_given or (_is_fresh(self.program, ref) and self.program.results.count(ref) == 1):
+        is_given = isinstance(item, Load) and item.name in self.shared
+        if is_given or (self.program.is_fresh(ref) and self.program.results.count(ref) == 1):
             return self.names[ref]
         return f"np.array({self.names[ref]}, order={'C' if self.results_in_order else 'K'!r})"
 
@@ -240,10 +209,9 @@ class _Writer:
         """Write an instruction; the answer is the value whose memory it has taken over."""
         match item:
             case View():
-                self._set(k, view_source(item, self.names[item.source], self.program.shapes[item.source]))
+                self.set(k, view_source(item, self.names[item.source], self.program.shapes[item.source]))
             case Reduce():
-                axes = item.positions[0] if len(item.positions) == 1 else tuple_text(item.positions)
-                self._set(k, f"np.add.reduce({self.names[item.source]}, {axes})")
+                self.set(k, NUMPY.summed(self.names[item.source], item.positions))
             case Scale():
                 return self._scale(item, k, spare)
             case Contract():
@@ -260,12 +228,9 @@ class _Writer:
                 assert_never(item)
         return None
 
-    def _set(self, k: Ref, text: str) -> None:
-        self.lines.append(f"t{k} = {text}")
-
     def _take_over(self, k: Ref, source: Ref, text: str, update: str) -> Ref:
         """Value k is the array of `source`, changed in place."""
-        self._set(k, text)
+        self.set(k, text)
         self.lines.append(f"t{k} {update}")
         if source in self.in_order and text == self.names[source]:
             self.in_order.add(k)
@@ -277,10 +242,10 @@ class _Writer:
             return self._take_over(k, item.source, source, f"*= {item.factor!r}")
         buffer = self._buffer(k)
         if buffer is not None:
-            self._set(k, f"np.multiply({source}, {item.factor!r}, out={buffer})")
+            self.set(k, f"np.multiply({source}, {item.factor!r}, out={buffer})")
             self.in_order.add(k)
         else:
-            self._set(k, f"-{source}" if item.factor == -1 else f"{item.factor!r} * {source}")
+            self.set(k, f"-{source}" if item.factor == -1 else f"{item.factor!r} * {source}")
         return None
 
     def _map(self, item: CallMap, k: Ref, spare: set[Ref]) -> Ref | None:
@@ -295,28 +260,27 @@ class _Writer:
         elif (buffer := self._buffer(k)) is not None:
             operands.append(f"out={buffer}")
             self.in_order.add(k)
-        self._set(k, f"{item.name}({', '.join(operands)})")
+        self.set(k, f"{item.name}({', '.join(operands)})")
         return own
 
     def _apply(self, item: CallApply, k: Ref, spare: set[Ref]) -> Ref | None:
         self.namespace[item.name] = records.kernel(item.name)
-        operands = [repr(item.params), *(self.names[source] for source in item.sources)]
+        operands = [self.parameters(k, item), *(self.names[source] for source in item.sources)]
         own = next((s for s in item.sources if s in spare and self._is_large(s)), None)
         if item.name not in IN_PLACE:
             own = None
         elif own is not None:
             operands.append(f"out={self.names[own]}")
             self.in_order |= {k} if own in self.in_order else set()
-        self._set(k, f"{item.name}({', '.join(operands)})")
+        self.set(k, f"{item.name}({', '.join(operands)})")
         return own
 
     def _contract(self, item: Contract, k: Ref, spare: set[Ref]) -> Ref | None:
         left, right = self.names[item.left], self.names[item.right]
-        sizes = dict(zip(item.left_labels, self.program.shapes[item.left], strict=True))
-        sizes.update(zip(item.right_labels, self.program.shapes[item.right], strict=True))
+        sizes = self.sizes(item)
         if not set(item.left_labels) & set(item.right_labels) <= set(item.labels):
             text, in_order = contract_source(item, left, right, sizes, lambda: self._buffer(k))
-            self._set(k, text)
+            self.set(k, text)
             self.in_order |= {k} if in_order else set()
             return None
         for ref, labels, other, other_labels in (
@@ -324,11 +288,11 @@ class _Writer:
             (item.right, item.right_labels, left, item.left_labels),
         ):
             if ref in spare and item.left != item.right and len(labels) == len(item.labels) > 0:
-                text = permuted(self.names[ref], tuple(labels.index(label) for label in item.labels))
-                return self._take_over(k, ref, text, f"*= {aligned(other, other_labels, item.labels)}")
+                text = NUMPY.permuted(self.names[ref], tuple(labels.index(label) for label in item.labels))
+                return self._take_over(k, ref, text, f"*= {NUMPY.aligned(other, other_labels, item.labels)}")
         order = None if k in self.final else loop_order(item.labels, sizes)
         buffer = self._buffer(k) if order is None else None
-        self._set(k, product_source(item, left, right, order, buffer))
+        self.set(k, product_source(item, left, right, order, buffer))
         self.in_order |= {k} if order is None else set()
         return None
 
@@ -337,7 +301,7 @@ class _Writer:
         readers = Counter(owners)  # what is changed in place must not be read by another term afterwards
         shape = self.program.shapes[k]
         free = {j for j, term in enumerate(item.terms) if term.source in spare and readers[owners[j]] == 1}
-        target = Target(f"t{k}", shape, self.dtype.itemsize, k in self.final)
+        target = Destination(f"t{k}", shape, self.dtype.itemsize, k in self.final)
         names = [self.names[term.source] for term in item.terms]
         lines, own, in_order = combine_source(item, target, names, free, lambda: self._buffer(k))
         self.lines += lines
@@ -345,18 +309,6 @@ class _Writer:
         if in_order and (source is None or source in self.in_order):
             self.in_order.add(k)
         return source
-
-
-def _is_fresh(program: Program, ref: Ref) -> bool:
-    """Whether a value has its own memory."""
-    item = program.instructions[ref]
-    if isinstance(item, Combine):
-        shape = program.shapes[ref]
-        placed = [term for term in item.terms if not term.is_dense(shape)]
-        return bool(placed) or (len(item.terms) > 1 and not repeats(item, shape))
-    return isinstance(item, Contract | Reduce | Scale | CallApply) or (
-        isinstance(item, CallMap) and item.name != "stop_gradient"
-    )
 
 
 def _final(program: Program) -> set[Ref]:

@@ -1,0 +1,75 @@
+"""From nodes to something that runs: planned and compiled once for each target and dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from hesse.backends.target import Array, DType, Target
+from hesse.backends.writer import Compiled
+from hesse.ir import Node
+from hesse.plan import Program, check_memory, fits_memory, make_plan
+
+KEPT = 32
+"""Executables that are kept with a node."""
+
+
+@dataclass(frozen=True)
+class Executable:
+    """A program for a target: planned at once, compiled when it is called for the first time."""
+
+    straight: Program
+    inputs: tuple[str, ...]
+    dtype: DType
+    target: Target
+    in_order: bool = True
+    shared: frozenset[str] = frozenset()
+
+    @cached_property
+    def program(self) -> Program:
+        """The program as the target runs it."""
+        return self.target.passes(self.straight)
+
+    @cached_property
+    def compiled(self) -> Compiled:
+        """The function and its source."""
+        return self.target.compile(self.program, self.inputs, self.dtype, self.in_order, self.shared)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an entry."""
+        return self.target.itemsize(self.dtype)
+
+    @property
+    def fits_memory(self) -> bool:
+        """Whether it needs no more memory than it may take."""
+        return fits_memory(self.program, self.itemsize, self.target.free_bytes)
+
+    def check_memory(self, advice: Callable[[], str] = str) -> None:
+        """Refuse what would not fit, before any work is done."""
+        check_memory(self.program, self.itemsize, advice, self.target.free_bytes)
+
+    def __call__(self, *arrays: Array) -> tuple[Any, ...]:
+        return self.compiled.function(*arrays)
+
+
+def executable(
+    roots: Sequence[Node],
+    inputs: Sequence[str],
+    dtype: DType,
+    target: Target,
+    in_order: bool = True,
+    shared: Collection[str] = (),
+) -> Executable:
+    """The executable for some nodes, kept as long as the first of them lives."""
+    if not roots:
+        return Executable(make_plan(roots), tuple(inputs), dtype, target, in_order, frozenset(shared))
+    kept: dict[Any, Executable] = roots[0]._cache.setdefault(executable, {})
+    key = (tuple(roots[1:]), tuple(inputs), dtype, target, in_order, frozenset(shared))
+    if key not in kept:
+        while len(kept) >= KEPT:
+            kept.pop(next(iter(kept)), None)
+        kept[key] = Executable(make_plan(roots), *key[1:])
+    return kept[key]

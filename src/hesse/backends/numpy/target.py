@@ -1,0 +1,78 @@
+"""NumPy as a target."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, cast
+
+import numpy as np
+
+from hesse.backends.numpy.program import NumpyProgram
+from hesse.backends.numpy.slices import sliced
+from hesse.backends.numpy.writer import compile_program
+from hesse.backends.target import Target
+from hesse.backends.writer import Compiled
+from hesse.plan.program import Program
+
+
+@dataclass(frozen=True)
+class NumpyTarget(Target):
+    """NumPy: programs with large intermediates sliced, as source that saves memory traffic."""
+
+    name: ClassVar[str] = "numpy"
+
+    def passes(self, program: Program) -> NumpyProgram:
+        return sliced(program)
+
+    def compile(
+        self,
+        program: Program,
+        inputs: Sequence[str],
+        dtype: np.dtype[Any],
+        in_order: bool,
+        shared: Collection[str],
+    ) -> Compiled:
+        return compile_program(cast("NumpyProgram", program), inputs, dtype, in_order, shared)
+
+    def kind(self, array: np.ndarray) -> str:
+        return array.dtype.kind
+
+    def dtype(self, dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
+        found = np.result_type(*dtypes) if dtypes else np.dtype(np.float64)
+        return np.dtype(np.float32) if found == np.float16 else found  # too short to compute in
+
+    def itemsize(self, dtype: np.dtype[Any]) -> int:
+        return dtype.itemsize
+
+    def converted(self, values: Sequence[Any], dtypes: Sequence[np.dtype[Any] | None]) -> list[np.ndarray]:
+        return [
+            np.asarray(value, dtype)  # of a dtype of None: as it is
+            for value, dtype in zip(values, dtypes, strict=True)
+        ]
+
+    def copied(self, array: np.ndarray) -> np.ndarray:
+        return np.array(array)
+
+    def zeros(self, shape: tuple[int, ...], dtype: np.dtype[Any], beside: Sequence[np.ndarray]) -> np.ndarray:
+        return np.zeros(shape, dtype)
+
+    def added(self, array: np.ndarray, index: Any, value: np.ndarray) -> np.ndarray:
+        array[index] += value
+        return array
+
+    def call(self, compiled: Compiled, arrays: Sequence[np.ndarray], as_numpy: bool) -> Sequence[Any]:
+        return compiled.function(*arrays)
+
+    def free_bytes(self) -> int:
+        table = Path("/proc/meminfo")
+        if table.exists():
+            for line in table.read_text().splitlines():
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+TARGET = NumpyTarget()

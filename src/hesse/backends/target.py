@@ -1,0 +1,122 @@
+"""A target: an array library that runs programs, and what hesse must know about its arrays.
+
+A target is found by the arrays that are given, or by its name. Libraries are imported only when one of their
+arrays or names is met.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import fields, replace
+from typing import Any, ClassVar
+
+from hesse.backends.writer import Compiled
+from hesse.errors import ArgumentError
+from hesse.plan.program import Program
+
+Array = Any
+"""An array of whichever library a target stands for."""
+DType = Any
+"""What that library calls the type of entries."""
+
+ARRAY_CLASSES = {"torch": ("torch", "Tensor"), "jax": ("jax", "Array")}
+"""For each library besides NumPy: its module and the class of its arrays."""
+BACKENDS = ("numpy", *ARRAY_CLASSES)
+
+
+class Target(ABC):
+    """An array library that runs programs."""
+
+    name: ClassVar[str]
+
+    def configured(self, **settings: Any) -> Target:
+        """The target with other settings."""
+        known = [field.name for field in fields(self)]  # type: ignore[arg-type]
+        for name in settings:
+            if name not in known:
+                listed = f"it has {', '.join(known)}" if known else "it has none"
+                raise ArgumentError(f"the backend {self.name!r} has no setting {name}; {listed}")
+        return replace(self, **settings)  # type: ignore[type-var]
+
+    def passes(self, program: Program) -> Program:
+        """The program as this library runs it best."""
+        return program
+
+    @abstractmethod
+    def compile(
+        self, program: Program, inputs: Sequence[str], dtype: DType, in_order: bool, shared: Collection[str]
+    ) -> Compiled:
+        """A function of the inputs, all of this library and of the dtype (index arrays excepted).
+
+        Results are in memory in the order of their axes if that matters (`in_order`) and to this library, and
+        are no inputs but those named by `shared`.
+        """
+
+    @abstractmethod
+    def kind(self, array: Array) -> str:
+        """What the entries are, by NumPy's letters: "f", "i", "u", "b", "c", or anything else."""
+
+    @abstractmethod
+    def dtype(self, dtypes: Sequence[DType]) -> DType:
+        """The dtype to compute in with floating-point arrays of these dtypes (perhaps none)."""
+
+    @abstractmethod
+    def itemsize(self, dtype: DType) -> int:
+        """Bytes of an entry."""
+
+    @abstractmethod
+    def converted(self, values: Sequence[Any], dtypes: Sequence[DType | None]) -> list[Array]:
+        """Arrays and numbers as arrays of this library, cast where a dtype is given."""
+
+    @abstractmethod
+    def copied(self, array: Any) -> Any:
+        """An array that stays the same when the given one, of this library or of NumPy, is changed."""
+
+    @abstractmethod
+    def zeros(self, shape: tuple[int, ...], dtype: DType, beside: Sequence[Array]) -> Array:
+        """An array of zeros, where the arrays beside it are."""
+
+    @abstractmethod
+    def added(self, array: Array, index: Any, value: Array) -> Array:
+        """The array with a value added to the entries at an index; the given one may be changed for it."""
+
+    @abstractmethod
+    def call(self, compiled: Compiled, arrays: Sequence[Array], as_numpy: bool) -> Sequence[Any]:
+        """The results of a program; as NumPy arrays if those were given."""
+
+    @abstractmethod
+    def free_bytes(self) -> int:
+        """Bytes of memory that are free where programs run."""
+
+
+def library_of(value: Any) -> str | None:
+    """The name of the library whose array this is (None: NumPy, or no array)."""
+    for name, (module, cls) in ARRAY_CLASSES.items():
+        if module in sys.modules and isinstance(value, getattr(sys.modules[module], cls)):
+            return name
+    return None
+
+
+def target_named(backend: str) -> Target:
+    """The target with this name; its library is imported."""
+    if backend not in BACKENDS:
+        raise ArgumentError(f"there is no backend {backend!r}; choose one of {', '.join(BACKENDS)}")
+    found: Target = importlib.import_module(f"hesse.backends.{backend}").TARGET
+    return found
+
+
+def target_for(values: Iterable[Any], backend: str | Target | None = None) -> Target:
+    """The target that computes with these values: the one that is asked for, else that of their library."""
+    found = {name for name in map(library_of, values) if name is not None}
+    if len(found) > 1:
+        raise ArgumentError("arrays of PyTorch and of JAX are mixed; convert those of one to the other")
+    asked = target_named(backend) if isinstance(backend, str) else backend
+    if asked is None:
+        return target_named(next(iter(found), "numpy"))
+    if found and asked.name not in found:
+        (name,) = found
+        raise ArgumentError(f"the backend is {asked.name!r}, but arrays of {name} were given; convert them")
+    return asked

@@ -1,0 +1,176 @@
+"""A program as the text of a Python function: what all targets share, and what each says for itself.
+
+One line for each instruction, values by name, functions and constants in a namespace. The function can be
+read, and is compiled once.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+import numpy as np
+
+from hesse.backends.text import Dialect, tuple_text
+from hesse.plan.program import (
+    CallApply,
+    CallMap,
+    Combine,
+    Contract,
+    Instruction,
+    Literal,
+    Load,
+    Program,
+    Reduce,
+    Ref,
+    Scale,
+    View,
+    sources,
+)
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A function of the arrays named by `inputs`, and its source."""
+
+    function: Callable[..., tuple[Any, ...]]
+    inputs: tuple[str, ...]
+    source: str
+
+
+class Writer(ABC):
+    """Writes the lines of a program, instruction by instruction."""
+
+    dialect: Dialect
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.namespace: dict[str, Any] = {}
+        self.names: list[str] = []
+        self.lines: list[str] = []
+        self.functions: list[str] = []
+        """The sources of functions that the lines call."""
+
+    def compiled(self, inputs: Sequence[str], name: str = "program") -> Compiled:
+        """The function of the inputs in the given order."""
+        arguments = {label: f"x{k}" for k, label in enumerate(inputs)}
+        for k, item in enumerate(self.program.instructions):
+            self._write(k, item, arguments)
+        returned = tuple_text(self.result(result) for result in self.program.results)
+        renamed = [(label, argument) for label, argument in arguments.items() if label != argument]
+        comments = [f"    # {argument} = {label}" for label, argument in renamed]
+        body = "\n".join([*comments, *(f"    {line}" for line in self.lines), f"    return {returned}"])
+        source = f"def {name}({', '.join(arguments.values())}):\n{body}\n"
+        exec(compile(source, "<hesse program>", "exec"), self.namespace)
+        return Compiled(self.namespace[name], tuple(inputs), "\n".join([*self.functions, source]))
+
+    def _write(self, k: Ref, item: Instruction, arguments: Mapping[str, str]) -> None:
+        if isinstance(item, Load):
+            self.names.append(arguments[item.name])
+        elif isinstance(item, Literal):
+            self.namespace[f"c{k}"] = self.literal(item.value)
+            self.names.append(f"c{k}")
+        else:
+            self.names.append(f"t{k}")
+            self.instruction(k, item)
+
+    def set(self, k: Ref, text: str) -> None:
+        """The line of value k."""
+        self.lines.append(f"t{k} = {text}")
+
+    def sizes(self, item: Contract) -> dict[int, int]:
+        """The ranges of the labels of a product."""
+        sizes = dict(zip(item.left_labels, self.program.shapes[item.left], strict=True))
+        sizes.update(zip(item.right_labels, self.program.shapes[item.right], strict=True))
+        return sizes
+
+    def parameters(self, k: Ref, item: CallApply) -> str:
+        """The parameters of a record, which reach the kernel as they are."""
+        if all(isinstance(value, int | str) for value in item.params):
+            return repr(item.params)
+        self.namespace[f"p{k}"] = item.params
+        return f"p{k}"
+
+    @abstractmethod
+    def literal(self, value: np.ndarray) -> Any:
+        """A constant as the target has it."""
+
+    @abstractmethod
+    def instruction(self, k: Ref, item: Instruction) -> None:
+        """The lines of an instruction that computes something."""
+
+    @abstractmethod
+    def result(self, ref: Ref) -> str:
+        """A result as it is given back."""
+
+
+class FunctionalWriter(Writer):
+    """For libraries that fuse, or that differentiate: every value is an expression of earlier ones."""
+
+    def __init__(self, program: Program) -> None:
+        super().__init__(program)
+        self.last = program.last_uses()
+
+    def instruction(self, k: Ref, item: Instruction) -> None:
+        match item:
+            case View():
+                self.set(k, self.view(item, self.names[item.source], self.program.shapes[item.source]))
+            case Reduce():
+                self.set(k, self.dialect.summed(self.names[item.source], item.positions))
+            case Scale():
+                source = self.names[item.source]
+                self.set(k, f"-{source}" if item.factor == -1 else f"{item.factor!r} * {source}")
+            case Contract():
+                self.set(k, self._product(item))
+            case Combine():
+                self.combine(k, item)
+            case CallMap():
+                self.namespace[item.name] = self.elementwise(item.name)
+                self.set(k, f"{item.name}({', '.join(self.names[source] for source in item.sources)})")
+            case CallApply():
+                self.namespace[item.name] = self.record(item.name)
+                operands = [self.parameters(k, item), *(self.names[source] for source in item.sources)]
+                self.set(k, f"{item.name}({', '.join(operands)})")
+            case Load() | Literal():
+                raise AssertionError("leaves have no lines")
+            case _:
+                assert_never(item)
+        self._release(k, item)
+
+    def _release(self, k: Ref, item: Instruction) -> None:
+        """Forget what is done with, so that its memory can be used again."""
+        done = dict.fromkeys(source for source in sources(item) if self.last[source] == k)
+        dead = [self.names[s] for s in done if not isinstance(self.program.instructions[s], Load | Literal)]
+        if dead and k + 1 < len(self.program.instructions):
+            self.lines.append(f"del {', '.join(dead)}")
+
+    def _product(self, item: Contract) -> str:
+        left, right = self.names[item.left], self.names[item.right]
+        if set(item.left_labels) | set(item.right_labels) == set(item.labels):
+            return self.dialect.multiplied(item, left, right)
+        return self.contract(item, left, right)
+
+    def result(self, ref: Ref) -> str:
+        return self.names[ref]
+
+    @abstractmethod
+    def view(self, item: View, name: str, shape: tuple[int, ...]) -> str:
+        """A value read through affine axes."""
+
+    @abstractmethod
+    def contract(self, item: Contract, left: str, right: str) -> str:
+        """A product that is summed."""
+
+    @abstractmethod
+    def combine(self, k: Ref, item: Combine) -> None:
+        """The lines of a sum of placed terms."""
+
+    @abstractmethod
+    def elementwise(self, name: str) -> Callable[..., Any]:
+        """The kernel of a row."""
+
+    @abstractmethod
+    def record(self, name: str) -> Callable[..., Any]:
+        """The kernel of a record."""
