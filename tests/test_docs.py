@@ -74,7 +74,7 @@ def run_script(block: Block, namespace: dict[str, Any], name: str) -> None:
 @pytest.fixture
 def restored_tables() -> Iterator[None]:
     """What a page enters into the tables of operations is gone after it."""
-    tables: list[dict[str, Any]] = [ELEMENTWISE, elementwise._KERNELS]
+    tables: list[dict[str, Any]] = [ELEMENTWISE, elementwise.KERNELS]
     copies = [dict(table) for table in tables]
     yield
     for table, copy in zip(tables, copies, strict=True):

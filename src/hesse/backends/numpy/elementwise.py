@@ -15,14 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from hesse.backends.kernels import Kernel, find
 from hesse.ops.choices import INDICATORS
-
-Kernel = Callable[..., Any]
 
 
 def kernel(name: str) -> Kernel:
     """The function that computes the row of this name."""
-    return _KERNELS[name] if name in _KERNELS else getattr(np, name)
+    return find(name, KERNELS, "hesse.backends.numpy.elementwise.KERNELS", np)
 
 
 def _float_type(*operands: Any) -> np.dtype[Any]:
@@ -225,7 +224,7 @@ def _cotangent_derivative(n: int) -> np.polynomial.Polynomial:
     return result
 
 
-_KERNELS: dict[str, Kernel] = {
+KERNELS: dict[str, Kernel] = {
     **{name: _as_floats(getattr(np, name)) for name in sorted(INDICATORS)},
     "digamma": digamma,
     "erf": erf,

@@ -1,0 +1,1 @@
+"""JAX: kernels and programs on its arrays. Imported only when they are used."""

@@ -1,0 +1,116 @@
+"""JAX kernels of the element-wise rows: `kernel(name)` finds one, here or in `jax.numpy`.
+
+They follow the conventions of the NumPy kernels, and JAX can trace, batch and differentiate them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import jax.scipy.special
+import numpy as np
+
+from hesse.backends.kernels import Kernel, find
+from hesse.ops.choices import INDICATORS
+
+HIGHEST_ORDER = 30
+"""`polygamma` of a higher order is nan for negative x."""
+
+
+def kernel(name: str) -> Kernel:
+    """The function that computes the row of this name."""
+    return find(name, KERNELS, "hesse.backends.jax.elementwise.KERNELS", jnp)
+
+
+def _as_floats(function: Kernel) -> Kernel:
+    """A function with true-or-false values, as zeros and ones of the type of the operands."""
+
+    def computed(*operands: Any) -> Any:
+        dtype = jnp.result_type(*operands)
+        return function(*operands).astype(dtype if jnp.issubdtype(dtype, jnp.floating) else float)
+
+    return computed
+
+
+def where(condition: Any, a: Any, b: Any) -> Any:
+    """A choice by a condition that is true where it is not 0."""
+    return jnp.where(condition != 0, a, b)
+
+
+def _digamma(x: Any) -> Any:
+    """The derivative of lgamma; at a signed zero the limit, which JAX takes for nan."""
+    return jnp.where(x == 0, -jnp.copysign(jnp.inf, x), jax.scipy.special.digamma(x))
+
+
+def _digamma_jvp(primals: Any, tangents: Any) -> Any:
+    (x,), (dx,) = primals, tangents
+    return digamma(x), polygamma(jnp.ones_like(x), x) * dx
+
+
+def _polygamma(order: Any, x: Any) -> Any:
+    """The derivative of digamma of an order 0, 1, …, which may differ from entry to entry.
+
+    ψ_n(x) = (-1)^(n+1) n! ζ(n+1, x) for n ≥ 1 and x > 0. For x < 0 the n-th derivative of the reflection
+    ψ(x) = ψ(1-x) - π cot(πx): ψ_n(x) = (-1)^n ψ_n(1-x) - π^(n+1) cot^(n)(πx).
+    """
+    order = jnp.asarray(order, x.dtype)
+    sign = 1.0 - 2.0 * jnp.remainder(order + 1.0, 2.0)
+    right = jnp.where(x > 0, x, 1.0 - x)
+    factorial = jnp.exp(jax.scipy.special.gammaln(order + 1.0))
+    value = sign * factorial * jax.scipy.special.zeta(order + 1.0, right)
+    reflected = -sign * value - jnp.pi ** (order + 1.0) * _cotangent_derivative(order, x)
+    pole = (x <= 0) & (x == jnp.floor(x))
+    higher = jnp.where(x > 0, value, jnp.where(pole, sign * jnp.inf, reflected))
+    return jnp.where(order == 0, digamma(x), higher)
+
+
+def _polygamma_jvp(primals: Any, tangents: Any) -> Any:
+    (order, x), (_, dx) = primals, tangents
+    return polygamma(order, x), polygamma(order + 1.0, x) * dx
+
+
+def _cotangent_derivative(order: Any, x: Any) -> Any:
+    """The derivative of cot of an order at πx, reduced to one period first: a polynomial in cot(πx)."""
+    cotangent = 1.0 / jnp.tan(jnp.pi * (x - jnp.round(x)))
+    chosen = jnp.where(order <= HIGHEST_ORDER, order, 0).astype(int)
+    result = jnp.zeros_like(x)
+    for coefficients in _COTANGENT_POLYNOMIALS.T[::-1]:
+        result = result * cotangent + jnp.asarray(coefficients, x.dtype)[chosen]
+    return jnp.where(order <= HIGHEST_ORDER, result, jnp.nan)
+
+
+def _cotangent_polynomials() -> np.ndarray:
+    """Row n: the coefficients of P_n, P_n(cot u) being the n-th derivative of cot u. cot' = -(1 + cot²)."""
+    rows = np.zeros((HIGHEST_ORDER + 1, HIGHEST_ORDER + 2))
+    polynomial = np.polynomial.Polynomial([0.0, 1.0])
+    for row in rows:
+        row[: len(polynomial.coef)] = polynomial.coef
+        polynomial = polynomial.deriv() * np.polynomial.Polynomial([-1.0, 0.0, -1.0])
+    return rows
+
+
+_COTANGENT_POLYNOMIALS = _cotangent_polynomials()
+
+# Rules of their own, since JAX knows the derivative of its digamma for positive x only.
+digamma = jax.custom_jvp(_digamma)
+digamma.defjvp(_digamma_jvp)
+polygamma = jax.custom_jvp(_polygamma)
+polygamma.defjvp(_polygamma_jvp)
+
+KERNELS: dict[str, Kernel] = {
+    **{name: _as_floats(getattr(jnp, name)) for name in sorted(INDICATORS)},
+    "digamma": digamma,
+    "erf": jax.scipy.special.erf,
+    "erfc": jax.scipy.special.erfc,
+    "lgamma": jax.scipy.special.gammaln,
+    "polygamma": polygamma,
+    "relu": jax.nn.relu,
+    "sigmoid": jax.nn.sigmoid,
+    "softplus": jax.nn.softplus,
+    "softsign": jax.nn.soft_sign,
+    "stop_gradient": jax.lax.stop_gradient,
+    "where": where,
+    "xlogy": jax.scipy.special.xlogy,
+}

@@ -1,0 +1,82 @@
+"""JAX kernels of the operation records: `kernel(name)` finds one, here or among the shared ones.
+
+Values cannot be looked at while JAX traces, so nothing raises: inverses of singular matrices are infinite or
+nan, entries gathered from outside of an array are nan, and those scattered there are dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import jax.scipy.special
+
+from hesse.backends import records
+from hesse.backends.kernels import Kernel, find
+
+Params = tuple[Any, ...]
+
+
+def kernel(name: str) -> Kernel:
+    """The kernel of the record with this name."""
+    return find(name, KERNELS, "hesse.backends.jax.records.KERNELS")
+
+
+def _repeat(step: Callable[[Any, Any], Any], counts: Any, state: Any) -> Any:
+    """A loop of a fixed length that skips the idle steps: JAX differentiates no other."""
+    most = jnp.max(counts)
+
+    def step_or_skip(level: Any, state: Any) -> Any:
+        return jax.lax.cond(level < most, lambda state: step(level, state), lambda state: state, state)
+
+    state = jax.lax.fori_loop(0, records.MOST_DOUBLINGS, step_or_skip, state)
+    return records.nan_beyond_the_most(jnp, counts, state)
+
+
+XP = records.Namespace(
+    jnp,
+    arange=lambda size, like: jnp.arange(size),
+    eye=lambda size, like: jnp.eye(size, dtype=like.dtype),
+    # Like the others, read the lower triangle.
+    linalg=records.Namespace(
+        jnp.linalg,
+        cholesky=partial(jnp.linalg.cholesky, symmetrize_input=False),
+        eigh=partial(jnp.linalg.eigh, symmetrize_input=False),
+    ),
+    repeat=_repeat,
+    zeros=lambda shape, like: jnp.zeros(shape, like.dtype),
+)
+
+
+def logsumexp(params: Params, x: Any) -> Any:
+    return jax.scipy.special.logsumexp(x, axis=-1)
+
+
+def softmax(params: Params, x: Any) -> Any:
+    return jax.nn.softmax(x)
+
+
+def log_softmax(params: Params, x: Any) -> Any:
+    return jax.nn.log_softmax(x)
+
+
+def gather(params: Params, x: Any, index: Any) -> Any:
+    return jnp.take(x, index, axis=0)
+
+
+def scatter(params: Params, u: Any, index: Any) -> Any:
+    (size,) = params
+    return jnp.zeros((size, *u.shape[index.ndim :]), u.dtype).at[index].add(u)
+
+
+KERNELS: dict[str, Kernel] = {
+    **records.shared(XP),
+    "gather": gather,
+    "log_softmax": log_softmax,
+    "logsumexp": logsumexp,
+    "scatter": scatter,
+    "softmax": softmax,
+}

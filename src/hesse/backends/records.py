@@ -1,0 +1,251 @@
+"""Kernels of the operation records, written once over an array library.
+
+Each is a function `(xp, params, *arrays) -> array`, where `xp` is a `Namespace`. It works on a batch at once,
+gives back the dtype it got, shares no memory with its operands and changes none of them. A target takes
+`shared(xp)` and replaces those that its library does better.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+from hesse.backends.kernels import Kernel
+
+Params = tuple[Any, ...]
+
+TAYLOR_DEGREE = 16
+"""Degree of the series of `expm_chain`: at a norm of 1/2 the rest is below 1e-19 of the first term."""
+
+MOST_DOUBLINGS = 32
+"""Where values cannot be looked at, `expm_chain` is nan for matrices of a norm beyond 2^31."""
+
+
+class Namespace:
+    """The functions of an array library, and those that libraries spell differently.
+
+    `eye(size, like)`, `zeros(shape, like)` and `arange(size, like)` are on the device of the array `like`,
+    the first two also in its dtype. `repeat(step, counts, state)` applies `step(level, state)` for the levels
+    below the largest of the counts.
+    """
+
+    def __init__(self, library: Any, **names: Any) -> None:
+        self.library = library
+        self.__dict__.update(names)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.library, name)
+
+
+def inverse(xp: Any, params: Params, a: Any) -> Any:
+    return xp.linalg.inv(a)
+
+
+def determinant(xp: Any, params: Params, a: Any) -> Any:
+    return xp.asarray(xp.linalg.det(a))
+
+
+def log_determinant(xp: Any, params: Params, a: Any) -> Any:
+    return xp.asarray(xp.linalg.slogdet(a).logabsdet)
+
+
+def sign_determinant(xp: Any, params: Params, a: Any) -> Any:
+    return xp.asarray(xp.linalg.slogdet(a).sign)
+
+
+def solve(xp: Any, params: Params, a: Any, b: Any) -> Any:
+    # Libraries guess whether b is a vector; here a batch of vectors has one axis less than a.
+    if b.ndim < a.ndim:
+        return xp.linalg.solve(a, b[..., None])[..., 0]
+    return xp.linalg.solve(a, b)
+
+
+def cholesky(xp: Any, params: Params, a: Any) -> Any:
+    return xp.linalg.cholesky(a)
+
+
+def pseudo_inverse(xp: Any, params: Params, a: Any) -> Any:
+    # Said explicitly: the libraries drop singular values below different limits.
+    return xp.linalg.pinv(a, rtol=max(a.shape[-2:]) * float(xp.finfo(a.dtype).eps))
+
+
+def eigvalsh(xp: Any, params: Params, a: Any) -> Any:
+    # Not the function eigvalsh: values and vectors that occur in one formula should agree to the last bit.
+    return xp.linalg.eigh(a)[0]
+
+
+def eigenvectors(xp: Any, params: Params, a: Any) -> Any:
+    return xp.linalg.eigh(a)[1]
+
+
+def expm_chain(xp: Any, params: Params, a: Any) -> Any:
+    """T_k(A)[a1,b1, …, ak,bk]: the integral of e^(s1 A)[a1,b1] … e^(sk A)[ak,bk] over s1 + … + sk = 1.
+
+    Scaling and squaring for all of T_1, …, T_k together: a Taylor series on a simplex of length 2^-s,
+    then s doublings.
+    """
+    (length,) = params
+    batch, size = tuple(a.shape[:-2]), a.shape[-1]
+    shape = batch + (size,) * (2 * length)
+    if 0 in shape:
+        return xp.zeros(shape, a)
+    a = a.reshape(-1, size, size)
+    # T_k(A + m I) = e^m T_k(A); without its mean eigenvalue the matrix needs fewer doublings.
+    unit = xp.eye(size, a)
+    mean = (a * unit).sum((1, 2))[:, None, None] / size
+    a = a - mean * unit
+    norms = xp.amax(xp.abs(a).sum(1), 1)
+    exponents = xp.frexp(xp.where(xp.isfinite(norms), norms, xp.zeros_like(norms)))[1]
+    doublings = xp.where(exponents > -1, exponents + 1, xp.zeros_like(exponents))
+    step = xp.ldexp(xp.ones_like(norms), -doublings)[:, None, None]
+
+    def doubled_where_due(level: Any, chains: list[Any]) -> list[Any]:
+        due = [(level < doublings).reshape((-1,) + (1,) * (chain.ndim - 1)) for chain in chains]
+        # Matrices that are done are doubled as zeros: their chains could overflow, and then even a
+        # discarded infinity makes the derivative nan.
+        doubled = _doubled([xp.where(d, c, xp.zeros_like(c)) for d, c in zip(due, chains, strict=True)])
+        return [xp.where(d, new, old) for d, new, old in zip(due, doubled, chains, strict=True)]
+
+    chains = xp.repeat(doubled_where_due, doublings, _chain_series(xp, a * step, step, length))
+    return (chains[-1] * xp.exp(mean).reshape((-1,) + (1,) * (2 * length))).reshape(shape)
+
+
+def nan_beyond_the_most(xp: Any, doublings: Any, chains: list[Any]) -> list[Any]:
+    """The chains after `MOST_DOUBLINGS`, and nan where these were too few."""
+    enough = doublings <= MOST_DOUBLINGS
+    return [
+        xp.where(enough.reshape((-1,) + (1,) * (c.ndim - 1)), c, xp.zeros_like(c) + math.nan) for c in chains
+    ]
+
+
+def _chain_series(xp: Any, a: Any, step: Any, length: int) -> list[Any]:
+    """T_1, …, T_length over a simplex of length `step`, for `a` already multiplied by it.
+
+    By Dirichlet's integral T_k = step^(k-1) sum over d of h_d / (d+k-1)!, where h_d is the sum of
+    A^j1 ⊗ … ⊗ A^jk over j1 + … + jk = d, the complete homogeneous polynomial, with
+    h_d(x1, …, xk) = h_d(x1, …, x(k-1)) + h_(d-1)(x1, …, xk) xk.
+    """
+    unit = xp.eye(a.shape[-1], a)
+    polynomials = [xp.zeros_like(a) + unit]
+    for _ in range(1, length):
+        polynomials.append(polynomials[-1][..., None, None] * unit)
+    chains = [polynomial / math.factorial(k) for k, polynomial in enumerate(polynomials)]
+    for degree in range(1, TAYLOR_DEGREE + 1):
+        for k in range(length):
+            polynomials[k] = _contract(polynomials[k], a)
+            if k:
+                polynomials[k] = polynomials[k] + polynomials[k - 1][..., None, None] * unit
+            chains[k] = chains[k] + polynomials[k] / math.factorial(degree + k)
+    return [chain * (step**k).reshape((-1,) + (1,) * (2 * k + 2)) for k, chain in enumerate(chains)]
+
+
+def _doubled(chains: list[Any]) -> list[Any]:
+    """The chains over a simplex twice as long.
+
+    The middle of the simplex falls into some link m and cuts it in two:
+    T_k(2t)[a1,b1, …] = sum over m of T_m(t)[a1,b1, …, am,c] T_(k-m+1)(t)[c,bm, …, ak,bk].
+    """
+    return [sum(_contract(chains[m], chains[k - m]) for m in range(k + 1)) for k in range(len(chains))]
+
+
+def _contract(left: Any, right: Any) -> Any:
+    """The last axis of `left` with the first axis after the batch of `right`."""
+    count, size = right.shape[:2]
+    product = left.reshape(count, -1, size) @ right.reshape(count, size, -1)
+    return product.reshape(tuple(left.shape[:-1]) + tuple(right.shape[2:]))
+
+
+def flat_index(xp: Any, params: Params, index: Any) -> Any:
+    """Positions in the rows of a table as positions in the flattened table."""
+    size, leading = params
+    rows = tuple(index.shape[:leading])
+    starts = size * xp.arange(math.prod(rows), index).reshape(rows + (1,) * (index.ndim - leading))
+    return xp.asarray(xp.where(index < 0, index + size, index) + starts)
+
+
+def cumulative_sum(xp: Any, params: Params, x: Any) -> Any:
+    return xp.cumsum(x, axis=0)
+
+
+def cumulative_product(xp: Any, params: Params, x: Any) -> Any:
+    return xp.cumprod(x, axis=0)
+
+
+def product(xp: Any, params: Params, x: Any) -> Any:
+    return xp.asarray(xp.prod(x, axis=0))
+
+
+def path_products(xp: Any, params: Params, x: Any) -> Any:
+    """P[i,j] = x[j] … x[i-1] for i >= j, zero for i < j."""
+    count, rest = x.shape[0], tuple(x.shape[1:])
+    places = xp.arange(count, x)
+    started = (places[:, None] >= places).reshape((count, count) + (1,) * len(rest))
+    running = xp.cumprod(xp.where(started, x[:, None], xp.ones_like(x[:, None])), axis=0)
+    below = xp.where(started, running, xp.zeros_like(running))
+    below = xp.concatenate([xp.zeros((1, count, *rest), x), below], axis=0)
+    below = xp.concatenate([below, xp.zeros((count + 1, 1, *rest), x)], axis=1)
+    return below + xp.eye(count + 1, x).reshape((count + 1, count + 1) + (1,) * len(rest))
+
+
+def argmax(xp: Any, params: Params, x: Any) -> Any:
+    return xp.asarray(xp.argmax(x, axis=-1))
+
+
+def argmin(xp: Any, params: Params, x: Any) -> Any:
+    return xp.asarray(xp.argmin(x, axis=-1))
+
+
+def argsort(xp: Any, params: Params, x: Any) -> Any:
+    return xp.argsort(x, axis=-1, stable=True)
+
+
+def largest_entry(xp: Any, params: Params, x: Any) -> Any:
+    return xp.asarray(xp.amax(x))
+
+
+def kron(xp: Any, params: Params, a: Any, b: Any) -> Any:
+    return xp.asarray(xp.kron(a, b))
+
+
+def vec(xp: Any, params: Params, x: Any) -> Any:
+    rows, columns, *rest = x.shape
+    return xp.copy(xp.swapaxes(x, 0, 1).reshape(rows * columns, *rest))
+
+
+def reshape(xp: Any, params: Params, x: Any) -> Any:
+    rank, *sizes = params
+    return xp.copy(x.reshape(*sizes, *x.shape[rank:]))
+
+
+SHARED: dict[str, Kernel] = {
+    function.__name__: function
+    for function in (
+        inverse,
+        determinant,
+        log_determinant,
+        sign_determinant,
+        solve,
+        cholesky,
+        pseudo_inverse,
+        expm_chain,
+        eigvalsh,
+        eigenvectors,
+        flat_index,
+        cumulative_sum,
+        cumulative_product,
+        product,
+        path_products,
+        argmax,
+        argmin,
+        argsort,
+        kron,
+        vec,
+        reshape,
+    )
+} | {"max": largest_entry}
+
+
+def shared(xp: Namespace) -> dict[str, Kernel]:
+    """The kernels `(params, *arrays)` that are written here, for one library."""
+    return {name: partial(function, xp) for name, function in SHARED.items()}

@@ -1,0 +1,82 @@
+"""PyTorch kernels of the element-wise rows: `kernel(name)` finds one, here or in PyTorch.
+
+They follow the conventions of the NumPy kernels, are differentiable by autograd and never look at values.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from hesse.backends.kernels import Kernel, find
+from hesse.ops.choices import INDICATORS
+
+SOFTPLUS_THRESHOLD = 50.0
+"""From here on softplus(x) is x: log(1 + exp(-50)) is below the rounding of 50."""
+
+
+def kernel(name: str) -> Kernel:
+    """The function that computes the row of this name."""
+    return find(name, KERNELS, "hesse.backends.torch.elementwise.KERNELS", torch)
+
+
+def _as_floats(function: Kernel) -> Kernel:
+    """A function with true-or-false values, as zeros and ones of the type of the operands."""
+
+    def computed(*operands: Any) -> Any:
+        dtype = torch.result_type(operands[0], operands[-1])
+        return function(*operands).to(dtype if dtype.is_floating_point else torch.float64)
+
+    return computed
+
+
+def sign(x: Any) -> Any:
+    """-1, 0 or 1, and nan of nan (where torch.sign is 0)."""
+    return torch.where(torch.isnan(x), x, torch.sign(x))
+
+
+def cbrt(x: Any) -> Any:
+    """The real cube root."""
+    return torch.copysign(torch.abs(x) ** (1.0 / 3.0), x)
+
+
+def softplus(x: Any) -> Any:
+    """log(1 + exp(x)); PyTorch's own threshold of 20 would give only ten digits."""
+    return torch.nn.functional.softplus(x, threshold=SOFTPLUS_THRESHOLD)
+
+
+def where(condition: Any, a: Any, b: Any) -> Any:
+    """A choice by a condition that is true where it is not 0."""
+    return torch.where(condition != 0, a, b)
+
+
+def polygamma(order: Any, x: Any) -> Any:
+    """The derivative of digamma of an order 0, 1, …, which may differ from entry to entry.
+
+    ψ_n(x) = (-1)^(n+1) n! ζ(n+1, x) for n ≥ 1; the zeta function of PyTorch also takes negative x.
+    """
+    order = order.to(x.dtype)
+    sign = 1.0 - 2.0 * torch.remainder(order + 1.0, 2.0)
+    zeta = torch.where(x == math.inf, 0.0, torch.special.zeta(order + 1.0, x))
+    return torch.where(order == 0, torch.digamma(x), sign * torch.exp(torch.lgamma(order + 1.0)) * zeta)
+
+
+def stop_gradient(x: Any) -> Any:
+    """The operand, cut off from autograd."""
+    return x.detach()
+
+
+KERNELS: dict[str, Kernel] = {
+    **{name: _as_floats(getattr(torch, name)) for name in sorted(INDICATORS - {"equal"})},
+    "cbrt": cbrt,
+    "equal": _as_floats(torch.eq),  # torch.equal compares whole tensors
+    "polygamma": polygamma,
+    "power": torch.pow,
+    "sign": sign,
+    "softplus": softplus,
+    "softsign": torch.nn.functional.softsign,
+    "stop_gradient": stop_gradient,
+    "where": where,
+}

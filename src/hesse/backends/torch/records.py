@@ -1,0 +1,103 @@
+"""PyTorch kernels of the operation records: `kernel(name)` finds one, here or among the shared ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+
+from hesse.backends import records
+from hesse.backends.kernels import Kernel, find
+
+Params = tuple[Any, ...]
+
+
+def kernel(name: str, checked: bool = True) -> Kernel:
+    """The kernel of the record with this name.
+
+    Singular and indefinite matrices raise `torch.linalg.LinAlgError`, for which the host waits for the
+    device. Unchecked kernels do not wait, as a captured graph demands; their results are infinite or nan.
+    """
+    table = KERNELS if checked or name not in UNCHECKED else UNCHECKED
+    return find(name, table, "hesse.backends.torch.records.KERNELS")
+
+
+def _repeat(step: Callable[[int, Any], Any], counts: Any, state: Any) -> Any:
+    """Only as often as needed, where the counts can be looked at."""
+    hidden = torch.compiler.is_compiling() or torch._C._functorch.is_functorch_wrapped_tensor(counts)
+    if hidden or (counts.is_cuda and torch.cuda.is_current_stream_capturing()):
+        for level in range(records.MOST_DOUBLINGS):
+            state = step(level, state)
+        return records.nan_beyond_the_most(torch, counts, state)
+    for level in range(int(counts.max())):
+        state = step(level, state)
+    return state
+
+
+def _inverse(a: Any) -> Any:
+    return torch.linalg.inv_ex(a)[0]
+
+
+def _solve(a: Any, b: Any) -> Any:
+    return torch.linalg.solve_ex(a, b)[0]
+
+
+def _cholesky(a: Any) -> Any:
+    return torch.linalg.cholesky_ex(a)[0]
+
+
+XP = records.Namespace(
+    torch,
+    arange=lambda size, like: torch.arange(size, device=like.device),
+    asarray=lambda x: x,
+    copy=torch.clone,
+    eye=lambda size, like: torch.eye(size, dtype=like.dtype, device=like.device),
+    repeat=_repeat,
+    zeros=lambda shape, like: torch.zeros(shape, dtype=like.dtype, device=like.device),
+)
+
+UNCHECKED_XP = records.Namespace(
+    torch, linalg=records.Namespace(torch.linalg, inv=_inverse, solve=_solve, cholesky=_cholesky)
+)
+
+
+def logsumexp(params: Params, x: Any) -> Any:
+    return torch.logsumexp(x, -1)
+
+
+def softmax(params: Params, x: Any) -> Any:
+    return torch.softmax(x, -1)
+
+
+def log_softmax(params: Params, x: Any) -> Any:
+    return torch.log_softmax(x, -1)
+
+
+def gather(params: Params, x: Any, index: Any) -> Any:
+    # A single position would be read on the host, were it not put into an array of one.
+    return x[index] if index.ndim else x[index[None]][0]
+
+
+def scatter(params: Params, u: Any, index: Any) -> Any:
+    (size,) = params
+    positions = index.reshape(-1)
+    positions = torch.where(positions < 0, positions + size, positions)
+    rest = u.shape[index.ndim :]
+    rows = u.reshape(len(positions), *rest)
+    return XP.zeros((size, *rest), u).index_add(0, positions, rows)
+
+
+KERNELS: dict[str, Kernel] = {
+    **records.shared(XP),
+    "gather": gather,
+    "log_softmax": log_softmax,
+    "logsumexp": logsumexp,
+    "scatter": scatter,
+    "softmax": softmax,
+}
+
+UNCHECKED: dict[str, Kernel] = {
+    name: partial(records.SHARED[name], UNCHECKED_XP) for name in ("inverse", "solve", "cholesky")
+}
