@@ -10,11 +10,15 @@ import numpy as np
 
 from hesse.api.arguments import check_order
 from hesse.api.compiled import Builder, Built, Derivative, Layout, Options, Request
+from hesse.backends.target import Target
 from hesse.calculus import choose, derivative_blocks, differentiate, pull_back, push_forward
 from hesse.errors import ArgumentError
 from hesse.ir import Node
 from hesse.rewrite import simplify
 from hesse.structured import formulas
+
+Backend = str | Target | None
+"""Where to compute: "numpy", "torch", "jax", one of these with settings, or None: the arrays decide."""
 
 
 def _blocks(order: int) -> Builder:
@@ -44,18 +48,20 @@ def derivative(
     mode: str = "auto",
     form: str = "dense",
     chunk: int | None = None,
+    backend: Backend = None,
 ) -> Derivative:
     """The derivative of an order: output axes first, then one group of axes for each differentiation.
 
     With a tuple of `argnums` the result is a nested tuple of blocks, one level for each order. With
     `form="structured"` the blocks are `Structured` tensors instead of arrays. Dense results are computed
     `chunk` entries of their first axis at a time; by default so many that everything fits into memory.
+    `backend` says where to compute ("numpy", "torch" or "jax"); by default the arrays decide.
 
     >>> import numpy as np, hesse
     >>> hesse.derivative(lambda x: np.sum(x**3), order=3)(np.ones(2)).shape
     (2, 2, 2)
     """
-    return Derivative(f, _blocks(check_order(order)), Options(argnums, mode, form, chunk))
+    return Derivative(f, _blocks(check_order(order)), Options(argnums, mode, form, chunk, backend))
 
 
 def jacobian(
@@ -64,6 +70,7 @@ def jacobian(
     mode: str = "auto",
     form: str = "dense",
     chunk: int | None = None,
+    backend: Backend = None,
 ) -> Derivative:
     """The first derivative of a function of any output shape.
 
@@ -72,7 +79,7 @@ def jacobian(
     array([[2., 1., 0.],
            [0., 3., 2.]])
     """
-    return Derivative(f, _blocks(1), Options(argnums, mode, form, chunk))
+    return Derivative(f, _blocks(1), Options(argnums, mode, form, chunk, backend))
 
 
 def hessian(
@@ -81,6 +88,7 @@ def hessian(
     mode: str = "auto",
     form: str = "dense",
     chunk: int | None = None,
+    backend: Backend = None,
 ) -> Derivative:
     """The second derivative.
 
@@ -89,7 +97,7 @@ def hessian(
     array([[4., 2.],
            [2., 0.]])
     """
-    return Derivative(f, _blocks(2), Options(argnums, mode, form, chunk))
+    return Derivative(f, _blocks(2), Options(argnums, mode, form, chunk, backend))
 
 
 def _scalar_output(request: Request, what: str) -> None:
@@ -100,7 +108,12 @@ def _scalar_output(request: Request, what: str) -> None:
         )
 
 
-def grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, mode: str = "auto") -> Derivative:
+def grad(
+    f: Callable[..., Any],
+    argnums: int | tuple[int, ...] = 0,
+    mode: str = "auto",
+    backend: Backend = None,
+) -> Derivative:
     """The gradient of a scalar function; it has the shape of the variable.
 
     >>> import numpy as np, hesse
@@ -112,11 +125,14 @@ def grad(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, mode: str = 
         _scalar_output(request, "grad")
         return _blocks(1)(request)
 
-    return Derivative(f, build, Options(argnums, mode))
+    return Derivative(f, build, Options(argnums, mode, backend=backend))
 
 
 def value_and_grad(
-    f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, mode: str = "auto"
+    f: Callable[..., Any],
+    argnums: int | tuple[int, ...] = 0,
+    mode: str = "auto",
+    backend: Backend = None,
 ) -> Derivative:
     """The value of a scalar function and its gradient, in one program.
 
@@ -132,10 +148,10 @@ def value_and_grad(
         gradients = tuple(range(1, len(choice.derivatives) + 1)) if request.as_tuple else 1
         return Built([request.output, *choice.derivatives], (0, gradients), choices=(choice,))
 
-    return Derivative(f, build, Options(argnums, mode))
+    return Derivative(f, build, Options(argnums, mode, backend=backend))
 
 
-def jvp(f: Callable[..., Any], argnums: int = 0) -> Derivative:
+def jvp(f: Callable[..., Any], argnums: int = 0, backend: Backend = None) -> Derivative:
     """The directional derivative: `jvp(f)(x, v)` is the Jacobian times `v`, never formed.
 
     >>> import numpy as np, hesse
@@ -148,10 +164,10 @@ def jvp(f: Callable[..., Any], argnums: int = 0) -> Derivative:
         _same_shape("v", direction, point.name, point)
         return Built(simplify([push_forward(request.output, {point: direction})]), 0)
 
-    return Derivative(f, build, Options(_one(argnums)), extra=("v",))
+    return Derivative(f, build, Options(_one(argnums), backend=backend), extra=("v",))
 
 
-def vjp(f: Callable[..., Any], argnums: int = 0) -> Derivative:
+def vjp(f: Callable[..., Any], argnums: int = 0, backend: Backend = None) -> Derivative:
     """`vjp(f)(x, u)` is `u` times the Jacobian, never formed; `u` has the shape of the result.
 
     >>> import numpy as np, hesse
@@ -164,10 +180,10 @@ def vjp(f: Callable[..., Any], argnums: int = 0) -> Derivative:
         _same_shape("u", weights, "the result", request.output)
         return Built(simplify(pull_back(request.output, weights, request.variables)), 0)
 
-    return Derivative(f, build, Options(_one(argnums)), extra=("u",))
+    return Derivative(f, build, Options(_one(argnums), backend=backend), extra=("u",))
 
 
-def hvp(f: Callable[..., Any], argnums: int = 0) -> Derivative:
+def hvp(f: Callable[..., Any], argnums: int = 0, backend: Backend = None) -> Derivative:
     """`hvp(f)(x, v)` is the Hessian of a scalar function times `v`, never formed.
 
     >>> import numpy as np, hesse
@@ -182,10 +198,12 @@ def hvp(f: Callable[..., Any], argnums: int = 0) -> Derivative:
         (gradient,) = differentiate(request.output, [point], "reverse")
         return Built(simplify([push_forward(gradient, {point: direction})]), 0)
 
-    return Derivative(f, build, Options(_one(argnums)), extra=("v",))
+    return Derivative(f, build, Options(_one(argnums), backend=backend), extra=("v",))
 
 
-def diagonal(f: Callable[..., Any], argnums: int = 0, mode: str = "auto") -> Derivative:
+def diagonal(
+    f: Callable[..., Any], argnums: int = 0, mode: str = "auto", backend: Backend = None
+) -> Derivative:
     """The diagonal of the Hessian, contracted before anything larger is made.
 
     For a scalar function it has the shape of the variable; axes of a result come first.
@@ -194,17 +212,19 @@ def diagonal(f: Callable[..., Any], argnums: int = 0, mode: str = "auto") -> Der
     >>> hesse.diagonal(lambda x: np.sum(x**3) + x[0] * x[1])(np.array([1.0, 2.0]))
     array([ 6., 12.])
     """
-    return Derivative(f, _hessian_part(formulas.diagonal), Options(_one(argnums), mode))
+    return Derivative(f, _hessian_part(formulas.diagonal), Options(_one(argnums), mode, backend=backend))
 
 
-def laplacian(f: Callable[..., Any], argnums: int = 0, mode: str = "auto") -> Derivative:
+def laplacian(
+    f: Callable[..., Any], argnums: int = 0, mode: str = "auto", backend: Backend = None
+) -> Derivative:
     """The trace of the Hessian, contracted before anything larger is made.
 
     >>> import numpy as np, hesse
     >>> print(hesse.laplacian(lambda x: np.sum(x**3) + x[0] * x[1])(np.array([1.0, 2.0])))
     18.0
     """
-    return Derivative(f, _hessian_part(formulas.trace), Options(_one(argnums), mode))
+    return Derivative(f, _hessian_part(formulas.trace), Options(_one(argnums), mode, backend=backend))
 
 
 def _hessian_part(formula: Callable[[Node, int], Node]) -> Builder:

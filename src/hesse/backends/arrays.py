@@ -79,7 +79,7 @@ def as_arrays(names: Sequence[str], values: Sequence[Any], backend: str | Target
         for a, library, is_weak in zip(arrays, libraries, weak, strict=True)
     ]
     as_numpy = not any(library is not None for library in libraries)
-    return Arrays(arrays, kinds, target.dtype(dtypes), target, as_numpy, tuple(marks))
+    return Arrays(arrays, kinds, target.dtype(dtypes, as_numpy), target, as_numpy, tuple(marks))
 
 
 def _as_array(name: str, value: Any) -> np.ndarray:

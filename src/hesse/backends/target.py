@@ -7,10 +7,12 @@ arrays or names is met.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 from hesse.backends.writer import Compiled
@@ -60,8 +62,11 @@ class Target(ABC):
         """What the entries are, by NumPy's letters: "f", "i", "u", "b", "c", or anything else."""
 
     @abstractmethod
-    def dtype(self, dtypes: Sequence[DType]) -> DType:
-        """The dtype to compute in with floating-point arrays of these dtypes (perhaps none)."""
+    def dtype(self, dtypes: Sequence[DType], as_numpy: bool = False) -> DType:
+        """The dtype to compute in with floating-point arrays of these dtypes (perhaps none).
+
+        `as_numpy` says that all arrays are NumPy's.
+        """
 
     @abstractmethod
     def itemsize(self, dtype: DType) -> int:
@@ -90,6 +95,16 @@ class Target(ABC):
     @abstractmethod
     def free_bytes(self) -> int:
         """Bytes of memory that are free where programs run."""
+
+
+def host_bytes() -> int:
+    """Bytes of memory that are free on this computer."""
+    table = Path("/proc/meminfo")
+    if table.exists():
+        for line in table.read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def library_of(value: Any) -> str | None:

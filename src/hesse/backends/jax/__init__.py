@@ -1,1 +1,5 @@
-"""JAX: kernels and programs on its arrays. Imported only when they are used."""
+"""JAX: programs as pure functions, jitted."""
+
+from hesse.backends.jax.target import TARGET, JaxTarget
+
+__all__ = ["TARGET", "JaxTarget"]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -13,7 +11,7 @@ import numpy as np
 from hesse.backends.numpy.program import NumpyProgram
 from hesse.backends.numpy.slices import sliced
 from hesse.backends.numpy.writer import compile_program
-from hesse.backends.target import Target
+from hesse.backends.target import Target, host_bytes
 from hesse.backends.writer import Compiled
 from hesse.plan.program import Program
 
@@ -40,7 +38,7 @@ class NumpyTarget(Target):
     def kind(self, array: np.ndarray) -> str:
         return array.dtype.kind
 
-    def dtype(self, dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
+    def dtype(self, dtypes: Sequence[np.dtype[Any]], as_numpy: bool = True) -> np.dtype[Any]:
         found = np.result_type(*dtypes) if dtypes else np.dtype(np.float64)
         return np.dtype(np.float32) if found == np.float16 else found  # too short to compute in
 
@@ -67,12 +65,7 @@ class NumpyTarget(Target):
         return compiled.function(*arrays)
 
     def free_bytes(self) -> int:
-        table = Path("/proc/meminfo")
-        if table.exists():
-            for line in table.read_text().splitlines():
-                if line.startswith("MemAvailable:"):
-                    return int(line.split()[1]) * 1024
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return host_bytes()
 
 
 TARGET = NumpyTarget()

@@ -1,1 +1,5 @@
-"""PyTorch: kernels and programs on its tensors. Imported only when they are used."""
+"""PyTorch: programs as straight-line functions."""
+
+from hesse.backends.torch.target import TARGET, TorchTarget
+
+__all__ = ["TARGET", "TorchTarget"]

@@ -1,0 +1,209 @@
+"""What generated JAX code calls besides `jax.numpy`: affine views and placements.
+
+Everything about them is known when the program is traced, so they leave nothing but slices, pads, reshapes
+and selections, which XLA fuses and shards; gathers and scatters are the last resort.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+Coefficients = tuple[tuple[int, ...], ...]
+MOST_PIECES = 64
+"""Overlapping windows of at most this many positions are read, or added up, one position at a time."""
+
+
+class Digit(NamedTuple):
+    """An axis with at most one label: `offset + stride * label`."""
+
+    size: int
+    offset: int
+    label: int | None
+    stride: int = 1
+
+
+def affine_view(
+    array: Array, offsets: tuple[int, ...], strides: Coefficients, shape: tuple[int, ...]
+) -> Array:
+    """One axis for each label: entry `l` is `array[offsets + strides @ l]`."""
+    axes = _axes(strides, len(offsets))
+    loop = [label for terms in axes for label in _all_but_longest(terms, shape)]
+    if math.prod(shape[label] for label in loop) > MOST_PIECES:
+        return array[_positions(offsets, strides, shape)]
+    kept = [label for label in range(len(shape)) if label not in loop]
+    single = [[(label, stride) for label, stride in terms if label not in loop] for terms in axes]
+    starts = [start for start, _ in _starts(offsets, strides, shape, loop)]
+    pieces = [_single(array, start, single, kept, shape) for start in starts]
+    if not loop:
+        return pieces[0]
+    stacked = jnp.stack(pieces).reshape(*(shape[label] for label in loop), *(shape[label] for label in kept))
+    order = [*loop, *kept]
+    return stacked.transpose([order.index(label) for label in range(len(shape))])
+
+
+def _axes(strides: Coefficients, rank: int) -> list[list[tuple[int, int]]]:
+    """For each axis its labels and their strides."""
+    return [[(label, row[axis]) for label, row in enumerate(strides) if row[axis]] for axis in range(rank)]
+
+
+def _all_but_longest(terms: Sequence[tuple[int, int]], shape: tuple[int, ...]) -> list[int]:
+    labels = sorted((label for label, _ in terms), key=lambda label: shape[label])
+    return labels[:-1]
+
+
+def _starts(
+    offsets: tuple[int, ...], strides: Coefficients, shape: tuple[int, ...], loop: Sequence[int]
+) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Where each combination of looped labels begins, and the combination."""
+    for position in np.ndindex(*(shape[label] for label in loop)):
+        start = np.array(offsets, int)
+        for label, at in zip(loop, position, strict=True):
+            start = start + at * np.array(strides[label], int)
+        yield tuple(map(int, start)), position
+
+
+def _positions(
+    offsets: tuple[int, ...], strides: Coefficients, shape: tuple[int, ...]
+) -> tuple[np.ndarray, ...]:
+    """The index arrays of all entries, for a gather or a scatter."""
+    grids = np.indices(shape, sparse=True)
+
+    def along(axis: int, offset: int) -> np.ndarray:
+        parts = [row[axis] * grid for row, grid in zip(strides, grids, strict=True)]
+        return np.broadcast_to(sum(parts, np.asarray(offset)), shape)
+
+    return tuple(along(axis, offset) for axis, offset in enumerate(offsets))
+
+
+def _single(
+    array: Array,
+    offsets: tuple[int, ...],
+    axes: Sequence[Sequence[tuple[int, int]]],
+    kept: Sequence[int],
+    shape: tuple[int, ...],
+) -> Array:
+    """A view with at most one label in each axis: slices, flips and diagonals."""
+    index: list[int | slice] = []
+    flips: list[int] = []
+    labels: list[int] = []
+    for offset, terms in zip(offsets, axes, strict=True):
+        if not terms:
+            index.append(offset)
+            continue
+        ((label, stride),) = terms
+        last = offset + stride * (shape[label] - 1)
+        if stride < 0:
+            flips.append(len(labels))
+        index.append(slice(min(offset, last), max(offset, last) + 1, abs(stride)))
+        labels.append(label)
+    result = array[tuple(index)]
+    if flips:
+        result = jnp.flip(result, flips)
+    for label in kept:
+        while labels.count(label) > 1:
+            first, second = [k for k, other in enumerate(labels) if other == label][:2]
+            result = _diagonal(result, first, second)
+            labels = [other for k, other in enumerate(labels) if k not in (first, second)] + [label]
+    return result.transpose([labels.index(label) for label in kept])
+
+
+def _diagonal(array: Array, first: int, second: int) -> Array:
+    """The diagonal of two axes as the last axis: a slice of the flattened pair."""
+    moved = jnp.moveaxis(array, (first, second), (-2, -1))
+    size = moved.shape[-1]
+    return moved.reshape(*moved.shape[:-2], size * size)[..., :: size + 1]
+
+
+def place(
+    value: Array | float,
+    offsets: tuple[int, ...],
+    strides: Coefficients,
+    ranges: tuple[int, ...],
+    shape: tuple[int, ...],
+) -> Array:
+    """Zeros of a shape with a value (one axis for each label) added at `offsets + strides @ label`."""
+    value = jnp.broadcast_to(value, ranges)
+    axes = _axes(strides, len(shape))
+    parts = list(zip(axes, offsets, shape, strict=True))
+    digits = [_digits(terms, offset, size, ranges) for terms, offset, size in parts]
+    if all(found is not None for found in digits):
+        flat = [digit for found in digits for digit in found or ()]
+        return _placed(value, flat, ranges).reshape(shape)
+    overlapping = [terms for terms, found in zip(axes, digits, strict=True) if found is None]
+    loop = sorted({label for terms in overlapping for label in _all_but_longest(terms, ranges)})
+    if math.prod(ranges[label] for label in loop) > MOST_PIECES:
+        return jnp.zeros(shape, value.dtype).at[_positions(offsets, strides, ranges)].add(value)
+    kept = [label for label in range(len(ranges)) if label not in loop]
+    total = None
+    for start, position in _starts(offsets, strides, ranges, loop):
+        index = [slice(None)] * len(ranges)
+        for label, at in zip(loop, position, strict=True):
+            index[label] = at  # type: ignore[call-overload]
+        rows, sizes = tuple(strides[k] for k in kept), tuple(ranges[k] for k in kept)
+        piece = place(value[tuple(index)], start, rows, sizes, shape)
+        total = piece if total is None else total + piece
+    assert total is not None
+    return total
+
+
+def _digits(
+    terms: Sequence[tuple[int, int]], offset: int, size: int, ranges: tuple[int, ...]
+) -> list[Digit] | None:
+    """An axis as digits with one label each, `n*i + j` as i and j, or None where labels overlap."""
+    if len(terms) <= 1:
+        label, stride = terms[0] if terms else (None, 1)
+        return [Digit(size, offset, label, stride)]
+    found = []
+    rest, place_value = offset, size
+    for label, stride in sorted(terms, key=lambda term: -term[1]):
+        if stride <= 0 or place_value % stride:
+            return None
+        start, rest = divmod(rest, stride)
+        if start + ranges[label] > place_value // stride:
+            return None
+        found.append(Digit(place_value // stride, start, label))
+        place_value = stride
+    return [*found, Digit(place_value, rest, None)] if place_value > 1 or rest else found
+
+
+def _placed(value: Array, digits: Sequence[Digit], ranges: tuple[int, ...]) -> Array:
+    """The value padded along one axis for each label, and selected where further axes of it agree."""
+    first: dict[int, int] = {}
+    for axis, digit in sorted(enumerate(digits), key=lambda pair: abs(pair[1].stride)):
+        if digit.label is not None:
+            first.setdefault(digit.label, axis)
+    for label, axis in first.items():
+        if digits[axis].stride < 0:
+            value = jnp.flip(value, label)
+    order = sorted(first, key=first.__getitem__)
+    value = value.transpose(order)
+    value = jnp.expand_dims(value, [axis for axis in range(len(digits)) if axis not in first.values()])
+    padding = [_padding(digit, axis in first.values(), ranges) for axis, digit in enumerate(digits)]
+    if any(any(config) for config in padding):
+        value = lax.pad(value, jnp.zeros((), value.dtype), padding)
+    shape = tuple(digit.size for digit in digits)
+    mask = None
+    for axis, digit in enumerate(digits):
+        if digit.label is None or first[digit.label] == axis:
+            continue
+        other = digits[first[digit.label]]
+        here, there = (lax.broadcasted_iota(jnp.int32, shape, k) for k in (axis, first[digit.label]))
+        same = (here - digit.offset) * other.stride == (there - other.offset) * digit.stride
+        mask = same if mask is None else mask & same
+    return value if mask is None else jnp.where(mask, value, jnp.zeros((), value.dtype))
+
+
+def _padding(digit: Digit, holds_label: bool, ranges: tuple[int, ...]) -> tuple[int, int, int]:
+    """Low, high and interior padding of an axis."""
+    if digit.label is None:
+        return digit.offset, digit.size - digit.offset - 1, 0
+    if not holds_label:
+        return 0, 0, 0
+    last = digit.offset + digit.stride * (ranges[digit.label] - 1)
+    return min(digit.offset, last), digit.size - max(digit.offset, last) - 1, abs(digit.stride) - 1

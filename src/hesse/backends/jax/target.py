@@ -1,0 +1,118 @@
+"""JAX as a target: pure functions, jitted, which JAX can batch, differentiate and shard."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hesse.backends.jax.writer import JaxWriter
+from hesse.backends.target import Target, host_bytes
+from hesse.backends.writer import Compiled
+from hesse.plan.program import Program
+
+
+@dataclass(frozen=True)
+class JaxTarget(Target):
+    """JAX; `jit=False` leaves the function as it is, to be looked at or jitted by a function around it."""
+
+    name: ClassVar[str] = "jax"
+    jit: bool = True
+
+    def compile(
+        self,
+        program: Program,
+        inputs: Sequence[str],
+        dtype: np.dtype[Any],
+        in_order: bool,
+        shared: Collection[str],
+    ) -> Compiled:
+        compiled = JaxWriter(program, dtype).compiled(inputs)
+        function = jax.jit(compiled.function) if self.jit else compiled.function
+        return Compiled(function, compiled.inputs, compiled.source)
+
+    def kind(self, array: Any) -> str:
+        for kind, parent in (("f", jnp.floating), ("u", jnp.unsignedinteger), ("i", jnp.integer)):
+            if jnp.issubdtype(array.dtype, parent):
+                return kind
+        return "b" if array.dtype == np.bool_ else str(np.dtype(array.dtype).kind)
+
+    def dtype(self, dtypes: Sequence[Any], as_numpy: bool = False) -> np.dtype[Any]:
+        if as_numpy:  # also where JAX is told not to use 64 bits: that is its habit, not NumPy's
+            common: np.dtype[Any] = np.result_type(*dtypes) if dtypes else np.dtype(np.float64)
+            return common
+        allowed = map(jax.dtypes.canonicalize_dtype, dtypes or [float])
+        promoted: np.dtype[Any] = functools.reduce(jnp.promote_types, allowed)
+        return promoted
+
+    def itemsize(self, dtype: np.dtype[Any]) -> int:
+        return dtype.itemsize
+
+    def converted(self, values: Sequence[Any], dtypes: Sequence[np.dtype[Any] | None]) -> list[Any]:
+        return [
+            (value if dtype is None or value.dtype == dtype else value.astype(dtype))
+            if isinstance(value, jax.Array)
+            else np.asarray(value, dtype)  # jitted functions take it, in 64 bits if that is allowed then
+            for value, dtype in zip(values, dtypes, strict=True)
+        ]
+
+    def copied(self, array: Any) -> Any:
+        return array if isinstance(array, jax.Array) else np.array(array)
+
+    def zeros(self, shape: tuple[int, ...], dtype: np.dtype[Any], beside: Sequence[Any]) -> Any:
+        return jnp.zeros(shape, dtype)
+
+    def added(self, array: Any, index: Any, value: Any) -> Any:
+        return array.at[index].add(value)
+
+    def call(self, compiled: Compiled, arrays: Sequence[Any], as_numpy: bool) -> Sequence[Any]:
+        if not as_numpy:
+            return compiled.function(*arrays)
+        is_double = any(array.dtype.itemsize == 8 for array in arrays)
+        with jax.enable_x64(True) if is_double else contextlib.nullcontext():
+            results = compiled.function(*arrays)
+        return _as_numpy(results, arrays)
+
+    def free_bytes(self) -> int:
+        statistics = jax.devices()[0].memory_stats()
+        if not statistics:  # the processor
+            return host_bytes()
+        return int(statistics["bytes_limit"] - statistics["bytes_in_use"])
+
+
+class _Buffer:
+    """The memory of a JAX array, for NumPy to write to."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array  # lives as long as the memory is used
+        self.__array_interface__ = {
+            **np.asarray(array).__array_interface__,
+            "data": (array.unsafe_buffer_pointer(), False),
+        }
+
+
+def _as_numpy(results: Sequence[Any], arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Results as NumPy arrays: those on the processor are handed over, each buffer to one array."""
+    found: list[np.ndarray] = []
+    taken = {_address(argument) for argument in arguments}
+    for result in results:
+        view = np.asarray(result)
+        is_here = view.size > 0 and result.device.platform == "cpu" and not view.flags.owndata
+        is_ours = is_here and _address(view) not in taken
+        found.append(np.asarray(_Buffer(result)) if is_ours else np.array(view))
+        taken.add(_address(view))
+    return found
+
+
+def _address(array: np.ndarray) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
+TARGET = JaxTarget()

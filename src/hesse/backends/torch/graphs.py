@@ -1,0 +1,90 @@
+"""Captured CUDA graphs: a program whose launches take longer than its work is recorded once and replayed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hesse.plan.program import CallApply, CallMap, Load, Program, View
+
+SYNCHRONISING = frozenset(
+    {
+        *("inverse", "solve", "cholesky", "determinant", "log_determinant", "sign_determinant"),
+        *("pseudo_inverse", "eigvalsh", "eigenvectors", "expm_chain", "polygamma"),
+    }
+)
+"""Operations that look at values on the host, be it to raise an error: they cannot be captured."""
+
+LAUNCH_SECONDS = 5e-6
+"""Time to start one operation."""
+BYTES_PER_SECOND = 2e12
+"""Speed at which arguments are copied into a graph, and results out of it."""
+
+
+def is_worth_capturing(program: Program, itemsize: int) -> bool:
+    """Whether a program can be captured, and its launches take longer than copying arguments and results."""
+    items = program.instructions
+    if any(isinstance(item, CallMap | CallApply) and item.name in SYNCHRONISING for item in items):
+        return False
+    copied = [k for k, item in enumerate(items) if isinstance(item, Load)] + list(program.results)
+    entries = sum(torch.Size(program.shapes[k]).numel() for k in copied)
+    launches = sum(not isinstance(item, Load | View) for item in items)
+    return bool(launches * LAUNCH_SECONDS > 2 * entries * itemsize / BYTES_PER_SECOND)
+
+
+class Graphed:
+    """A function on a CUDA device, captured at its second call and replayed from then on.
+
+    Calls that autograd looks into are not replayed. With `copies=False` the
+    results are those of the graph, which the next call writes over.
+    """
+
+    def __init__(self, function: Callable[..., tuple[Tensor, ...]], copies: bool) -> None:
+        self._function, self._copies = function, copies
+        self._is_known = False
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._arguments: list[Tensor] = []
+        self._results: tuple[Tensor, ...] = ()
+        self._lock = threading.Lock()
+
+    def __call__(self, *arrays: Tensor) -> tuple[Tensor, ...]:
+        if not self._is_known or _is_watched(arrays):
+            self._is_known = True
+            return self._function(*arrays)
+        with self._lock, torch.no_grad():
+            if self._graph is None:
+                self._capture(arrays)
+                assert self._graph is not None
+            for held, array in zip(self._arguments, arrays, strict=True):
+                held.copy_(array)
+            self._graph.replay()
+            return tuple(self._given_back(result, arrays) for result in self._results)
+
+    def _given_back(self, result: Tensor, arrays: Sequence[Tensor]) -> Tensor:
+        for held, array in zip(self._arguments, arrays, strict=True):
+            if result is held:  # data that a structured result refers to
+                return array
+        return result.clone() if self._copies else result
+
+    def _capture(self, arrays: Sequence[Tensor]) -> None:
+        self._arguments = [array.detach().clone() for array in arrays]
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):  # libraries allocate what they need before it is recorded
+            self._function(*self._arguments)
+        torch.cuda.current_stream().wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            self._results = self._function(*self._arguments)
+        self._graph = graph
+
+
+def _is_watched(arrays: Sequence[Any]) -> bool:
+    """Whether something other than the values is asked for."""
+    if torch.is_grad_enabled() and any(array.requires_grad for array in arrays):
+        return True
+    return bool(torch.cuda.is_current_stream_capturing())

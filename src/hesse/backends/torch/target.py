@@ -1,0 +1,136 @@
+"""PyTorch as a target: straight-line functions, on whichever device the tensors are."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch._C._functorch import is_functorch_wrapped_tensor
+
+from hesse.backends.target import Target, host_bytes
+from hesse.backends.torch.graphs import Graphed, is_worth_capturing
+from hesse.backends.torch.writer import TorchWriter
+from hesse.backends.writer import Compiled
+from hesse.errors import ArgumentError
+from hesse.plan.program import Program
+
+KINDS = {torch.bool: "b", torch.uint8: "u", torch.uint16: "u", torch.uint32: "u", torch.uint64: "u"}
+
+
+@dataclass(frozen=True)
+class TorchTarget(Target):
+    """PyTorch.
+
+    On CUDA short programs are captured as a graph after the first call, unless `graph` is False; their
+    results are copied out of it, unless `copies` is False: then the next call writes over them. `fuse` sends
+    programs through `torch.compile`, which takes seconds and fuses element-wise operations.
+    """
+
+    name: ClassVar[str] = "torch"
+    graph: bool = True
+    copies: bool = True
+    fuse: bool = False
+
+    def compile(
+        self,
+        program: Program,
+        inputs: Sequence[str],
+        dtype: torch.dtype,
+        in_order: bool,
+        shared: Collection[str],
+    ) -> Compiled:
+        source = TorchWriter(program, dtype, torch.device("cpu"), shared).compiled(inputs).source
+        known: dict[tuple[torch.device, bool], Callable[..., tuple[Tensor, ...]]] = {}
+
+        def function(*arrays: Tensor) -> tuple[Tensor, ...]:
+            key = _device(arrays), any(map(is_functorch_wrapped_tensor, arrays))
+            if key not in known:
+                device, is_transformed = key
+                plain = TorchWriter(program, dtype, device, shared, is_transformed).compiled(inputs).function
+                known[key] = plain if is_transformed else self._finished(plain, program, dtype, device.type)
+            return known[key](*arrays)
+
+        return Compiled(function, tuple(inputs), source)
+
+    def _finished(
+        self, function: Callable[..., tuple[Tensor, ...]], program: Program, dtype: torch.dtype, device: str
+    ) -> Callable[..., tuple[Tensor, ...]]:
+        if self.fuse:
+            fused: Callable[..., tuple[Tensor, ...]] = torch.compile(function, fullgraph=True, dynamic=False)
+            return fused
+        if self.graph and device == "cuda" and is_worth_capturing(program, dtype.itemsize):
+            return Graphed(function, self.copies)
+        return function
+
+    def kind(self, array: Tensor) -> str:
+        if array.dtype.is_floating_point:
+            return "f"
+        return "c" if array.dtype.is_complex else KINDS.get(array.dtype, "i")
+
+    def dtype(self, dtypes: Sequence[Any], as_numpy: bool = False) -> torch.dtype:
+        if not dtypes:
+            return torch.float64 if as_numpy else torch.get_default_dtype()
+        return functools.reduce(torch.promote_types, map(_torch_dtype, dtypes))
+
+    def itemsize(self, dtype: torch.dtype) -> int:
+        return int(dtype.itemsize)
+
+    def converted(self, values: Sequence[Any], dtypes: Sequence[torch.dtype | None]) -> list[Tensor]:
+        device = next((value.device for value in values if isinstance(value, Tensor)), None)
+        return [
+            (value if dtype is None else value.to(dtype))
+            if isinstance(value, Tensor)
+            else _from_numpy(value).to(device, dtype)
+            for value, dtype in zip(values, dtypes, strict=True)
+        ]
+
+    def copied(self, array: Any) -> Any:
+        return array.clone() if isinstance(array, Tensor) else np.array(array)
+
+    def zeros(self, shape: tuple[int, ...], dtype: torch.dtype, beside: Sequence[Tensor]) -> Tensor:
+        return torch.zeros(shape, dtype=dtype, device=_device(beside))
+
+    def added(self, array: Tensor, index: Any, value: Tensor) -> Tensor:
+        array[index] += value
+        return array
+
+    def call(self, compiled: Compiled, arrays: Sequence[Tensor], as_numpy: bool) -> Sequence[Any]:
+        results = compiled.function(*arrays)
+        return [result.numpy() for result in results] if as_numpy else results
+
+    def free_bytes(self) -> int:
+        if torch.cuda.is_available():
+            return int(torch.cuda.mem_get_info()[0])
+        return host_bytes()
+
+
+def _device(arrays: Sequence[Tensor]) -> torch.device:
+    """The device of all arrays."""
+    if not arrays:
+        return torch.device("cpu")
+    device = arrays[0].device
+    for array in arrays:
+        if array.device != device:
+            raise ArgumentError(f"tensors are on {device} and on {array.device}; move them to one device")
+    return device
+
+
+def _torch_dtype(dtype: Any) -> torch.dtype:
+    if isinstance(dtype, torch.dtype):
+        return dtype
+    found: torch.dtype = getattr(torch, np.dtype(dtype).name)
+    return found
+
+
+def _from_numpy(value: Any) -> Tensor:
+    array = np.asarray(value)
+    # PyTorch knows no read-only arrays; nothing is written to it, but PyTorch would warn
+    return torch.from_numpy(array if array.flags.writeable else array.copy())
+
+
+TARGET = TorchTarget()

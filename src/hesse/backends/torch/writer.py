@@ -1,0 +1,120 @@
+"""Straight-line PyTorch source for a program."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+import torch
+
+from hesse.backends.kernels import Kernel
+from hesse.backends.text import (
+    Dialect,
+    Labels,
+    matrices,
+    overlapping_labels,
+    placed_labels,
+    tuple_text,
+)
+from hesse.backends.torch import elementwise, records
+from hesse.backends.torch.runtime import STRIDED, TRANSFORMED
+from hesse.backends.writer import FunctionalWriter
+from hesse.ir import Axis
+from hesse.plan.program import Combine, Contract, Load, Placed, Program, Ref, View
+
+TORCH = Dialect("torch", permute="permute", total="torch.sum", has_negative_steps=False)
+
+
+class TorchWriter(FunctionalWriter):
+    """Writes a program over `torch`, for arrays on one device.
+
+    Nothing that somebody else may see is written to: results can be differentiated by autograd.
+    """
+
+    dialect = TORCH
+
+    def __init__(
+        self,
+        program: Program,
+        dtype: torch.dtype,
+        device: torch.device,
+        shared: Collection[str],
+        is_transformed: bool = False,
+    ) -> None:
+        super().__init__(program)
+        self.dtype, self.device, self.shared = dtype, device, shared
+        self.namespace |= {"torch": torch, "dtype": dtype, "device": device}
+        self.namespace |= TRANSFORMED if is_transformed else STRIDED
+
+    def literal(self, value: np.ndarray) -> Any:
+        dtype = None if value.dtype.kind in "iu" else self.dtype
+        return torch.tensor(value, dtype=dtype, device=self.device)
+
+    def view(self, item: View, name: str, shape: tuple[int, ...]) -> str:
+        text = TORCH.indexed(item, name, shape)
+        return text or f"affine_view({name}, {_flat(item.axes, item.labels, item.ranges, shape)})"
+
+    def contract(self, item: Contract, left: str, right: str) -> str:
+        sizes = self.sizes(item)
+        found = matrices(item, left, right, sizes, TORCH)
+        if found is not None:
+            return found.finished(f"torch.matmul({found.first}, {found.second})", item, sizes, TORCH)
+        if item.labels:
+            return TORCH.einsum(item, left, right)
+        a, b = item.left_labels, item.right_labels
+        right = TORCH.permuted(right, tuple(b.index(label) for label in a))
+        return f"torch.dot({left}.reshape(-1), {right}.reshape(-1))"
+
+    def combine(self, k: Ref, item: Combine) -> None:
+        shape = self.program.shapes[k]
+        terms = [(term, self.names[term.source]) for term in item.terms]
+        dense = [(term, name) for term, name in terms if term.is_dense(shape)]
+        placed = [(term, name) for term, name in terms if not term.is_dense(shape)]
+        size = tuple_text(shape)
+        total = TORCH.dense_sum(dense) if dense else None
+        if not terms:
+            self.set(k, f"torch.zeros({size}, dtype=dtype, device=device)")
+        elif not placed:
+            self.set(k, f"({total}).expand{size}" if item.repeats(shape) else str(total))
+        else:
+            names = ", ".join(dict.fromkeys(name for _, name in placed))
+            begin = f"new_zeros({size}, {names})" if total is None else f"new_array({total}, {size}, {names})"
+            self.set(k, begin)
+        for term, name in placed:
+            self.lines.append(self._placed(f"t{k}", term, name, shape))
+
+    def _placed(self, target: str, term: Placed, name: str, shape: tuple[int, ...]) -> str:
+        labels = placed_labels(term)
+        where = _flat(term.output, labels, term.ranges, shape)
+        text = f"{target}, {TORCH.aligned(name, term.labels, labels)}, {term.factor!r}, {where}"
+        overlapping = overlapping_labels(term.output, term.ranges)
+        if not overlapping:
+            return f"place({text})"
+        return f"place_overlapping({text}, {tuple_text(labels.index(label) for label in overlapping)})"
+
+    def result(self, ref: Ref) -> str:
+        """A result; it shares no memory with literals, other results and inputs that are not `shared`."""
+        item = self.program.instructions[ref]
+        is_given = isinstance(item, Load) and item.name in self.shared
+        if is_given or (self.program.is_fresh(ref) and self.program.results.count(ref) == 1):
+            return self.names[ref]
+        return f"{self.names[ref]}.clone()"
+
+    def elementwise(self, name: str) -> Kernel:
+        return elementwise.kernel(name)
+
+    def record(self, name: str) -> Kernel:
+        return records.kernel(name)
+
+
+def _flat(axes: tuple[Axis, ...], labels: Labels, ranges: tuple[int, ...], shape: tuple[int, ...]) -> str:
+    """Start, strides of labels and their ranges, by places in the flattened array."""
+    steps = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
+    start = sum(axis.offset * step for axis, step in zip(axes, steps, strict=True))
+    strides = [
+        sum(dict(axis.terms).get(label, 0) * step for axis, step in zip(axes, steps, strict=True))
+        for label in labels
+    ]
+    return f"{start}, {tuple_text(strides)}, {tuple_text(ranges[label] for label in labels)}"
