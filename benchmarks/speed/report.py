@@ -13,7 +13,8 @@ from benchmarks.speed.candidates import CLOSED, DENSE, HESSE, PRODUCT, STRUCTURE
 from benchmarks.speed.harness import Measurement, Row
 from benchmarks.speed.peers import missing, versions
 from benchmarks.speed.reasons import reason
-from benchmarks.speed.summary import Line, exponents, lines, ratio_text, time_text
+from benchmarks.speed.summary import Line, exponents, lines
+from benchmarks.texts import columns, markdown, ratio_text, time_text
 
 TITLES = {
     DENSE: "Dense results",
@@ -65,10 +66,7 @@ def terminal(rows: Sequence[Row]) -> str:
     """The table in columns, one part for each comparison."""
     parts = []
     for comparison, title in TITLES.items():
-        table = [list(HEADINGS), *map(_cells, lines(rows, comparison))]
-        widths = [max(len(cells[k]) for cells in table) for k in range(len(HEADINGS))]
-        texts = ["  ".join(cell.ljust(w) for cell, w in zip(cells, widths, strict=True)) for cells in table]
-        parts.append("\n".join([title, *(text.rstrip() for text in texts)]))
+        parts.append(f"{title}\n{columns(HEADINGS, map(_cells, lines(rows, comparison)))}")
     return "\n\n".join([*parts, *_troubles(rows)])
 
 
@@ -115,11 +113,11 @@ def write_page(rows: Sequence[Row], known: dict[str, str], path: Path, plots: Se
         "",
     ]
     for comparison, title in TITLES.items():
-        text += [f"## {title}", "", *_markdown(HEADINGS, map(_cells, lines(rows, comparison))), ""]
+        text += [f"## {title}", "", *markdown(HEADINGS, map(_cells, lines(rows, comparison))), ""]
     text += ["## Growth", "", "Exponents of the time in the size, fitted to the three largest sizes.", ""]
-    text += [*_markdown(("problem", "result", "exponents"), _growth(rows)), ""]
+    text += [*markdown(("problem", "result", "exponents"), _growth(rows)), ""]
     text += ["## First call", "", "Tracing, planning and compiling (colouring, for asdex) included.", ""]
-    text += [*_markdown(("problem", "result", "size", "first calls"), _firsts(rows)), ""]
+    text += [*markdown(("problem", "result", "size", "first calls"), _firsts(rows)), ""]
     text += ["## Plots", ""]
     text += [f"![{name}](benchmarks/{name}.svg)" for name in plots]
     text += ["", "## Where hesse is slower", "", *_losses(rows)]
@@ -127,11 +125,6 @@ def write_page(rows: Sequence[Row], known: dict[str, str], path: Path, plots: Se
     if troubles:
         text += ["", "## Left out", "", *(f"- {item}" for item in troubles[0].splitlines())]
     path.write_text("\n".join(text).rstrip() + "\n", encoding="utf-8")
-
-
-def _markdown(headings: Sequence[str], body: object) -> list[str]:
-    rows = [list(headings), ["---"] * len(headings), *body]  # type: ignore[misc]
-    return ["| " + " | ".join(cells) + " |" for cells in rows]
 
 
 def _growth(rows: Sequence[Row]) -> list[list[str]]:
