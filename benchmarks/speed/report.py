@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from benchmarks.speed import backend_report
 from benchmarks.speed.candidates import CLOSED, DENSE, HESSE, PRODUCT, STRUCTURED
 from benchmarks.speed.harness import Measurement, Row
 from benchmarks.speed.peers import missing, versions
@@ -32,6 +33,13 @@ HEADINGS = (
     "to closed form",
     "memory to closed form",
     "wins",
+)
+
+
+BACK_ENDS = (
+    "The same programs run by NumPy, torch and JAX (jitted), beside the fastest of JAX's own ways and the "
+    "closed form written in JAX, both jitted; ratios are those of hesse in JAX. Of JAX's own ways the "
+    "shortest first call is given. Below the table: where hesse in JAX is behind."
 )
 
 
@@ -67,6 +75,9 @@ def terminal(rows: Sequence[Row]) -> str:
     parts = []
     for comparison, title in TITLES.items():
         parts.append(f"{title}\n{columns(HEADINGS, map(_cells, lines(rows, comparison)))}")
+    parts.append(f"Back ends\n{columns(backend_report.HEADINGS, backend_report.cells(rows))}")
+    behind = backend_report.losses(rows)
+    parts += ["\n".join(["hesse (jax) is behind", *behind])] if behind else []
     return "\n\n".join([*parts, *_troubles(rows)])
 
 
@@ -114,6 +125,9 @@ def write_page(rows: Sequence[Row], known: dict[str, str], path: Path, plots: Se
     ]
     for comparison, title in TITLES.items():
         text += [f"## {title}", "", *markdown(HEADINGS, map(_cells, lines(rows, comparison))), ""]
+    text += ["## Back ends", "", BACK_ENDS, ""]
+    text += [*markdown(backend_report.HEADINGS, backend_report.cells(rows)), ""]
+    text += [*(f"- {line}" for line in backend_report.losses(rows)), ""]
     text += ["## Growth", "", "Exponents of the time in the size, fitted to the three largest sizes.", ""]
     text += [*markdown(("problem", "result", "exponents"), _growth(rows)), ""]
     text += ["## First call", "", "Tracing, planning and compiling (colouring, for asdex) included.", ""]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.speed.candidates import CLOSED, DENSE, HESSE
+from benchmarks.speed.candidates import CLOSED, DENSE, HESSE, OURS
 from benchmarks.speed.harness import Row
 
 
@@ -62,7 +62,7 @@ def lines(rows: Iterable[Row], comparison: str) -> list[Line]:
     found = []
     for row in rows:
         times = row.times(comparison)
-        others = {name: t for name, t in times.items() if name not in (HESSE, CLOSED)}
+        others = {name: t for name, t in times.items() if name not in OURS}
         rival = min(others.items(), key=lambda item: item[1]) if others else None
         if times:
             found.append(Line(row, comparison, times.get(HESSE), times.get(CLOSED), rival))
