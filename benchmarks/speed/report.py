@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from benchmarks.gpu.report import section
 from benchmarks.speed import backend_report
 from benchmarks.speed.candidates import CLOSED, DENSE, HESSE, PRODUCT, STRUCTURED
 from benchmarks.speed.harness import Measurement, Row
@@ -134,7 +135,7 @@ def write_page(rows: Sequence[Row], known: dict[str, str], path: Path, plots: Se
     text += [*markdown(("problem", "result", "size", "first calls"), _firsts(rows)), ""]
     text += ["## Plots", ""]
     text += [f"![{name}](benchmarks/{name}.svg)" for name in plots]
-    text += ["", "## Where hesse is slower", "", *_losses(rows)]
+    text += ["", *section(path.with_suffix("") / "gpu.json"), "## Where hesse is slower", "", *_losses(rows)]
     troubles = _troubles(rows)
     if troubles:
         text += ["", "## Left out", "", *(f"- {item}" for item in troubles[0].splitlines())]
