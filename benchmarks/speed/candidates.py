@@ -10,10 +10,14 @@ from typing import Any
 import numpy as np
 
 import hesse
+from benchmarks.speed.libraries import Library
 from benchmarks.speed.problem import Arrays, Problem
 
 DENSE, STRUCTURED, PRODUCT = "dense", "structured", "product"
 HESSE, CLOSED = "hesse", "closed form"
+HESSE_JAX, HESSE_TORCH, CLOSED_JAX = "hesse (jax)", "hesse (torch)", "closed form (jax)"
+OURS = (HESSE, HESSE_JAX, HESSE_TORCH, CLOSED, CLOSED_JAX)
+"""Candidates that are no other library."""
 
 Thunk = Callable[[], Any]
 
@@ -31,6 +35,11 @@ class Candidate:
     prepare: Callable[[], Thunk]
     compare: Callable[[Any], list[np.ndarray]]
     is_numpy: bool = False
+    is_rebuilt: bool = False
+    """Whether it is given up after its first call and prepared again when all others have been called.
+
+    hesse finds nodes again that another candidate holds: a first call must not profit from that.
+    """
 
 
 def as_arrays(result: Any) -> list[np.ndarray]:
@@ -38,36 +47,39 @@ def as_arrays(result: Any) -> list[np.ndarray]:
     return [np.asarray(part) for part in (result if isinstance(result, tuple | list) else (result,))]
 
 
-def derivative_of(problem: Problem, form: str = DENSE) -> Callable[..., Any]:
-    """The derivative of a problem by hesse."""
+def derivative_of(problem: Problem, form: str = DENSE, library: Library | None = None) -> Callable[..., Any]:
+    """The derivative of a problem by hesse, for NumPy or for another library's arrays."""
     f = problem.function_for("numpy", np)
+    options = {} if library is None else {"backend": library.name}
     match problem.derivative:
         case "hessian":
-            return hesse.hessian(f, form=form)
+            return hesse.hessian(f, form=form, **options)
         case "jacobian":
-            return hesse.jacobian(f, form=form)
+            return hesse.jacobian(f, form=form, **options)
         case "third":
-            return hesse.derivative(f, order=3, form=form)
+            return hesse.derivative(f, order=3, form=form, **options)
         case "value_and_grad":
-            return hesse.value_and_grad(f)
+            return hesse.value_and_grad(f, **options)
         case "hvp":
-            return hesse.hvp(f)
+            return hesse.hvp(f, **options)
         case "laplacian":
-            return hesse.laplacian(f)
+            return hesse.laplacian(f, **options)
         case "newton":
-            return _newton(f, form)
+            step = _newton(f, form, np if library is None else library.xp, options)
+            return step if library is None else library.compiled(step)
         case other:
             raise ValueError(f"no derivative is called {other}")
 
 
-def _newton(f: Callable[..., Any], form: str) -> Callable[..., np.ndarray]:
-    second, first = hesse.hessian(f, form=form), hesse.grad(f)
+def _newton(f: Callable[..., Any], form: str, xp: Any, options: dict[str, str]) -> Callable[..., Any]:
+    second, first = hesse.hessian(f, form=form, **options), hesse.grad(f, **options)
 
-    def step(x: np.ndarray, *data: np.ndarray) -> np.ndarray:
+    def step(x: Any, *data: Any) -> Any:
         H, g = second(x, *data), first(x, *data)
         if form == STRUCTURED:
-            return np.asarray(H.solve(g))
-        return np.linalg.solve(H.reshape(x.size, x.size), g.ravel()).reshape(x.shape)
+            return H.solve(g)
+        size = math.prod(x.shape)
+        return xp.linalg.solve(H.reshape((size, size)), g.reshape((size,))).reshape(x.shape)
 
     return step
 
@@ -114,7 +126,7 @@ def _plain(
         assert function is not None
         return lambda: function(*arguments)
 
-    return Candidate(name, comparison, prepare, as_arrays, is_numpy=True)
+    return Candidate(name, comparison, prepare, as_arrays, is_numpy=True, is_rebuilt=name == HESSE)
 
 
 def direction(arguments: Arrays) -> np.ndarray:
@@ -141,7 +153,7 @@ def _kept_candidates(problem: Problem, arguments: Arrays) -> list[Candidate]:
         return lambda: product(arrays, vector, *arguments)
 
     return [
-        Candidate(HESSE, STRUCTURED, make_structured, lambda H: [H @ vector], is_numpy=True),
+        Candidate(HESSE, STRUCTURED, make_structured, lambda H: [H @ vector], is_numpy=True, is_rebuilt=True),
         Candidate(
             CLOSED,
             STRUCTURED,
@@ -149,6 +161,6 @@ def _kept_candidates(problem: Problem, arguments: Arrays) -> list[Candidate]:
             lambda arrays: [product(arrays, vector, *arguments)],
             is_numpy=True,
         ),
-        Candidate(HESSE, PRODUCT, make_product, as_arrays, is_numpy=True),
+        Candidate(HESSE, PRODUCT, make_product, as_arrays, is_numpy=True, is_rebuilt=True),
         Candidate(CLOSED, PRODUCT, make_closed_product, as_arrays, is_numpy=True),
     ]

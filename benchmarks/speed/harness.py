@@ -11,10 +11,11 @@ from statistics import median
 
 import numpy as np
 
+from benchmarks.speed.backends import backend_candidates
 from benchmarks.speed.candidates import (
     CLOSED,
     DENSE,
-    HESSE,
+    OURS,
     PRODUCT,
     STRUCTURED,
     Candidate,
@@ -85,7 +86,7 @@ class Row:
     def fastest_library(self) -> tuple[str, float] | None:
         """The fastest other library that forms the dense result."""
         times = self.times(DENSE)
-        others = {name: t for name, t in times.items() if name not in (HESSE, CLOSED)}
+        others = {name: t for name, t in times.items() if name not in OURS}
         return min(others.items(), key=lambda item: item[1]) if others else None
 
 
@@ -136,7 +137,7 @@ def run_problem(
     for size, following in zip(sizes, (*sizes[1:], sizes[-1]), strict=True):
         row = _run_size(problem, size, limits, with_compile, slow)
         for m in row.measurements:
-            if m.samples and m.name not in (HESSE, CLOSED):
+            if m.samples and m.name not in OURS:
                 growth = (following / size) ** (2 if m.comparison == DENSE else 1)  # at least
                 if m.seconds * growth > 2 * limits.slow_seconds:
                     slow[m.name, m.comparison] = f"took {m.seconds:.1f} s at size {size:,}"
@@ -154,6 +155,7 @@ def _run_size(
     entries = dense_entries(problem, arguments)
     with_dense = entries * 8 <= limits.dense_bytes
     candidates = own_candidates(problem, arguments, with_dense)
+    candidates += backend_candidates(problem, arguments, with_dense)
     peers = structured_peers(problem, arguments)
     pushed = max(arguments[0].size * problem.widest(size), entries) * 8
     is_batched = problem.derivative not in ("value_and_grad", "hvp")
@@ -196,8 +198,15 @@ def _prepared(
             continue
         del result
         _agree(problem, candidate.name, found, references.setdefault(candidate.comparison, found))
-        thunks[k] = thunk
+        if not candidate.is_rebuilt:
+            thunks[k] = thunk
+        del thunk, found
+        gc.collect()
     _agree_across(problem, arguments, references)
+    for k, candidate in enumerate(candidates):
+        if candidate.is_rebuilt and not measurements[k].trouble:
+            thunks[k] = thunk = candidate.prepare()
+            thunk()  # another first call
     return thunks
 
 

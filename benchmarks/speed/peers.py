@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.speed.candidates import DENSE, STRUCTURED, Candidate, Thunk, as_arrays, direction
+from benchmarks.speed.libraries import jax_library
 from benchmarks.speed.problem import Arrays, Problem
 
 LIBRARIES = ("jax", "asdex", "torch", "autograd")
@@ -28,10 +29,13 @@ def versions() -> dict[str, str]:
 
 
 def import_all() -> None:
-    """Import the libraries now, so that no measurement includes it."""
+    """Import the libraries and start their compilers now, so that no measurement includes it."""
     for name in LIBRARIES:
         if name not in missing():
             import_module(name)
+    if "jax" not in missing():
+        jax = jax_library().jax
+        jax.block_until_ready(jax.jit(lambda x: x @ x)(np.ones((2, 2))))
 
 
 def dense_peers(problem: Problem, arguments: Arrays, with_compile: bool) -> list[Candidate]:
@@ -58,20 +62,14 @@ def structured_peers(problem: Problem, arguments: Arrays) -> list[Candidate]:
     return found
 
 
-def _jax() -> Any:
-    jax = import_module("jax")
-    jax.config.update("jax_enable_x64", True)
-    return jax
-
-
 def _jax_thunk(function: Callable[..., Any], arguments: Arrays) -> Thunk:
-    jax = _jax()
+    jax = jax_library().jax
     compiled, values = jax.jit(function), [jax.numpy.asarray(a) for a in arguments]
     return lambda: jax.block_until_ready(compiled(*values))
 
 
 def _jax_transforms(derivative: str) -> dict[str, Transform]:
-    jax = _jax()
+    jax = jax_library().jax
     jnp = jax.numpy
 
     def hessian_vector(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -109,7 +107,7 @@ def _jax_transforms(derivative: str) -> dict[str, Transform]:
 
 
 def _jax_peers(problem: Problem, arguments: Arrays) -> list[Candidate]:
-    f = problem.function_for("jax", _jax().numpy)
+    f = problem.function_for("jax", jax_library().jax.numpy)
 
     def candidate(name: str, transform: Transform) -> Candidate:
         return Candidate(name, DENSE, lambda: _jax_thunk(transform(f), arguments), as_arrays)
@@ -118,7 +116,7 @@ def _jax_peers(problem: Problem, arguments: Arrays) -> list[Candidate]:
 
 
 def _mapped(problem: Problem, arguments: Arrays) -> Candidate:
-    jax = _jax()
+    jax = jax_library().jax
     assert problem.each is not None
     one = problem.each(jax.numpy)
     transform = jax.hessian if problem.derivative == "hessian" else jax.jacfwd
@@ -133,7 +131,7 @@ def _mapped(problem: Problem, arguments: Arrays) -> Candidate:
 
 
 def _coloured(problem: Problem, arguments: Arrays) -> Candidate:
-    jax, asdex = _jax(), import_module("asdex")
+    jax, asdex = jax_library().jax, import_module("asdex")
     f = problem.function_for("jax", jax.numpy)
     shape = arguments[0].shape
 

@@ -21,12 +21,12 @@ def log_determinant_data(n: int) -> Arrays:
     return (X @ X.T / n + np.eye(n),)
 
 
-def log_determinant_kept(X: np.ndarray) -> np.ndarray:
-    return np.linalg.inv(X)
+def log_determinant_kept(X: np.ndarray, xp: Any = np) -> np.ndarray:
+    return xp.linalg.inv(X)
 
 
-def log_determinant_hessian(X: np.ndarray) -> np.ndarray:
-    inverse = np.linalg.inv(X)
+def log_determinant_hessian(X: np.ndarray, xp: Any = np) -> np.ndarray:
+    inverse = xp.linalg.inv(X)
     return (-inverse.T)[:, None, None, :] * inverse[None, :, :, None]
 
 
@@ -50,28 +50,28 @@ def gaussian_process_data(n: int) -> Arrays:
 
 
 def gaussian_process_hessian(
-    theta: np.ndarray, D: np.ndarray, y: np.ndarray, identity: np.ndarray
+    theta: np.ndarray, D: np.ndarray, y: np.ndarray, identity: np.ndarray, xp: Any = np
 ) -> np.ndarray:
-    rate, noise = np.exp(theta[1]), np.exp(theta[2])
+    rate, noise = xp.exp(theta[1]), xp.exp(theta[2])
     scaled = D * rate
-    signal = np.exp(theta[0] - scaled)
-    inverse = np.linalg.inv(signal + noise * identity)
+    signal = xp.exp(theta[0] - scaled)
+    inverse = xp.linalg.inv(signal + noise * identity)
     a = inverse @ y
     by_rate = -scaled * signal
     solved = [inverse @ signal, inverse @ by_rate, noise * inverse]
     moved = [signal @ a, by_rate @ a, noise * a]
     by_rate_twice = scaled * scaled * signal + by_rate
     second = {(0, 0): signal, (0, 1): by_rate, (1, 1): by_rate_twice}
-    result = np.zeros((3, 3))
+    result: dict[tuple[int, int], Any] = {}
     for i in range(3):
         for j in range(i, 3):
-            value = moved[i] @ inverse @ moved[j] - 0.5 * np.vdot(solved[i], solved[j].T)
+            value = moved[i] @ inverse @ moved[j] - 0.5 * xp.vdot(solved[i], solved[j].T)
             if (i, j) in second:
-                value += 0.5 * (np.vdot(inverse, second[i, j]) - a @ second[i, j] @ a)
+                value += 0.5 * (xp.vdot(inverse, second[i, j]) - a @ second[i, j] @ a)
             elif i == j:
-                value += 0.5 * noise * (np.trace(inverse) - a @ a)
+                value += 0.5 * noise * (xp.trace(inverse) - a @ a)
             result[i, j] = result[j, i] = value
-    return result
+    return xp.array([[result[i, j] for j in range(3)] for i in range(3)])
 
 
 def poisson(xp: Any) -> Any:
@@ -88,13 +88,13 @@ def poisson_data(n: int) -> Arrays:
     return random.normal(size=n), X, random.poisson(2, size=2 * n).astype(float)
 
 
-def poisson_kept(w: np.ndarray, X: np.ndarray, y: np.ndarray) -> Arrays:
-    return np.exp(X @ w), X
+def poisson_kept(w: np.ndarray, X: np.ndarray, y: np.ndarray, xp: Any = np) -> Arrays:
+    return xp.exp(X @ w), X
 
 
-def poisson_third(w: np.ndarray, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+def poisson_third(w: np.ndarray, X: np.ndarray, y: np.ndarray, xp: Any = np) -> np.ndarray:
     n = X.shape[1]
-    weighted = np.exp(X @ w)[:, None] * X
+    weighted = xp.exp(X @ w)[:, None] * X
     squares = (weighted[:, :, None] * X[:, None, :]).reshape(len(X), n * n)
     return (squares.T @ X).reshape(n, n, n)
 
@@ -136,10 +136,10 @@ def composed_data(n: int) -> Arrays:
     return random.normal(size=n), random.normal(size=(n, n)), random.normal(size=(n, n))
 
 
-def composed_jacobian(x: np.ndarray, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+def composed_jacobian(x: np.ndarray, A: np.ndarray, B: np.ndarray, xp: Any = np) -> np.ndarray:
     z = A @ x
-    y = np.tanh(np.sin(z))
-    return (B * ((1 - y * y) * np.cos(z))) @ A
+    y = xp.tanh(xp.sin(z))
+    return (B * ((1 - y * y) * xp.cos(z))) @ A
 
 
 def newton(xp: Any) -> Any:
@@ -157,9 +157,9 @@ def newton_dense(U: np.ndarray, V: np.ndarray, T: np.ndarray) -> np.ndarray:
     return np.linalg.solve(dense, gradient.ravel()).reshape(U.shape)
 
 
-def newton_kept(U: np.ndarray, V: np.ndarray, T: np.ndarray) -> np.ndarray:
+def newton_kept(U: np.ndarray, V: np.ndarray, T: np.ndarray, xp: Any = np) -> np.ndarray:
     gradient = -2 * ((T - U @ V.T) @ V)
-    return np.linalg.solve(factorisation_core(U, V, T), gradient.T).T
+    return xp.linalg.solve(factorisation_core(U, V, T), gradient.T).T
 
 
 PROBLEMS = [

@@ -31,10 +31,16 @@ def perceptron_data(n: int) -> Arrays:
 
 
 def perceptron_product(
-    W: np.ndarray, X: np.ndarray, V: np.ndarray, w: np.ndarray, y: np.ndarray, direction: np.ndarray
+    W: np.ndarray,
+    X: np.ndarray,
+    V: np.ndarray,
+    w: np.ndarray,
+    y: np.ndarray,
+    direction: np.ndarray,
+    xp: Any = np,
 ) -> np.ndarray:
-    a = np.tanh(X @ W)
-    b = np.tanh(a @ V)
+    a = xp.tanh(X @ W)
+    b = xp.tanh(a @ V)
     slope_a, slope_b = 1 - a * a, 1 - b * b
     residual = b @ w - y
     along_a = slope_a * (X @ direction)
@@ -61,13 +67,13 @@ def field_data(n: int) -> Arrays:
     return random.normal(size=n), W, V, random.normal(size=HIDDEN)
 
 
-def field_laplacian(x: np.ndarray, W: np.ndarray, V: np.ndarray, w: np.ndarray) -> np.ndarray:
-    a = np.tanh(W @ x)
-    b = np.tanh(V @ a)
+def field_laplacian(x: np.ndarray, W: np.ndarray, V: np.ndarray, w: np.ndarray, xp: Any = np) -> np.ndarray:
+    a = xp.tanh(W @ x)
+    b = xp.tanh(V @ a)
     slope_a, slope_b = 1 - a * a, 1 - b * b
     inner = V @ (slope_a[:, None] * W)
-    first = (w * b * slope_b) @ np.sum(inner * inner, axis=1)
-    second = ((w * slope_b) @ V * a * slope_a) @ np.sum(W * W, axis=1)
+    first = (w * b * slope_b) @ xp.sum(inner * inner, axis=1)
+    second = ((w * slope_b) @ V * a * slope_a) @ xp.sum(W * W, axis=1)
     return -2 * (first + second)
 
 
@@ -80,9 +86,9 @@ def log_sum_exp_data(n: int) -> Arrays:
     return random.normal(size=n), random.normal(size=(CLASSES, n)) / np.sqrt(n)
 
 
-def log_sum_exp_third(x: np.ndarray, A: np.ndarray) -> np.ndarray:
+def log_sum_exp_third(x: np.ndarray, A: np.ndarray, xp: Any = np) -> np.ndarray:
     n = len(x)
-    e = np.exp(A @ x)
+    e = xp.exp(A @ x)
     p = e / e.sum()
     centred = A - p @ A
     squares = ((p[:, None] * centred)[:, :, None] * centred[:, None, :]).reshape(len(A), n * n)

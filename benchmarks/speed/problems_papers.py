@@ -28,9 +28,9 @@ def quadratic_hessian(x: np.ndarray, A: np.ndarray) -> np.ndarray:
     return A + A.T
 
 
-def quadratic_gradient(x: np.ndarray, A: np.ndarray) -> Arrays:
+def quadratic_gradient(x: np.ndarray, A: np.ndarray, xp: Any = np) -> Arrays:
     left = x @ A
-    return np.dot(left, x), left + A @ x
+    return xp.dot(left, x), left + A @ x
 
 
 def logistic(xp: Any) -> Any:
@@ -46,14 +46,14 @@ def logistic_data(n: int) -> Arrays:
     return random.normal(size=n), X, np.sign(random.normal(size=2 * n))
 
 
-def logistic_hessian(w: np.ndarray, X: np.ndarray, y: np.ndarray) -> np.ndarray:
-    p = 1 / (1 + np.exp(y * (X @ w)))
+def logistic_hessian(w: np.ndarray, X: np.ndarray, y: np.ndarray, xp: Any = np) -> np.ndarray:
+    p = 1 / (1 + xp.exp(y * (X @ w)))
     return X.T @ ((p * (1 - p))[:, None] * X)
 
 
-def logistic_gradient(w: np.ndarray, X: np.ndarray, y: np.ndarray) -> Arrays:
-    e = np.exp(-y * (X @ w))
-    return np.sum(np.log1p(e)), -((y * e / (1 + e)) @ X)
+def logistic_gradient(w: np.ndarray, X: np.ndarray, y: np.ndarray, xp: Any = np) -> Arrays:
+    e = xp.exp(-y * (X @ w))
+    return xp.sum(xp.log1p(e)), -((y * e / (1 + e)) @ X)
 
 
 def factorisation(xp: Any) -> Any:
@@ -85,9 +85,9 @@ def factorisation_hessian(U: np.ndarray, V: np.ndarray, T: np.ndarray) -> np.nda
     return block_diagonal(factorisation_core(U, V, T), len(U))
 
 
-def factorisation_gradient(U: np.ndarray, V: np.ndarray, T: np.ndarray) -> Arrays:
+def factorisation_gradient(U: np.ndarray, V: np.ndarray, T: np.ndarray, xp: Any = np) -> Arrays:
     residual = T - U @ V.T
-    return np.vdot(residual, residual), -2 * (residual @ V)
+    return xp.vdot(residual, residual), -2 * (residual @ V)
 
 
 def masked(xp: Any) -> Any:
@@ -112,10 +112,10 @@ def masked_hessian(U: np.ndarray, V: np.ndarray, T: np.ndarray, M: np.ndarray) -
     return block_diagonal(masked_core(U, V, T, M), len(U))
 
 
-def masked_gradient(U: np.ndarray, V: np.ndarray, T: np.ndarray, M: np.ndarray) -> Arrays:
+def masked_gradient(U: np.ndarray, V: np.ndarray, T: np.ndarray, M: np.ndarray, xp: Any = np) -> Arrays:
     residual = T - U @ V.T
     weighted = M * residual
-    return np.vdot(weighted, residual), -2 * (weighted @ V)
+    return xp.vdot(weighted, residual), -2 * (weighted @ V)
 
 
 def network(xp: Any) -> Any:
@@ -143,30 +143,32 @@ def _network_forward(W: np.ndarray, x: np.ndarray, others: np.ndarray) -> tuple[
     return z, active
 
 
-def network_factors(W: np.ndarray, x: np.ndarray, others: np.ndarray, y: np.ndarray) -> Arrays:
+def network_factors(W: np.ndarray, x: np.ndarray, others: np.ndarray, y: np.ndarray, xp: Any = np) -> Arrays:
     z, active = _network_forward(W, x, others)
     jacobian = others[-1] * active[-1]
-    for matrix, mask in zip(others[-2::-1], active[-2::-1], strict=True):
+    for matrix, mask in zip(list(others)[-2::-1], active[-2::-1], strict=True):
         jacobian = (jacobian @ matrix) * mask
-    e = np.exp(z)
+    e = xp.exp(z)
     p = e / e.sum()
     mean = p @ jacobian
-    return (jacobian.T * p) @ jacobian - np.outer(mean, mean), x
+    return (jacobian.T * p) @ jacobian - xp.outer(mean, mean), x
 
 
-def network_hessian(W: np.ndarray, x: np.ndarray, others: np.ndarray, y: np.ndarray) -> np.ndarray:
-    core, x = network_factors(W, x, others, y)
+def network_hessian(
+    W: np.ndarray, x: np.ndarray, others: np.ndarray, y: np.ndarray, xp: Any = np
+) -> np.ndarray:
+    core, x = network_factors(W, x, others, y, xp)
     return core[:, None, :, None] * (x[:, None] * x)[:, None, :]
 
 
-def network_gradient(W: np.ndarray, x: np.ndarray, others: np.ndarray, y: np.ndarray) -> Arrays:
+def network_gradient(W: np.ndarray, x: np.ndarray, others: np.ndarray, y: np.ndarray, xp: Any = np) -> Arrays:
     z, active = _network_forward(W, x, others)
-    e = np.exp(z)
+    e = xp.exp(z)
     total = e.sum()
     back = e / total - y
-    for matrix, mask in zip(others[::-1], active[::-1], strict=True):
+    for matrix, mask in zip(list(others)[::-1], active[::-1], strict=True):
         back = (back @ matrix) * mask
-    return np.log(total) - y @ z, np.outer(back, x)
+    return xp.log(total) - y @ z, xp.outer(back, x)
 
 
 def _itself(kept: np.ndarray, v: np.ndarray, *arguments: np.ndarray) -> np.ndarray:

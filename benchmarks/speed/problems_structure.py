@@ -43,16 +43,16 @@ def pairs_hessian(x: np.ndarray) -> np.ndarray:
     return dense
 
 
-def pairs_kept(x: np.ndarray) -> Arrays:
+def pairs_kept(x: np.ndarray, xp: Any = np) -> Arrays:
     """Weights, points, diagonal blocks: `Hv` needs no more."""
     n, d = x.shape
-    square = np.sum(x * x, axis=1)
-    w = np.exp(x @ x.T - 0.5 * (square[:, None] + square))
+    square = xp.sum(x * x, axis=1)
+    w = xp.exp(x @ x.T - 0.5 * (square[:, None] + square))
     total, moment = w.sum(axis=1), w @ x
     second = (w @ (x[:, :, None] * x[:, None, :]).reshape(n, d * d)).reshape(n, d, d)
     cross = x[:, :, None] * moment[:, None, :]
-    blocks = total[:, None, None] * (x[:, :, None] * x[:, None, :] - np.eye(d))
-    blocks += second - cross - cross.transpose(0, 2, 1)
+    blocks = total[:, None, None] * (x[:, :, None] * x[:, None, :] - xp.eye(d, dtype=x.dtype))
+    blocks += second - cross - xp.swapaxes(cross, 1, 2)
     return w, x, 2 * blocks
 
 
@@ -85,8 +85,8 @@ def attention_data(n: int) -> Arrays:
     return tuple(random.normal(size=(n, WIDTH)) for _ in range(3))
 
 
-def attention_blocks(Q: np.ndarray, K: np.ndarray, V: np.ndarray) -> np.ndarray:
-    e = np.exp(Q @ K.T / WIDTH**0.5)
+def attention_blocks(Q: np.ndarray, K: np.ndarray, V: np.ndarray, xp: Any = np) -> np.ndarray:
+    e = xp.exp(Q @ K.T / WIDTH**0.5)
     p = e / e.sum(axis=-1, keepdims=True)
     pairs = (V[:, :, None] * K[:, None, :]).reshape(len(K), -1)
     blocks = (p @ pairs).reshape(len(Q), WIDTH, WIDTH)
@@ -123,11 +123,11 @@ def heads_data(n: int) -> Arrays:
     return tuple(random.normal(size=(BATCH, n, HEADS * HEAD_SIZE)) for _ in range(3))
 
 
-def heads_blocks(Q: np.ndarray, K: np.ndarray, V: np.ndarray) -> np.ndarray:
+def heads_blocks(Q: np.ndarray, K: np.ndarray, V: np.ndarray, xp: Any = np) -> np.ndarray:
     """Blocks by batch, head and query."""
     batch, n, _ = Q.shape
     q, k, v = (m.reshape(batch, n, HEADS, HEAD_SIZE).transpose(0, 2, 1, 3) for m in (Q, K, V))
-    e = np.exp(q @ k.transpose(0, 1, 3, 2) / HEAD_SIZE**0.5)
+    e = xp.exp(q @ k.transpose(0, 1, 3, 2) / HEAD_SIZE**0.5)
     p = e / e.sum(axis=-1, keepdims=True)
     pairs = (v[..., :, None] * k[..., None, :]).reshape(batch, HEADS, n, HEAD_SIZE**2)
     blocks = (p @ pairs).reshape(batch, HEADS, n, HEAD_SIZE, HEAD_SIZE)
@@ -231,8 +231,8 @@ def batch_data(n: int) -> Arrays:
     return random.normal(size=(n, 10)), random.normal(size=(CLASSES, 10)) / 3
 
 
-def batch_blocks(X: np.ndarray, A: np.ndarray) -> np.ndarray:
-    e = np.exp(X @ A.T)
+def batch_blocks(X: np.ndarray, A: np.ndarray, xp: Any = np) -> np.ndarray:
+    e = xp.exp(X @ A.T)
     p = e / e.sum(axis=1, keepdims=True)
     d = A.shape[1]
     mean = p @ A

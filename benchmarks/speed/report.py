@@ -9,11 +9,14 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from benchmarks.gpu.report import section
+from benchmarks.speed import backend_report
 from benchmarks.speed.candidates import CLOSED, DENSE, HESSE, PRODUCT, STRUCTURED
 from benchmarks.speed.harness import Measurement, Row
 from benchmarks.speed.peers import missing, versions
 from benchmarks.speed.reasons import reason
-from benchmarks.speed.summary import Line, exponents, lines, ratio_text, time_text
+from benchmarks.speed.summary import Line, exponents, lines
+from benchmarks.texts import columns, markdown, ratio_text, time_text
 
 TITLES = {
     DENSE: "Dense results",
@@ -31,6 +34,13 @@ HEADINGS = (
     "to closed form",
     "memory to closed form",
     "wins",
+)
+
+
+BACK_ENDS = (
+    "The same programs run by NumPy, torch and JAX (jitted), beside the fastest of JAX's own ways and the "
+    "closed form written in JAX, both jitted; ratios are those of hesse in JAX. Of JAX's own ways the "
+    "shortest first call is given. Below the table: where hesse in JAX is behind."
 )
 
 
@@ -65,10 +75,10 @@ def terminal(rows: Sequence[Row]) -> str:
     """The table in columns, one part for each comparison."""
     parts = []
     for comparison, title in TITLES.items():
-        table = [list(HEADINGS), *map(_cells, lines(rows, comparison))]
-        widths = [max(len(cells[k]) for cells in table) for k in range(len(HEADINGS))]
-        texts = ["  ".join(cell.ljust(w) for cell, w in zip(cells, widths, strict=True)) for cells in table]
-        parts.append("\n".join([title, *(text.rstrip() for text in texts)]))
+        parts.append(f"{title}\n{columns(HEADINGS, map(_cells, lines(rows, comparison)))}")
+    parts.append(f"Back ends\n{columns(backend_report.HEADINGS, backend_report.cells(rows))}")
+    behind = backend_report.losses(rows)
+    parts += ["\n".join(["hesse (jax) is behind", *behind])] if behind else []
     return "\n\n".join([*parts, *_troubles(rows)])
 
 
@@ -115,23 +125,21 @@ def write_page(rows: Sequence[Row], known: dict[str, str], path: Path, plots: Se
         "",
     ]
     for comparison, title in TITLES.items():
-        text += [f"## {title}", "", *_markdown(HEADINGS, map(_cells, lines(rows, comparison))), ""]
+        text += [f"## {title}", "", *markdown(HEADINGS, map(_cells, lines(rows, comparison))), ""]
+    text += ["## Back ends", "", BACK_ENDS, ""]
+    text += [*markdown(backend_report.HEADINGS, backend_report.cells(rows)), ""]
+    text += [*(f"- {line}" for line in backend_report.losses(rows)), ""]
     text += ["## Growth", "", "Exponents of the time in the size, fitted to the three largest sizes.", ""]
-    text += [*_markdown(("problem", "result", "exponents"), _growth(rows)), ""]
+    text += [*markdown(("problem", "result", "exponents"), _growth(rows)), ""]
     text += ["## First call", "", "Tracing, planning and compiling (colouring, for asdex) included.", ""]
-    text += [*_markdown(("problem", "result", "size", "first calls"), _firsts(rows)), ""]
+    text += [*markdown(("problem", "result", "size", "first calls"), _firsts(rows)), ""]
     text += ["## Plots", ""]
     text += [f"![{name}](benchmarks/{name}.svg)" for name in plots]
-    text += ["", "## Where hesse is slower", "", *_losses(rows)]
+    text += ["", *section(path.with_suffix("") / "gpu.json"), "## Where hesse is slower", "", *_losses(rows)]
     troubles = _troubles(rows)
     if troubles:
         text += ["", "## Left out", "", *(f"- {item}" for item in troubles[0].splitlines())]
     path.write_text("\n".join(text).rstrip() + "\n", encoding="utf-8")
-
-
-def _markdown(headings: Sequence[str], body: object) -> list[str]:
-    rows = [list(headings), ["---"] * len(headings), *body]  # type: ignore[misc]
-    return ["| " + " | ".join(cells) + " |" for cells in rows]
 
 
 def _growth(rows: Sequence[Row]) -> list[list[str]]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.speed.candidates import CLOSED, DENSE, HESSE
+from benchmarks.speed.candidates import CLOSED, DENSE, HESSE, OURS
 from benchmarks.speed.harness import Row
 
 
@@ -62,7 +62,7 @@ def lines(rows: Iterable[Row], comparison: str) -> list[Line]:
     found = []
     for row in rows:
         times = row.times(comparison)
-        others = {name: t for name, t in times.items() if name not in (HESSE, CLOSED)}
+        others = {name: t for name, t in times.items() if name not in OURS}
         rival = min(others.items(), key=lambda item: item[1]) if others else None
         if times:
             found.append(Line(row, comparison, times.get(HESSE), times.get(CLOSED), rival))
@@ -84,18 +84,3 @@ def exponents(rows: Iterable[Row], comparison: str) -> dict[str, dict[str, float
 def _slope(points: list[tuple[int, float]]) -> float:
     x, y = ([math.log(p[k]) for p in points] for k in (0, 1))
     return float(np.polyfit(x, y, 1)[0])
-
-
-def time_text(seconds: float | None) -> str:
-    """A time for people."""
-    if seconds is None:
-        return "–"
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if seconds >= scale or unit == "µs":
-            return f"{seconds / scale:.3g} {unit}"
-    raise AssertionError("not reached")
-
-
-def ratio_text(ratio: float | None) -> str:
-    """A ratio for people."""
-    return "–" if ratio is None else f"{ratio:.2f}" if ratio < 10 else f"{ratio:.0f}"

@@ -1,0 +1,1 @@
+"""Derivatives on a CUDA device: `python -m benchmarks.gpu`."""

@@ -1,0 +1,58 @@
+"""The comparison of two versions: its statistics, its fingerprints and its processes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks.compare.process import ROOT, Trouble, measure, opened, prepared, versions
+from benchmarks.compare.statistics import FOLD, differs, fingerprint, ratio
+
+
+def _samples(factor: float, count: int = 41) -> tuple[list[float], list[float]]:
+    """Pairs on a machine whose load changes the time of both tenfold, with some noise on each."""
+    random = np.random.default_rng(0)
+    load = np.exp(random.uniform(0, np.log(10), size=count))
+    old, new = (load * random.normal(1, 0.02, size=count) for _ in range(2))
+    return list(old), list(factor * new)
+
+
+@pytest.mark.parametrize("factor", [0.5, 0.97, 1.0, 1.03, 1.08, 2.0])
+def test_a_ratio_is_seen_through_a_changing_load(factor: float) -> None:
+    found = ratio(*_samples(factor))
+    assert found.middle == pytest.approx(factor, rel=0.015)
+    assert found.least <= factor <= found.most
+    assert found.most - found.least < 0.05 * factor
+    assert found.is_slower == (factor > 1.05)
+
+
+def test_the_interval_of_few_samples_is_their_range() -> None:
+    assert ratio([1.0, 1.0, 1.0], [1.0, 3.0, 2.0]) == (2.0, 1.0, 3.0)
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3, 5), (FOLD,), (2 * FOLD,), (90, 91)])
+def test_fingerprints_differ_where_an_entry_does(shape: tuple[int, ...]) -> None:
+    array = np.random.default_rng(1).normal(size=shape)
+    rounded = array * (1 + 1e-13)
+    assert not differs([fingerprint(array)], [fingerprint(rounded)])
+    for at in {0, array.size // 2, array.size - 1} if array.size else ():
+        other = array.copy()
+        other.reshape(-1)[at] += 1e-5
+        assert differs([fingerprint(array)], [fingerprint(other)])
+
+
+def test_fingerprints_of_other_shapes_or_nan_differ() -> None:
+    assert differs([fingerprint(np.ones(3))], [fingerprint(np.ones(4))])
+    assert differs([[1.0]], [[1.0], [2.0]])
+    assert differs([[np.nan]], [[1.0]])
+
+
+def test_a_version_agrees_with_itself() -> None:
+    with versions(ROOT, ROOT) as pair:
+        assert opened(pair, "Rosenbrock chain", 300) == ["dense", "structured", "product"]
+        pairs = prepared(pair, "structured")
+        assert not differs(*(answer["prints"] for answer in pairs.prepared))
+        measure(pair, pairs, seconds=0.01)
+        assert len(pairs.samples[0]) == len(pairs.samples[1]) >= 5
+        with pytest.raises(Trouble, match="KeyError"):
+            prepared(pair, "no such result")
