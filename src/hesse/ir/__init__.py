@@ -5,10 +5,14 @@ from hesse.ir.axis import (
     Size,
     bound_size,
     combine,
+    connected,
     constant_axis,
+    first_labels,
     label_axis,
+    labels_of,
     number,
     plain_axes,
+    renamed,
     size_names,
     size_product,
 )
@@ -35,9 +39,10 @@ from hesse.ir.build import (
     view,
 )
 from hesse.ir.canonical import keep_symmetry, symmetries
-from hesse.ir.einsum import einsum
+from hesse.ir.einsum import einsum, einsum_of, opened
+from hesse.ir.labelled import Product
 from hesse.ir.node import Add, Apply, Constant, Einsum, Map, Node, Shape, Variable, remembered
-from hesse.ir.product import Product, core_and_pattern, disjoint_outputs, is_zero, zero
+from hesse.ir.product import core_and_pattern, disjoint_outputs, is_zero, zero
 from hesse.ir.sum import add, has_delta, is_sparse, negated, sum_pieces, unscaled, without_sign
 from hesse.ir.walk import bind_sizes, dependents, rebuild, substitute, topological, use_counts
 
@@ -60,6 +65,7 @@ __all__ = [
     "broadcast",
     "combine",
     "concatenate",
+    "connected",
     "constant",
     "constant_axis",
     "core_and_pattern",
@@ -68,21 +74,26 @@ __all__ = [
     "diagonal_map",
     "disjoint_outputs",
     "einsum",
+    "einsum_of",
+    "first_labels",
     "has_delta",
     "is_sparse",
     "is_zero",
     "keep_symmetry",
     "label_axis",
+    "labels_of",
     "map_",
     "multiply",
     "negated",
     "number",
+    "opened",
     "pairwise",
     "place",
     "plain_axes",
     "rebuild",
     "reciprocal",
     "remembered",
+    "renamed",
     "reshape",
     "scale",
     "select",

@@ -8,7 +8,7 @@ An axis is `offset + sum(stride * label)`. A plain label is `Axis(((3, 1),), 0)`
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from hesse.errors import ShapeError
@@ -125,3 +125,39 @@ def combine(parts: Iterable[tuple[int, Axis]], offset: int = 0) -> Axis:
         for label, stride in axis.terms:
             strides[label] = strides.get(label, 0) + factor * stride
     return Axis(tuple(sorted((label, stride) for label, stride in strides.items() if stride)), offset)
+
+
+def labels_of(axes: Iterable[Axis]) -> set[int]:
+    """The labels that some axes depend on."""
+    return {label for terms, _ in axes for label, _ in terms}
+
+
+def first_labels(axes: Iterable[Axis]) -> tuple[int, ...]:
+    """The distinct labels of some axes, in order of appearance.
+
+    >>> first_labels([label_axis(2), label_axis(0), label_axis(2)])
+    (2, 0)
+    """
+    return tuple(dict.fromkeys([label for terms, _ in axes for label, _ in terms]))
+
+
+def renamed(axes: Iterable[Axis], names: Callable[[int], int]) -> tuple[Axis, ...]:
+    """The axes with every label renamed."""
+    return tuple([axis.rename(names) for axis in axes])
+
+
+def connected(tensors: Iterable[Collection[int]]) -> list[tuple[list[int], set[int]]]:
+    """The positions of tensors, given by their labels, in groups that share no label; with it its labels.
+
+    Each tensor without labels is a group of its own.
+
+    >>> connected([{0, 1}, {5}, {2}, {1, 2}])
+    [([0, 2, 3], {0, 1, 2}), ([1], {5})]
+    """
+    groups: list[tuple[list[int], set[int]]] = []
+    for position, labels in enumerate(tensors):
+        joined = [group for group in groups if not group[1].isdisjoint(labels)]
+        groups = [group for group in groups if group[1].isdisjoint(labels)]
+        members = sorted([position, *(k for group in joined for k in group[0])])
+        groups.append((members, set(labels).union(*(group[1] for group in joined))))
+    return sorted(groups, key=lambda group: group[0])

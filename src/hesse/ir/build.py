@@ -18,13 +18,14 @@ from hesse.ir.axis import (
     combine,
     constant_axis,
     label_axis,
+    labels_of,
     number,
     plain_axes,
     size_product,
 )
 from hesse.ir.einsum import einsum
 from hesse.ir.node import Apply, Constant, Einsum, FrozenArray, Map, Node, Params, Shape, Variable, intern
-from hesse.ir.product import Product, is_zero, make, zero
+from hesse.ir.product import is_zero, make, zero
 from hesse.ir.sum import add, scaled
 
 
@@ -83,8 +84,7 @@ def uniform_value(node: Node) -> float | None:
     if is_zero(node):
         return 0.0
     if isinstance(node, Einsum) and not node.operands and _is_plain_output(node):
-        placed = {label for axis in node.output for label in axis.labels()}
-        return node.scale if len(node.ranges) == len(placed) else None  # else it counts a symbolic size
+        return node.scale if not node.summed else None  # else it counts a symbolic size
     return None
 
 
@@ -304,28 +304,15 @@ def _repeats(node: Node, position: int) -> bool:
     if not isinstance(node, Einsum) or not node.output[position].is_label:
         return False
     label = node.output[position].label
-    elsewhere = [axis for axes in node.axes for axis in axes] + [
-        a for k, a in enumerate(node.output) if k != position
-    ]
-    return node.ranges[label] == node.shape[position] and not any(
-        label in axis.labels() for axis in elsewhere
-    )
+    others = labels_of(axis for k, axis in enumerate(node.output) if k != position)
+    return node.ranges[label] == node.shape[position] and label not in others | node.inside
 
 
 def _without_repeats(node: Node, kept: Sequence[int]) -> Node:
     assert isinstance(node, Einsum)
     dropped = {axis.label for k, axis in enumerate(node.output) if k not in kept}
-    numbers = {
-        label: k for k, label in enumerate(label for label in range(len(node.ranges)) if label not in dropped)
-    }
-    product = Product(
-        node.operands,
-        tuple(tuple(axis.rename(numbers.__getitem__) for axis in axes) for axes in node.axes),
-        tuple(node.output[k].rename(numbers.__getitem__) for k in kept),
-        tuple(size for label, size in enumerate(node.ranges) if label in numbers),
-        node.scale,
-    )
-    return make(product, tuple(node.shape[k] for k in kept))
+    product = node.product._replace(output=tuple(node.output[k] for k in kept))
+    return make(product.without(dropped), tuple(node.shape[k] for k in kept))
 
 
 def apply_(

@@ -12,8 +12,9 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-from hesse.ir.axis import Axis, Size, combine, label_axis, plain_axes
+from hesse.ir.axis import Axis, Size, combine, label_axis
 from hesse.ir.axis import number as number_of
+from hesse.ir.labelled import Product
 from hesse.ir.node import Add, Apply, Einsum, Map, Node, Variable
 
 Axes = tuple[Axis, ...]
@@ -33,20 +34,19 @@ keep_symmetry: set[str] = set()
 """Operations that turn symmetric matrices (the last two axes) into symmetric ones; `ops` enters them."""
 
 
-def canonical(
-    operands: tuple[Node, ...], axes: tuple[Axes, ...], output: Axes, ranges: tuple[Size, ...], scale: float
-) -> tuple[tuple[Node, ...], tuple[Axes, ...], Axes, tuple[Size, ...], float]:
+def canonical(product: Product) -> Product:
     """The product with operands in canonical order and labels numbered output first.
 
     The scale is zero if an antisymmetric operand makes it its own negative.
     """
+    operands, axes, output, ranges, scale = product
     if _ordered_by_key(operands, axes):
         orders: Sequence[tuple[int, ...]] = [_order_by_key(operands)]
     else:
         orders = _candidate_orders(operands, axes, ranges, _output_colours(output, ranges))
     readings = _readings(operands, axes)
     if not readings:
-        return operands, axes, output, ranges, 0.0
+        return product._replace(scale=0.0)
     choices = [
         (*_number(order, reading, output, ranges), sign, order)
         for order in orders
@@ -55,8 +55,8 @@ def canonical(
     best = min(choices, key=_as_written) if len(choices) > 1 else choices[0]
     new_axes, new_output, new_ranges, sign, order = best
     if any(choice[:3] == best[:3] and choice[3] != sign for choice in choices):
-        return operands, axes, output, ranges, 0.0  # it is its own negative
-    return tuple(operands[k] for k in order), new_axes, new_output, new_ranges, sign * scale
+        return product._replace(scale=0.0)  # it is its own negative
+    return Product(tuple([operands[k] for k in order]), new_axes, new_output, new_ranges, sign * scale)
 
 
 def _as_written(choice: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -285,26 +285,17 @@ def _sign_of_pair(node: Node, first: int, second: int) -> int:
 
 def _same_up_to_sign(terms: Sequence[Node], first: int, second: int) -> int:
     """How the sum of some terms changes when two of its axes are swapped."""
-    products = [_fields(term) for term in terms]
+    products = [term.product if isinstance(term, Einsum) else canonical(term.product) for term in terms]
     swapped = []
-    for operands, axes, output, ranges, scale in products:
-        order = list(output)
+    for product in products:
+        order = list(product.output)
         order[first], order[second] = order[second], order[first]
-        swapped.append(canonical(operands, axes, tuple(order), ranges, scale))
+        swapped.append(canonical(product._replace(output=tuple(order))))
     before = {product[:-1]: product[-1] for product in products}
     after = {product[:-1]: product[-1] for product in swapped}
     if before == after:
         return 1
     return -1 if before == {key: -value for key, value in after.items()} else 0
-
-
-def _fields(
-    node: Node,
-) -> tuple[tuple[Node, ...], tuple[Axes, ...], Axes, tuple[Size, ...], float]:
-    if isinstance(node, Einsum):
-        return node.operands, node.axes, node.output, node.ranges, node.scale
-    axes = plain_axes(node.rank)
-    return canonical((node,), (axes,), axes, node.shape, 1.0)
 
 
 def _number(

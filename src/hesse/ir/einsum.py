@@ -12,8 +12,9 @@ from collections.abc import Collection, Sequence
 
 from hesse.errors import ShapeError
 from hesse.ir.axis import Axis, Size, number
-from hesse.ir.node import Add, Node, Shape
-from hesse.ir.product import Product, build, is_zero, zero
+from hesse.ir.labelled import Product
+from hesse.ir.node import Add, Einsum, Node, Shape
+from hesse.ir.product import build, is_zero, zero
 from hesse.ir.sum import add, sum_pieces
 
 DISTRIBUTION_LIMIT = 64
@@ -34,44 +35,32 @@ def einsum(
     `ranges[label]` are the sizes of the labels `0, 1, …`. Operands whose position is in `expand` are
     multiplied out completely, cores and sums included (the partial of an operation is consumed so).
     """
-    shape = tuple(shape)
-    _check(operands, axes, output, shape, ranges)
-    if scale == 0 or any(size == 0 for size in shape) or any(is_zero(operand) for operand in operands):
+    product = Product(tuple(operands), tuple(map(tuple, axes)), tuple(output), tuple(ranges), scale)
+    return einsum_of(product, tuple(shape), expand)
+
+
+def einsum_of(product: Product, shape: Shape, expand: Collection[int] = ()) -> Node:
+    """The einsum with the fields of a product."""
+    _check(product, shape)
+    operands = product.operands
+    if product.scale == 0 or any(size == 0 for size in shape) or any(map(is_zero, operands)):
         return zero(shape)
-    pieces = _distribution(operands, expand)
-    for k, parts in enumerate(pieces):
+    for k, parts in enumerate(_distribution(operands, expand)):
         if len(parts) > 1:
-            expanded = set(expand) if k in expand else set(expand) - {k}
-            return add(
-                [
-                    einsum(
-                        [*operands[:k], part, *operands[k + 1 :]],
-                        axes,
-                        output,
-                        shape,
-                        ranges,
-                        scale,
-                        expanded,
-                    )
-                    for part in parts
-                ],
-                shape,
-            )
-    product = Product(tuple(operands), tuple(tuple(a) for a in axes), tuple(output), tuple(ranges), scale)
+            terms = [einsum_of(product.with_operand(k, part), shape, expand) for part in parts]
+            return add(terms, shape)
     return build(product, shape, expand)
 
 
-def _check(
-    operands: Sequence[Node],
-    axes: Sequence[Sequence[Axis]],
-    output: Sequence[Axis],
-    shape: Shape,
-    ranges: Sequence[Size],
-) -> None:
-    for tensor_axes, tensor_shape in [
-        *zip(axes, (op.shape for op in operands), strict=True),
-        (output, shape),
-    ]:
+def opened(node: Einsum, positions: Collection[int]) -> Node:
+    """The product with the operands at some positions multiplied out completely, cores and sums included."""
+    return einsum_of(node.product, node.shape, positions)
+
+
+def _check(product: Product, shape: Shape) -> None:
+    ranges = product.ranges
+    tensors = [*zip(product.axes, (operand.shape for operand in product.operands), strict=True)]
+    for tensor_axes, tensor_shape in [*tensors, (product.output, shape)]:
         if len(tensor_axes) != len(tensor_shape):
             raise ShapeError(f"{len(tensor_axes)} axes were given for a tensor of shape {tensor_shape}")
         for axis, size in zip(tensor_axes, tensor_shape, strict=True):

@@ -17,7 +17,8 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from hesse.ir.axis import Axis, Size
+from hesse.ir.axis import Axis, Size, plain_axes
+from hesse.ir.labelled import Labelled, Product
 
 Shape = tuple[Size, ...]
 Params = tuple[Any, ...]
@@ -39,6 +40,12 @@ class Node:
     def rank(self) -> int:
         """Number of axes."""
         return len(self.shape)
+
+    @property
+    def product(self) -> Product:
+        """The node as a product: one operand, read whole."""
+        axes = plain_axes(self.rank)
+        return Product((self,), (axes,), axes, self.shape, 1.0)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.shape}>"
@@ -79,7 +86,7 @@ class Constant(Node):
         return self.frozen.array
 
 
-class Einsum(Node):
+class Einsum(Node, Labelled):
     """`scale * sum over labels of the product of operands`, added into the output.
 
     `axes[k][d]` says which entry of axis d of operand k a point of the label box reads, `output[d]`
@@ -91,6 +98,11 @@ class Einsum(Node):
     output: tuple[Axis, ...]
     ranges: tuple[Size, ...]
     scale: float
+
+    @property
+    def product(self) -> Product:
+        """The fields as a value."""
+        return Product(self.operands, self.axes, self.output, self.ranges, self.scale)
 
 
 class Add(Node):

@@ -11,22 +11,24 @@ import functools
 import itertools
 import operator
 from collections.abc import Collection
-from typing import NamedTuple
 
-from hesse.ir.axis import Axis, Size, combine, constant_axis, label_axis, number, plain_axes
+from hesse.ir.axis import (
+    Axis,
+    Size,
+    combine,
+    connected,
+    constant_axis,
+    first_labels,
+    label_axis,
+    labels_of,
+    number,
+    plain_axes,
+    renamed,
+)
 from hesse.ir.canonical import canonical, operand_order
+from hesse.ir.labelled import Product
 from hesse.ir.node import Add, Einsum, Node, Shape, intern, remembered
 from hesse.ir.unify import EmptyBox, NotABox, Unifier
-
-
-class Product(NamedTuple):
-    """The fields of an einsum before it is a node."""
-
-    operands: tuple[Node, ...]
-    axes: tuple[tuple[Axis, ...], ...]
-    output: tuple[Axis, ...]
-    ranges: tuple[Size, ...]
-    scale: float
 
 
 def zero(shape: Shape) -> Node:
@@ -50,19 +52,18 @@ def build(product: Product, shape: Shape, expand: Collection[int] = ()) -> Node:
 
 def make(product: Product, shape: Shape) -> Node:
     """The node of a product whose operands need no absorbing."""
-    operands, axes, output, ranges, scale = canonical(*product)
-    if scale == 0:
+    product = canonical(product)
+    if product.scale == 0:
         return zero(shape)
-    if len(operands) == 1:
-        (operand,) = operands
-        if scale == 1 and _is_whole(operand, axes[0], output, ranges, shape):
-            return operand
-        if (
-            isinstance(operand, Einsum)
-            and len(operand.operands) > 1
-            and _places_whole(operand, axes[0], output, ranges)
-        ):
-            return build(Product(operands, axes, output, ranges, scale), shape, expand=(0,))
+    if _is_whole(product, shape):
+        return product.operands[0]
+    if _places_whole(product):
+        return build(product, shape, expand=(0,))
+    return _interned(product, shape)
+
+
+def _interned(product: Product, shape: Shape) -> Einsum:
+    operands, axes, output, ranges, scale = product
     return intern(Einsum, shape, operands, axes=axes, output=output, ranges=ranges, scale=scale)
 
 
@@ -72,30 +73,28 @@ def rescaled(node: Einsum, scale: float) -> Node:
         return node
     if scale == 0:
         return zero(node.shape)
-    axes, output, ranges = node.axes, node.output, node.ranges
-    if scale == 1 and len(node.operands) == 1:
-        (operand,) = node.operands
-        if _is_whole(operand, axes[0], output, ranges, node.shape):
-            return operand
-    return intern(Einsum, node.shape, node.operands, axes=axes, output=output, ranges=ranges, scale=scale)
+    product = node.product._replace(scale=scale)
+    return node.operands[0] if _is_whole(product, node.shape) else _interned(product, node.shape)
 
 
-def _is_whole(
-    operand: Node, axes: tuple[Axis, ...], output: tuple[Axis, ...], ranges: tuple[Size, ...], shape: Shape
-) -> bool:
-    """Whether a view of one operand is the operand itself."""
-    return operand.shape == shape == ranges and output == axes == plain_axes(len(output))
-
-
-def _places_whole(
-    operand: Node, axes: tuple[Axis, ...], output: tuple[Axis, ...], ranges: tuple[Size, ...]
-) -> bool:
-    """Whether every entry of the operand is put somewhere in the output, none summed."""
-    labels = [axis.label for axis in axes if axis.is_label]
-    placed = {label for axis in output for label in axis.labels()}
-    if len(labels) != len(axes) or len(set(labels)) != len(labels) or not placed.issuperset(labels):
+def _is_whole(product: Product, shape: Shape) -> bool:
+    """Whether a product is its only operand."""
+    if len(product.operands) != 1 or product.scale != 1:
         return False
-    return all(ranges[label] == size for label, size in zip(labels, operand.shape, strict=True))
+    (operand,), (axes,), output = product.operands, product.axes, product.output
+    return operand.shape == shape == product.ranges and output == axes == plain_axes(len(output))
+
+
+def _places_whole(product: Product) -> bool:
+    """Whether every entry of a product of several tensors is put somewhere in the output, none summed."""
+    if len(product.operands) != 1:
+        return False
+    (operand,), (axes,) = product.operands, product.axes
+    if not isinstance(operand, Einsum) or len(operand.operands) < 2:
+        return False
+    labels = [axis.label for axis in axes if axis.is_label]
+    is_plain = len(labels) == len(axes) == len(set(labels))
+    return is_plain and product.placed.issuperset(labels) and product.sizes(labels) == operand.shape
 
 
 def _absorb(product: Product, expand: Collection[int]) -> Product:
@@ -123,7 +122,7 @@ def _absorb(product: Product, expand: Collection[int]) -> Product:
             scale *= inner.scale
             shift = functools.partial(operator.add, first)
             todo += [
-                (operand, tuple(axis.rename(shift) for axis in inner_axes), False)
+                (operand, renamed(inner_axes, shift), False)
                 for operand, inner_axes in zip(reversed(inner.operands), reversed(inner.axes), strict=True)
             ]
             todo, stuck = [*stuck, *todo], []  # a new equation may have made an old one solvable
@@ -135,8 +134,7 @@ def _has_no_patterns(product: Product, expand: Collection[int]) -> bool:
     """Whether there is nothing to absorb, and every label is used and has more than one value."""
     if any([_pattern(node, k in expand) is not None for k, node in enumerate(product.operands)]):
         return False
-    used = {label for row in (*product.axes, product.output) for terms, _ in row for label, _ in terms}
-    return len(used) == len(product.ranges) and not any([size in (0, 1) for size in product.ranges])
+    return len(product.used) == len(product.ranges) and not any([size in (0, 1) for size in product.ranges])
 
 
 def _unified(unifier: Unifier, inner: Product, axes: tuple[Axis, ...]) -> tuple[Unifier, int] | None:
@@ -156,8 +154,8 @@ def _shifted(
     """Read the solved axes off the unifier: every label starts at zero and has more than one value."""
     tables = [tuple(map(unifier.resolve, axes)) for _, axes in operands]
     output = tuple(map(unifier.resolve, output))
-    used = {label for axes in [*tables, output] for axis in axes for label in axis.labels()}
-    renamed: dict[int, Axis] = {}
+    used = labels_of(itertools.chain(output, *tables))
+    solutions: dict[int, Axis] = {}
     ranges: list[Size] = []
     for label, (first, end) in unifier.bounds.items():
         if label in unifier.solved:
@@ -167,15 +165,15 @@ def _shifted(
                 scale *= end - first
                 continue
             if end == first + 1:
-                renamed[label] = constant_axis(first)
+                solutions[label] = constant_axis(first)
                 continue
-        renamed[label] = Axis(((len(ranges), 1),), first) if first else label_axis(len(ranges))
+        solutions[label] = Axis(((len(ranges), 1),), first) if first else label_axis(len(ranges))
         ranges.append(end if isinstance(end, str) else end - first)
 
     def rename(axis: Axis) -> Axis:
         if axis.is_label:
-            return renamed[axis.label]
-        return combine([(stride, renamed[label]) for label, stride in axis.terms], axis.offset)
+            return solutions[axis.label]
+        return combine([(stride, solutions[label]) for label, stride in axis.terms], axis.offset)
 
     return _fused(
         Product(
@@ -229,7 +227,7 @@ def _pattern(node: Node, full: bool) -> Product | None:
     if not isinstance(node, Einsum):
         return None
     if len(node.operands) <= 1 or full:
-        return Product(node.operands, node.axes, node.output, node.ranges, node.scale)
+        return node.product
     if len(_components(node)) > 1:
         return _of_components(node)
     core, pattern = core_and_pattern(node)
@@ -242,37 +240,21 @@ def _components(node: Einsum) -> list[list[int]]:
 
     An outer product need not be formed to be multiplied with something else.
     """
-    groups: list[tuple[set[int], list[int]]] = []
-    for k, axes in enumerate(node.axes):
-        labels = {label for axis in axes for label in axis.labels()}
-        joined = [group for group in groups if group[0] & labels]
-        groups = [group for group in groups if not group[0] & labels]
-        groups.append(
-            (labels.union(*(g[0] for g in joined)), sorted([k, *(i for g in joined for i in g[1])]))
-        )
-    placed = {label for axis in node.output for label in axis.labels()}
-    tensors = [members for labels, members in groups if labels & placed]
-    scalars = sorted(k for labels, members in groups if not labels & placed for k in members)
+    groups, placed = connected(map(labels_of, node.axes)), node.placed
+    tensors = [members for members, labels in groups if labels & placed]
+    scalars = sorted(k for members, labels in groups if not labels & placed for k in members)
     return [*tensors, scalars] if scalars else tensors
 
 
 def _component_cores(node: Einsum) -> list[tuple[Node, list[int]]]:
     """Each component as a tensor, with the labels of its axes in the node."""
-    placed = {label for axis in node.output for label in axis.labels()}
+    placed, product = node.placed, node.product._replace(scale=1.0)
     cores = []
     for members in _components(node):
-        axes = [node.axes[k] for k in members]
-        inside = list(dict.fromkeys(label for row in axes for axis in row for label in axis.labels()))
-        kept = [label for label in inside if label in placed]
-        numbers = {label: k for k, label in enumerate(inside)}
-        part = Product(
-            tuple(node.operands[k] for k in members),
-            tuple(tuple(axis.rename(numbers.__getitem__) for axis in row) for row in axes),
-            tuple(label_axis(numbers[label]) for label in kept),
-            tuple(node.ranges[label] for label in inside),
-            1.0,
-        )
-        whole = make(part, tuple(node.ranges[label] for label in kept))
+        part = product.only(members)
+        kept = [label for label in first_labels(itertools.chain(*part.axes)) if label in placed]
+        part = part._replace(output=tuple(map(label_axis, kept))).compact()
+        whole = make(part, product.sizes(kept))
         if isinstance(whole, Einsum) and len(whole.operands) > 1:  # transposes of a core share it
             core, pattern = core_and_pattern(whole)
             if core is not whole and pattern.scale == 1 and len(pattern.output) == len(pattern.axes[0]):
@@ -287,16 +269,11 @@ def _component_cores(node: Einsum) -> list[tuple[Node, list[int]]]:
 def _of_components(node: Einsum) -> Product:
     """The node as a product of its components."""
     cores = _component_cores(node)
-    kept = {label for _, labels in cores for label in labels}
-    summed = {label for axes in node.axes for axis in axes for label in axis.labels()} - kept
-    whole = Product(
-        tuple(core for core, _ in cores),
-        tuple(tuple(map(label_axis, labels)) for _, labels in cores),
-        node.output,
-        node.ranges,
-        node.scale,
+    operands = tuple(core for core, _ in cores)
+    whole = node.product._replace(
+        operands=operands, axes=tuple(tuple(map(label_axis, labels)) for _, labels in cores)
     )
-    return _without(whole, sorted(summed))
+    return whole.without(node.inside - whole.inside)
 
 
 @remembered
@@ -306,45 +283,21 @@ def core_and_pattern(node: Einsum) -> tuple[Node, Product]:
     The core has distinct plain labels in an order that depends on the operands only, so all
     transposes, diagonals and placements of one product share it.
     """
-    inside = {label for axes in node.axes for axis in axes for label in axis.labels()}
-    placed = {label for axis in node.output for label in axis.labels()}
-    order = operand_order(node.operands, node.axes, node.ranges, {label: "kept" for label in placed})
-    kept = list(
-        dict.fromkeys(
-            label for k in order for axis in node.axes[k] for label in axis.labels() if label in placed
-        )
-    )
-    plain = Product(node.operands, node.axes, tuple(map(label_axis, kept)), node.ranges, 1.0)
+    inside, placed, product = node.inside, node.placed, node.product
+    order = operand_order(node.operands, node.axes, node.ranges, dict.fromkeys(placed, "kept"))
+    appearing = first_labels(axis for k in order for axis in node.axes[k])
+    kept = [label for label in appearing if label in placed]
+    axes = tuple(map(label_axis, kept))
     unused = [label for label in range(len(node.ranges)) if label not in inside]
-    outer = kept + unused
-    core_ranges = tuple(node.ranges[label] for label in kept)
-    core, factor = _without_scale(make(_without(plain, unused), core_ranges))
-    numbers = {label: k for k, label in enumerate(outer)}
-    pattern = Product(
-        (core,),
-        (plain_axes(len(kept)),),
-        tuple(axis.rename(numbers.__getitem__) for axis in node.output),
-        tuple(node.ranges[label] for label in outer),
-        node.scale * factor,
-    )
-    return core, pattern
+    plain = product._replace(output=axes, scale=1.0).without(unused)
+    core, factor = _without_scale(make(plain, product.sizes(kept)))
+    pattern = Product((core,), (axes,), node.output, node.ranges, node.scale * factor)
+    return core, pattern.over(kept + unused)
 
 
 def _without_scale(core: Node) -> tuple[Node, float]:
     """A core as one of scale one, and its scale: reading an antisymmetric operand the other way brings -1."""
     return (rescaled(core, 1.0), core.scale) if isinstance(core, Einsum) else (core, 1.0)
-
-
-def _without(product: Product, unused: list[int]) -> Product:
-    """The product with labels that nothing uses taken out."""
-    if not unused:
-        return product
-    numbers = {label: k for k, label in enumerate(k for k in range(len(product.ranges)) if k not in unused)}
-    return product._replace(
-        axes=tuple(tuple(axis.rename(numbers.__getitem__) for axis in axes) for axes in product.axes),
-        output=tuple(axis.rename(numbers.__getitem__) for axis in product.output),
-        ranges=tuple(size for label, size in enumerate(product.ranges) if label in numbers),
-    )
 
 
 def disjoint_outputs(one: Node, two: Node) -> bool:

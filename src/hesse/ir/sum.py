@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from hesse.errors import ShapeError
-from hesse.ir.axis import Axis, Size, label_axis, number, plain_axes
+from hesse.ir.axis import Size, label_axis, number
+from hesse.ir.labelled import Product
 from hesse.ir.node import Add, Einsum, Node, Shape, intern, remembered
-from hesse.ir.product import Product, build, is_zero, make, rescaled
+from hesse.ir.product import build, is_zero, make, rescaled
 
 
 def add(terms: Iterable[Node], shape: Shape, flatten: Collection[Node] = ()) -> Node:
@@ -80,8 +81,7 @@ def scaled(node: Node, scale: float) -> Node:
         return node
     if isinstance(node, Einsum):
         return rescaled(node, node.scale * scale)
-    axes = plain_axes(node.rank)
-    return make(Product((node,), (axes,), axes, node.shape, scale), node.shape)
+    return make(node.product._replace(scale=scale), node.shape)
 
 
 def _merge_patterns(terms: list[Node], shape: Shape) -> list[Node]:
@@ -101,8 +101,7 @@ def _pattern_key(node: Node) -> object:
     """What two terms must share to be summed before they are placed; None for dense terms."""
     if not isinstance(node, Einsum):
         return None
-    placed = _placed_labels(node)
-    inside = _labels(axis for axes in node.axes for axis in axes)
+    placed, inside = node.placed, node.inside
     if is_sparse(node):
         return node.output, node.ranges[: len(placed)]
     if inside.issuperset(placed):
@@ -113,39 +112,20 @@ def _pattern_key(node: Node) -> object:
 def _over_one_pattern(group: Sequence[Node], shape: Shape) -> list[Node]:
     first = group[0]
     assert isinstance(first, Einsum)
-    labels = sorted(_placed_labels(first))
-    if not is_sparse(first):
-        inside = _labels(axis for axes in first.axes for axis in axes)
-        labels = [label for label in labels if label in inside]
-    ranges = first.ranges[: len(_placed_labels(first))]
+    placed = first.placed
+    labels = sorted(placed if is_sparse(first) else placed & first.inside)
+    ranges = first.ranges[: len(placed)]
     core_shape = tuple(ranges[label] for label in labels)
+    place = tuple(map(label_axis, labels))
     cores = []
     for term in group:
         assert isinstance(term, Einsum)
-        output, numbers = _core_output(term, labels)
-        broadcast = [r for k, r in enumerate(term.ranges) if k in numbers]
-        axes = tuple(tuple(axis.rename(numbers.__getitem__) for axis in operand) for operand in term.axes)
-        cores.append(make(Product(term.operands, axes, output, tuple(broadcast), term.scale), core_shape))
-    place = tuple(map(label_axis, labels))
+        broadcast = term.placed.difference(labels)
+        cores.append(make(term.product._replace(output=place).without(broadcast), core_shape))
     return [
         build(Product((piece,), (place,), first.output, ranges, sign), shape)
         for piece, sign in map(without_sign, sum_pieces(add(cores, core_shape)))
     ]
-
-
-def _core_output(term: Einsum, labels: list[int]) -> tuple[tuple[Axis, ...], dict[int, int]]:
-    """Output and label numbers of the core of a term (labels that are only broadcast drop out)."""
-    dropped = _placed_labels(term) - set(labels)
-    numbers = {label: k for k, label in enumerate(k for k in range(len(term.ranges)) if k not in dropped)}
-    return tuple(label_axis(numbers[label]) for label in labels), numbers
-
-
-def _labels(axes: Iterable[Axis]) -> set[int]:
-    return {label for axis in axes for label in axis.labels()}
-
-
-def _placed_labels(node: Einsum) -> set[int]:
-    return _labels(node.output)
 
 
 @remembered
@@ -171,12 +151,12 @@ def _covers(node: Einsum) -> bool:
             count += 1
         if reach != size:
             return False
-    return count == len(_placed_labels(node))
+    return count == len(node.placed)
 
 
 def has_delta(node: Node) -> bool:
     """Whether a label is used in two axes of the output."""
-    return isinstance(node, Einsum) and sum(len(a.terms) for a in node.output) > len(_placed_labels(node))
+    return isinstance(node, Einsum) and sum(len(a.terms) for a in node.output) > len(node.placed)
 
 
 @remembered

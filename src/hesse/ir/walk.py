@@ -7,7 +7,7 @@ from typing import assert_never, cast
 
 from hesse.ir.axis import Size, bound_size
 from hesse.ir.build import apply_, map_, reshape, variable
-from hesse.ir.einsum import einsum
+from hesse.ir.einsum import einsum_of
 from hesse.ir.node import Add, Apply, Constant, Einsum, Map, Node, Shape, Variable
 from hesse.ir.product import core_and_pattern
 from hesse.ir.sum import add
@@ -64,7 +64,8 @@ def rebuild(node: Node, operands: tuple[Node, ...], size: Callable[[Size], Size]
         case Constant():
             return node
         case Einsum():
-            return einsum(operands, node.axes, node.output, shape, tuple(map(size, node.ranges)), node.scale)
+            ranges = tuple(map(size, node.ranges))
+            return einsum_of(node.product._replace(operands=operands, ranges=ranges), shape)
         case Add():
             return add(operands, shape)
         case Map():

@@ -9,7 +9,7 @@ import functools
 import math
 from collections.abc import Iterable, Sequence
 
-from hesse.ir import Add, Axis, Einsum, Node, Product, Shape, Size, combine, number, plain_axes
+from hesse.ir import Add, Axis, Node, Product, Shape, Size, combine, number
 
 
 @functools.lru_cache(maxsize=4096)
@@ -17,10 +17,7 @@ def products(node: Node) -> tuple[Product, ...]:
     """The terms of a tensor, sums inside of sums included."""
     if isinstance(node, Add):
         return tuple(product for operand in node.operands for product in products(operand))
-    if isinstance(node, Einsum):
-        return (Product(node.operands, node.axes, node.output, node.ranges, node.scale),)
-    axes = plain_axes(node.rank)
-    return (Product((node,), (axes,), axes, node.shape, 1.0),)
+    return (node.product,)
 
 
 def count(shape: Shape) -> int:

@@ -13,7 +13,6 @@ from hesse.ir import (
     Add,
     Einsum,
     Node,
-    Product,
     Shape,
     Variable,
     add,
@@ -21,7 +20,6 @@ from hesse.ir import (
     einsum,
     negated,
     number,
-    plain_axes,
     scale,
     topological,
     transpose,
@@ -144,8 +142,7 @@ def _terms(node: Node) -> tuple[Node, ...]:
 def _whole(term: Node) -> Kept | None:
     """The core of a term and its pattern, if it is kept rather than its factors."""
     if not isinstance(term, Einsum):
-        axes = plain_axes(term.rank)
-        return Kept(term, Product((term,), (axes,), axes, term.shape, 1.0))
+        return Kept(term, term.product)
     core, pattern = core_and_pattern(term)
     whole = not isinstance(core, Einsum) or _is_kept_whole(core, term.shape)
     return Kept(core, pattern) if whole else None
