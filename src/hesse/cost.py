@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import opt_einsum
 
-from hesse.ir import Add, Axis, Einsum, Node, Size, remembered, topological
+from hesse.ir import Add, Einsum, Node, Size, remembered, topological
+from hesse.ir import first_labels as first_labels  # noqa: PLC0414
 
 Labels = tuple[int, ...]
 SYMBOLIC_SIZE = 100
@@ -23,11 +24,6 @@ ENTRY_COST = 16
 def concrete(size: Size) -> int:
     """A number for a size that may not have one yet."""
     return SYMBOLIC_SIZE if isinstance(size, str) else size
-
-
-def first_labels(axes: Sequence[Axis]) -> Labels:
-    """The distinct labels of some axes, in order of appearance."""
-    return tuple(dict.fromkeys(label for axis in axes for label in axis.labels()))
 
 
 @functools.lru_cache(maxsize=8192)
@@ -79,17 +75,14 @@ def product_cost(inputs: tuple[Labels, ...], output: Labels, ranges: tuple[int, 
 @remembered
 def einsum_cost(node: Einsum) -> Cost:
     """The cost of the core of an einsum."""
-    inside = set(first_labels([axis for axes in node.axes for axis in axes]))
-    output = tuple(label for label in first_labels(node.output) if label in inside)
-    inputs = tuple(first_labels(axes) for axes in node.axes)
-    return product_cost(inputs, output, tuple(map(concrete, node.ranges))) if inputs else Cost(0.0, 0.0)
+    inputs = tuple(map(first_labels, node.axes))
+    ranges = tuple(map(concrete, node.ranges))
+    return product_cost(inputs, node.core_labels, ranges) if inputs else Cost(0.0, 0.0)
 
 
 def _core_sizes(term: Node) -> list[int]:
-    if not isinstance(term, Einsum):
-        return [concrete(size) for size in term.shape]
-    inside = set(first_labels([axis for axes in term.axes for axis in axes]))
-    return [concrete(term.ranges[label]) for label in first_labels(term.output) if label in inside]
+    sizes = term.sizes(term.core_labels) if isinstance(term, Einsum) else term.shape
+    return [concrete(size) for size in sizes]
 
 
 def _terms(node: Node) -> Sequence[Node]:

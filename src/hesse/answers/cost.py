@@ -17,7 +17,7 @@ from hesse.ir import Node, bind_sizes, number
 from hesse.plan import make_plan
 from hesse.rewrite import simplify
 from hesse.structured import stored
-from hesse.structured.patterns import products
+from hesse.structured.patterns import products, written
 from hesse.structured.terms import core_shape, pattern_text
 
 DEFAULT_SIZE = 100
@@ -100,9 +100,6 @@ def _terms(node: Node) -> tuple[TermAnswer, ...]:
     found = []
     for term in products(node):
         core = core_shape(term.axes, term.output, term.ranges)
-        labels = {label for axis in term.output for label in axis.labels()}
-        written = math.prod(number(term.ranges[label]) for label in labels)
-        found.append(
-            TermAnswer(pattern_text(term.output), core, len(term.operands), written // math.prod(core))
-        )
+        copies = written(term) // math.prod(core)
+        found.append(TermAnswer(pattern_text(term.output), core, len(term.operands), copies))
     return tuple(found)

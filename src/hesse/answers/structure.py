@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hesse.answers.cost import bound_node
 from hesse.api.formula import Formula
 from hesse.ir import Node, is_zero, number
-from hesse.structured.patterns import labels_of, products, same_positions, shared_positions
+from hesse.structured.patterns import products, same_positions, shared_positions, written
 from hesse.structured.plot import raster
 from hesse.structured.terms import pattern_text
 
@@ -80,9 +80,7 @@ def _summary(node: Node, rank: int) -> str:
 def _density(node: Node) -> str:
     """Whether some entries are written by no term, or some terms write only a part of them."""
     entries = math.prod(map(number, node.shape))
-    written = [
-        math.prod(number(term.ranges[label]) for label in labels_of(term.output)) for term in products(node)
-    ]
-    if sum(written) < entries:
+    touched = list(map(written, products(node)))
+    if sum(touched) < entries:
         return "sparse"
-    return "dense" if min(written) == entries else "dense, with terms that have repeated axes"
+    return "dense" if min(touched) == entries else "dense, with terms that have repeated axes"

@@ -3,7 +3,7 @@
 from hesse.calculus.derivative import Choice, check_mode, choose, derivative_blocks, differentiate
 from hesse.calculus.modes import MODES, cross_country, forward, pull_back, push_forward, reverse
 from hesse.calculus.partial import partial, pull, push
-from hesse.cost import contraction_path, einsum_cost, estimate, first_labels
+from hesse.cost import contraction_path, einsum_cost, estimate
 
 __all__ = [
     "MODES",
@@ -16,7 +16,6 @@ __all__ = [
     "differentiate",
     "einsum_cost",
     "estimate",
-    "first_labels",
     "forward",
     "partial",
     "pull",

@@ -39,13 +39,8 @@ def mirrored(node: Node, rank: int) -> Node:
 
 
 def _support(term: Einsum) -> Support:
-    """Which entries a term touches, with labels numbered in order of appearance."""
-    number: dict[int, int] = {}
-    for axis in term.output:
-        for label in axis.labels():
-            number.setdefault(label, len(number))
-    output = tuple(axis.rename(number.__getitem__) for axis in term.output)
-    return output, tuple(term.ranges[label] for label in number)
+    """Which entries a term touches: labels are numbered in the order in which the output has them."""
+    return term.output, term.ranges[: len(term.placed)]
 
 
 def _apart(term: Einsum, whole: Add) -> bool:

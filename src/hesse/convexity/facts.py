@@ -80,8 +80,7 @@ class Facts:
         if value is not None:
             return Range(value, value)
         found = product(map(self.range_of, node.operands)).scaled(node.scale)
-        placed = {label for axis in node.output for label in axis.labels()}
-        if len(placed) < len(node.ranges):
+        if node.summed:
             found = found.summed()
         if is_sparse(node):
             found = found.with_zero()

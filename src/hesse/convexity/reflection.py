@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from hesse.convexity.ranges import Range, product
 from hesse.convexity.terms import Axes, Factor, Term, is_symmetric
-from hesse.ir import Axis, Node, Size
+from hesse.ir import Axis, Node, Size, first_labels
 
 Sigma = dict[int, int]
 MOST_TRIALS = 300
@@ -170,7 +170,7 @@ def _has_two_sides(found: Reflection, rows: Axes) -> bool:
     moving = {label for label, image in found.sigma.items() if label != image}
     links: dict[int, list[tuple[int, bool]]] = {label: [(found.sigma[label], True)] for label in moving}
     for axes in groups:
-        labels = [label for axis in axes for label in axis.labels() if label in moving]
+        labels = [label for label in first_labels(axes) if label in moving]
         for one, two in itertools.pairwise(labels):
             links[one].append((two, False))
             links[two].append((one, False))

@@ -13,7 +13,23 @@ from typing import NamedTuple
 
 from hesse.convexity.reflection import Knowledge, Outline, Reflection, reflections
 from hesse.convexity.terms import Factor, Term, TooLarge, expand, merged
-from hesse.ir import Add, Apply, Axis, Node, combine, einsum, is_zero, label_axis, multiply, scale, unscaled
+from hesse.ir import (
+    Add,
+    Apply,
+    Axis,
+    Node,
+    Product,
+    combine,
+    connected,
+    einsum_of,
+    is_zero,
+    label_axis,
+    labels_of,
+    multiply,
+    renamed,
+    scale,
+    unscaled,
+)
 from hesse.ops.elementwise import power
 
 JENSEN = "diag(p) - p*p' >= 0 for p >= 0 that sums to 1"
@@ -149,35 +165,27 @@ def _by_cauchy_schwarz(
 
 def _square(term: Term, factor: Factor) -> Node:
     """The sum of the squares of the entries that a factor reads."""
-    labels = sorted(factor.labels())
-    axes = tuple(axis.rename(labels.index) for axis in factor.axes)
     operand = power(factor.base, factor.exponent)
-    return einsum([operand, operand], [axes, axes], (), (), [term.ranges[label] for label in labels])
+    return einsum_of(Product((operand,) * 2, (factor.axes,) * 2, (), term.ranges, 1.0).compact(), ())
 
 
 def _split(term: Term) -> tuple[Node, Term]:
     """The scalar that multiplies a term, times the absolute scale, and the other factors with scale 1."""
-    attached = {label for axis in term.output for label in axis.labels()}
-    loose = list(term.factors)
-    while joined := [factor for factor in loose if factor.labels() & attached]:
-        attached = attached.union(*(factor.labels() for factor in joined))
-        loose = [factor for factor in loose if factor not in joined]
-    labels = sorted({label for factor in loose for label in factor.labels()})
-    scalar = _numbered(term._replace(factors=tuple(loose), output=(), shape=()), labels).node()
+    tensors = [labels_of(term.output), *(factor.labels() for factor in term.factors)]
+    attached, _ = connected(tensors)[0]
+    loose = tuple(factor for k, factor in enumerate(term.factors, 1) if k not in attached)
+    rest = tuple(factor for k, factor in enumerate(term.factors, 1) if k in attached)
+    labels = sorted(set().union(*(factor.labels() for factor in loose)))
+    scalar = _numbered(term._replace(factors=loose, output=(), shape=()), labels).node()
     kept = [label for label in range(len(term.ranges)) if label not in labels]
-    rest = term._replace(factors=tuple(factor for factor in term.factors if factor not in loose), scale=1.0)
-    return scale(scalar, abs(term.scale)), _numbered(rest, kept)
+    return scale(scalar, abs(term.scale)), _numbered(term._replace(factors=rest, scale=1.0), kept)
 
 
 def _numbered(term: Term, labels: list[int]) -> Term:
     """The term over some of its labels only, which are all that it uses."""
-
-    def rename(axis: Axis) -> Axis:
-        return axis.rename(labels.index)
-
     return term._replace(
-        factors=tuple(factor._replace(axes=tuple(map(rename, factor.axes))) for factor in term.factors),
-        output=tuple(map(rename, term.output)),
+        factors=tuple(factor._replace(axes=renamed(factor.axes, labels.index)) for factor in term.factors),
+        output=renamed(term.output, labels.index),
         ranges=tuple(term.ranges[label] for label in labels),
     )
 

@@ -23,7 +23,8 @@ from hesse.ir import (
     combine,
     einsum,
     is_sparse,
-    plain_axes,
+    labels_of,
+    opened,
     transpose,
     uniform_value,
     unscaled,
@@ -46,7 +47,7 @@ class Factor(NamedTuple):
 
     def labels(self) -> set[int]:
         """The labels of the axes."""
-        return {label for axis in self.axes for label in axis.labels()}
+        return labels_of(self.axes)
 
 
 class Term(NamedTuple):
@@ -128,21 +129,12 @@ def _opened(node: Node, sums_of_rank: int | None) -> Node:
     ]
     if not inner:
         return node
-    return einsum(node.operands, node.axes, node.output, node.shape, node.ranges, node.scale, expand=inner)
+    return opened(node, inner)
 
 
 def _as_term(node: Node) -> Term:
-    plain = plain_axes(node.rank)
-    if isinstance(node, Einsum):
-        product, output, ranges, scale = (
-            zip(node.operands, node.axes, strict=True),
-            node.output,
-            node.ranges,
-            node.scale,
-        )
-    else:
-        product, output, ranges, scale = zip([node], [plain], strict=True), plain, node.shape, 1.0
-    todo = [Factor(operand, axes, 1.0) for operand, axes in product]
+    operands, tables, output, ranges, scale = node.product
+    todo = [Factor(operand, axes, 1.0) for operand, axes in zip(operands, tables, strict=True)]
     found = []
     while todo:
         factor = todo.pop()

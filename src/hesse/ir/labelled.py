@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from hesse.ir.axis import Axis, Size, labels_of, renamed
+from hesse.ir.axis import Axis, Size, first_labels, labels_of, renamed
 
 if TYPE_CHECKING:
     from hesse.ir.node import Node
@@ -45,6 +45,12 @@ class Labelled:
         return labels_of(chain(self.output, *self.axes))
 
     @property
+    def core_labels(self) -> tuple[int, ...]:
+        """The labels that the output and some operand have, in the order of the output."""
+        inside = self.inside
+        return tuple([label for label in first_labels(self.output) if label in inside])
+
+    @property
     def summed(self) -> list[int]:
         """The labels that the output does not have."""
         placed = self.placed
@@ -55,6 +61,10 @@ class Labelled:
         """The labels that no axis has: the sum over each of them is a factor, its size."""
         used = self.used
         return [label for label in range(len(self.ranges)) if label not in used]
+
+    def sizes(self, labels: Iterable[int]) -> tuple[Size, ...]:
+        """The ranges of some labels."""
+        return tuple([self.ranges[label] for label in labels])
 
 
 class _Fields(NamedTuple):
@@ -77,10 +87,6 @@ class Product(_Fields, Labelled):
     """
 
     __slots__ = ()
-
-    def sizes(self, labels: Iterable[int]) -> tuple[Size, ...]:
-        """The ranges of some labels."""
-        return tuple([self.ranges[label] for label in labels])
 
     def renamed(self, names: Callable[[int], int]) -> Product:
         """The product with other labels on its axes; the ranges stay those of the old ones."""
@@ -110,6 +116,10 @@ class Product(_Fields, Labelled):
         """The product of some of the operands, with the same output."""
         operands = tuple([self.operands[k] for k in positions])
         return self._replace(operands=operands, axes=tuple([self.axes[k] for k in positions]))
+
+    def times(self, operand: Node, axes: tuple[Axis, ...]) -> Product:
+        """The product with one more operand."""
+        return self._replace(operands=(*self.operands, operand), axes=(*self.axes, axes))
 
     def with_operand(self, position: int, operand: Node) -> Product:
         """The product with one operand replaced by another, which is read in the same way."""

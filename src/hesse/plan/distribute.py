@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from hesse.cost import core_entries, einsum_cost
-from hesse.ir import Add, Einsum, Node, add, einsum
+from hesse.ir import Add, Einsum, Node, add, einsum_of
 
 MOST_TERMS = 4
 MOST_OPERANDS = 6
@@ -24,7 +24,8 @@ def distributed(node: Einsum, alone: Collection[Node]) -> Node:
     for k, operand in enumerate(node.operands):
         if operand not in alone or node.operands.count(operand) > 1 or not _is_sum_of_products(operand):
             continue
-        terms = [_with_operand(node, k, term) for term in operand.operands]
+        products = [node.product.with_operand(k, term) for term in operand.operands]
+        terms = [einsum_of(product, node.shape, expand=(k,)) for product in products]
         if all(isinstance(term, Einsum) and len(term.operands) <= MOST_OPERANDS for term in terms):
             apart = sum(_time(term) + core_entries(term) for term in terms)
             together = _time(node) + sum(_time(term) + core_entries(term) for term in operand.operands)
@@ -39,12 +40,6 @@ def _is_sum_of_products(node: Node) -> bool:
         and 1 < len(node.operands) <= MOST_TERMS
         and all(isinstance(term, Einsum) and len(term.operands) > 1 for term in node.operands)
     )
-
-
-def _with_operand(node: Einsum, place: int, operand: Node) -> Node:
-    operands = (*node.operands[:place], operand, *node.operands[place + 1 :])
-    fields = (node.axes, node.output, node.shape, node.ranges, node.scale)
-    return einsum(operands, *fields, expand=(place,))
 
 
 def _time(node: Node) -> float:

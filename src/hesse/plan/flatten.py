@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hesse.cost import einsum_cost
-from hesse.ir import Einsum, Node, einsum, rebuild, topological, use_counts
+from hesse.ir import Einsum, Node, opened, rebuild, topological, use_counts
 from hesse.plan.distribute import distributed
 
 MOST_OPERANDS = 6
@@ -38,8 +38,7 @@ def _flattened(node: Einsum, alone: set[Node]) -> Node:
             continue
         if len(places) * (len(operand.operands) - 1) + len(node.operands) > MOST_OPERANDS:
             continue
-        fields = (node.operands, node.axes, node.output, node.shape, node.ranges, node.scale)
-        merged = einsum(*fields, expand=places)
+        merged = opened(node, places)
         if merged is node or not isinstance(merged, Einsum):
             continue  # no box solves the equations between the two
         apart, together = einsum_cost(node).time + einsum_cost(operand).time, einsum_cost(merged).time

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from hesse.ir import Axis, Einsum, Node, Shape, Size, remembered
+from hesse.ir import Axis, Einsum, Node, Shape, Size, connected, remembered
 from hesse.printing.forms import Call, Form, Transposed
 from hesse.printing.products import (
     chained,
@@ -59,7 +59,7 @@ def matrix_form(node: Einsum) -> tuple[Form | None, Form | None] | None:
     return _network_form(factors, tables[-1], scalars, node.ranges)
 
 
-def labels_of(axes: Sequence[Axis], shape: Shape, ranges: Sequence[Size]) -> tuple[int | None, ...] | None:
+def whole_labels(axes: Sequence[Axis], shape: Shape, ranges: Sequence[Size]) -> tuple[int | None, ...] | None:
     """The labels of axes that are taken whole (None: an axis of size one), or None if one is not."""
     labels: list[int | None] = []
     for axis, size in zip(axes, shape, strict=True):
@@ -81,7 +81,7 @@ def _tables(tensors: Sequence[tuple[Sequence[Axis], Shape]], ranges: Sequence[Si
     tables: list[list[int]] = []
     units: list[Unit] = []
     for number, (axes, shape) in enumerate(tensors):
-        labels = labels_of(axes, shape, ranges)
+        labels = whole_labels(axes, shape, ranges)
         if labels is None:
             return None
         units += [(number, place) for place, label in enumerate(labels) if label is None]
@@ -220,12 +220,8 @@ class _Network:
 
     def components(self) -> list[set[int]]:
         """The labels that matrices connect."""
-        ends = [label for matrix in self.matrices for label in (matrix.row, matrix.column)]
-        found: list[set[int]] = []
-        for label in [*self.weights, *ends]:
-            if not any(label in component for component in found):
-                found.append(self._reached(label))
-        return found
+        tensors = [*({label} for label in self.weights), *({m.row, m.column} for m in self.matrices)]
+        return [labels for _, labels in connected(tensors)]
 
     def _reached(self, start: int) -> set[int]:
         seen, stack = {start}, [start]

@@ -17,13 +17,13 @@ from hesse.ir import (
     Node,
     Shape,
     Variable,
-    einsum,
     is_zero,
+    rebuild,
     select,
     size_product,
     topological,
 )
-from hesse.printing.chains import labels_of, matrix_form
+from hesse.printing.chains import matrix_form, whole_labels
 from hesse.printing.forms import (
     Call,
     Chain,
@@ -89,7 +89,7 @@ def _exchanged_sizes(node: Node) -> Shape | None:
     """The sizes m and n of the tensor delta[i,l]*delta[j,k], as a matrix the commutation matrix."""
     if not isinstance(node, Einsum) or node.operands or node.scale != 1 or node.rank != 4:
         return None
-    labels = labels_of(node.output, node.shape, node.ranges)
+    labels = whole_labels(node.output, node.shape, node.ranges)
     exchanged = labels is not None and labels[:2] == labels[:1:-1] and labels[0] != labels[1]
     return node.shape[:2] if exchanged and len(node.ranges) == 2 else None
 
@@ -157,14 +157,12 @@ def _bands(node: Node, shared: Container[Node]) -> list[Node]:
     """A short sum of views that is placed by a pattern, as placed views: `f[i] -> [i,i]` and the like."""
     if not isinstance(node, Einsum) or len(node.operands) != 1 or matrix_form(node) is not None:
         return []
-    (inner,), (axes,) = node.operands, node.axes
+    (inner,) = node.operands
     if not isinstance(inner, Add) or inner in shared or len(inner.operands) > BANDS_LIMIT:
         return []
     if not any(map(is_indexed, inner.operands)):
         return []
-    placed = [
-        einsum([term], [axes], node.output, node.shape, node.ranges, node.scale) for term in inner.operands
-    ]
+    placed = [rebuild(node, (term,)) for term in inner.operands]
     return placed if all(isinstance(band, Einsum) for band in placed) else []
 
 
@@ -176,7 +174,7 @@ def is_indexed(node: Node) -> bool:
 
 def _fills(node: Einsum) -> bool:
     """Whether the output is every entry of the result once."""
-    labels = labels_of(node.output, node.shape, node.ranges)
+    labels = whole_labels(node.output, node.shape, node.ranges)
     if labels is None:
         return False
     named = [label for label in labels if label is not None]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from hesse.ir import Einsum, Node, topological
-from hesse.printing.chains import labels_of
+from hesse.printing.chains import whole_labels
 from hesse.printing.describe import broadcasting, describe, is_indexed, is_large
 from hesse.printing.forms import Call, Form, Leaf, Sum
 from hesse.printing.notation import (
@@ -73,10 +73,10 @@ def _product(node: Einsum, pieces: Mapping[Leaf, Piece]) -> str:
 def einsum_spec(node: Einsum) -> str | None:
     """The subscripts of a product with plain labels, `ij,j->i`, or None if an axis is not a plain label."""
     tables = [
-        labels_of(axes, operand.shape, node.ranges)
+        whole_labels(axes, operand.shape, node.ranges)
         for axes, operand in zip(node.axes, node.operands, strict=True)
     ]
-    tables.append(labels_of(node.output, node.shape, node.ranges))
+    tables.append(whole_labels(node.output, node.shape, node.ranges))
     if len(node.ranges) > len(LETTERS):
         return None
     texts = []

@@ -17,14 +17,15 @@ from hesse.ir import (
     Map,
     Node,
     Variable,
-    einsum,
+    connected,
+    einsum_of,
     is_zero,
     label_axis,
     plain_axes,
     topological,
     uniform_value,
 )
-from hesse.printing.chains import labels_of, matrix_form
+from hesse.printing.chains import matrix_form, whole_labels
 from hesse.printing.describe import describe, scaled_form
 from hesse.printing.forms import (
     Call,
@@ -41,7 +42,6 @@ from hesse.printing.forms import (
 )
 from hesse.printing.notation import unused_sizes
 from hesse.printing.products import transposes
-from hesse.rewrite.presentation import connected
 
 Labels = tuple[int, ...]
 MOST_SUMMED = 3
@@ -78,7 +78,7 @@ def plain_labels(node: Einsum) -> list[Labels] | None:
     ]
     tables: list[Labels] = []
     for axes, shape in tensors:
-        labels = labels_of(axes, shape, node.ranges)
+        labels = whole_labels(axes, shape, node.ranges)
         if labels is None or None in labels:
             return None
         tables.append(tuple(label for label in labels if label is not None))
@@ -154,11 +154,9 @@ class Indexing:
         deltas = [Delta(names[label], place) for place, label in enumerate(placed) if names[label] != place]
         entries: list[tuple[Node, Labels]] = []
         sums: list[Form] = []
-        for group in connected([set(table) for table in operands], set(placed)):
-            inside = {label for k in group for label in operands[k]}
-            bound = inside - set(placed)
+        for group, bound in connected(set(table).difference(placed) for table in operands):
             parts = [(node.operands[k], tuple(names[label] for label in operands[k])) for k in group]
-            joined = self._matrix_entry(node, group, inside & set(placed), names) if bound else None
+            joined = self._matrix_entry(node, group, names) if bound else None
             if not bound:
                 entries += parts
             elif joined is not None:
@@ -189,21 +187,16 @@ class Indexing:
             table[form] = table.get(form, 0) + 1
         return Elementwise(tuple(above.items()), tuple(below.items()), scalar=True)
 
-    def _matrix_entry(
-        self, node: Einsum, group: Sequence[int], kept: set[int], names: Mapping[int, int]
-    ) -> Form | None:
+    def _matrix_entry(self, node: Einsum, group: Sequence[int], names: Mapping[int, int]) -> Form | None:
         """A sum as the entry of a matrix product, if it has a notation: `(A'*B)[i,j]`."""
-        parts = [node.operands[k] for k in group]
-        if self.strict or len(kept) > 2 or not all(part in self.whole for part in parts):
+        whole = node.product.only(group)._replace(scale=1.0)
+        kept = whole.placed & whole.inside
+        if self.strict or len(kept) > 2 or not all(part in self.whole for part in whole.operands):
             return None
-        used = sorted({axis.label for k in group for axis in node.axes[k]})
-        number = {label: k for k, label in enumerate(used)}
-        axes = [tuple(axis.rename(number.__getitem__) for axis in node.axes[k]) for k in group]
-        ranges = [node.ranges[label] for label in used]
         found: list[tuple[int, Form]] = []
         for order in itertools.permutations(sorted(kept, key=names.__getitem__)):
-            output = [label_axis(number[label]) for label in order]
-            product = einsum(parts, axes, output, [node.ranges[label] for label in order], ranges)
+            placed = whole._replace(output=tuple(map(label_axis, order)))
+            product = einsum_of(placed.compact(), whole.sizes(order))
             if isinstance(product, Einsum) and matrix_form(product) is not None:
                 leaf = Leaf(product)
                 labels = tuple(names[label] for label in order)

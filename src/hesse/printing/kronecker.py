@@ -21,8 +21,10 @@ from hesse.ir import (
     Add,
     Einsum,
     Node,
+    Product,
     Size,
-    einsum,
+    connected,
+    einsum_of,
     label_axis,
     size_product,
     topological,
@@ -34,7 +36,7 @@ from hesse.printing.forms import Call, Elementwise, Form, Leaf, Number, Sum, Sym
 from hesse.printing.index_forms import plain_labels, whole_nodes
 from hesse.printing.products import chained, transposed, transposes
 from hesse.rewrite.digits import divided, is_reshape, regrouped
-from hesse.rewrite.presentation import connected, present
+from hesse.rewrite.presentation import present
 
 MOST_TERMS = 8
 """Derivatives of more terms have no matrix form that anybody would read …"""
@@ -121,18 +123,8 @@ def _opened(term: Node) -> list[Node]:
     for k, part in enumerate(term.operands):
         if part.rank > 2 and isinstance(part, Add | Einsum):
             inside = part.operands if isinstance(part, Add) else [part]
-            return [
-                einsum(
-                    [*term.operands[:k], one, *term.operands[k + 1 :]],
-                    term.axes,
-                    term.output,
-                    term.shape,
-                    term.ranges,
-                    term.scale,
-                    expand=[k],
-                )
-                for one in inside
-            ]
+            products = [term.product.with_operand(k, one) for one in inside]
+            return [einsum_of(product, term.shape, expand=[k]) for product in products]
     return []
 
 
@@ -297,8 +289,7 @@ class _Product:
         if (rows & columns) - ends:
             return None
         sides: tuple[list[Factor], list[Factor], list[Factor]] = [], [], []
-        for group in connected([set(factor.labels) for factor in factors], ends):
-            inside = {label for k in group for label in factors[k].labels} - ends
+        for group, inside in connected(set(factor.labels) - ends for factor in factors):
             if inside & rows and inside & columns:
                 return None
             side = 0 if inside & rows else 2 if inside & columns else 1
@@ -309,20 +300,16 @@ class _Product:
         """The factors that are linked with some labels, and those that are not."""
         linked: list[Factor] = []
         others: list[Factor] = []
-        for group in connected([set(factor.labels) for factor in factors], set()):
-            inside = {label for k in group for label in factors[k].labels}
+        for group, inside in connected(factor.labels for factor in factors):
             (linked if inside & labels else others).extend(factors[k] for k in group)
         return linked, others
 
     def _node(self, factors: Sequence[Factor], output: Digits, counted: Sequence[int] = ()) -> Node:
         """The product of factors with the given axes."""
-        used = sorted({*output, *counted, *(label for factor in factors for label in factor.labels)})
-        number = {label: k for k, label in enumerate(used)}
-        axes = [[label_axis(number[label]) for label in factor.labels] for factor in factors]
-        ranges: list[Size] = [self.ranges[label] for label in used]
-        placed = [label_axis(number[label]) for label in output]
-        shape = [self.ranges[label] for label in output]
-        return einsum([factor.node for factor in factors], axes, placed, shape, ranges)
+        axes = tuple(tuple(map(label_axis, factor.labels)) for factor in factors)
+        placed = tuple(map(label_axis, output))
+        product = Product(tuple(factor.node for factor in factors), axes, placed, tuple(self.ranges), 1.0)
+        return einsum_of(product.over(sorted(product.used.union(counted))), product.sizes(output))
 
     def _unit(self, digits: Digits) -> Form:
         return Call("eye", (Symbol(str(self._size(digits))),))

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 
-from hesse.ir import Node
+from hesse.ir import Node, labels_of
 from hesse.ops.registry import ELEMENTWISE, OPERATIONS
 from hesse.printing.arrange import Arrangement, Definition, arrange
 from hesse.printing.forms import (
@@ -315,8 +315,8 @@ def _indexed(form: Indexed, pieces: Mapping[Leaf, Piece]) -> Piece:
         _entry(_held(_render(part, pieces), Level.ATOM), list(map(axis_text, axes)))
         for part, axes in form.factors
     ]
-    kept = {label for axis in form.output for label in axis.labels()}
-    inside = {label for _, axes in form.factors for axis in axes for label in axis.labels()}
+    kept = labels_of(form.output)
+    inside = labels_of(axis for _, axes in form.factors for axis in axes)
     bounds = {label: f"<{size}" for label, size in form.notes}
     summed = [letter(label) + bounds.get(label, "") for label in sorted(inside - kept)]
     body = " ".join(factors) or "1"

@@ -87,8 +87,7 @@ def shape_text(shape: Shape) -> str:
 
 def unused_sizes(node: Einsum) -> tuple[str, ...]:
     """The symbolic sizes of labels that no axis has: the sum over such a label is a factor."""
-    used = {label for axes in [*node.axes, node.output] for axis in axes for label in axis.labels()}
-    return tuple(str(size) for label, size in enumerate(node.ranges) if label not in used)
+    return tuple(map(str, node.sizes(node.counted)))
 
 
 def range_notes(node: Einsum) -> tuple[tuple[int, Size], ...]:
@@ -101,8 +100,7 @@ def range_notes(node: Einsum) -> tuple[tuple[int, Size], ...]:
         for axes, operand in zip(node.axes, node.operands, strict=True)
         for axis, size in zip(axes, operand.shape, strict=True)
     ]
-    inside = {label for axis, _ in indexed for label in axis.labels()}
-    placed = zip(node.output, node.shape, strict=True)
+    placed, inside = zip(node.output, node.shape, strict=True), node.inside
     indexed += [(axis, size) for axis, size in placed if not (axis.is_label and axis.label in inside)]
     reach: dict[int, Size] = {}
     for axis, size in indexed:

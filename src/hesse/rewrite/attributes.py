@@ -15,9 +15,9 @@ from hesse.ir import (
     Map,
     Node,
     Variable,
-    einsum,
     is_sparse,
     is_zero,
+    opened,
     uniform,
     uniform_value,
     zero,
@@ -104,8 +104,7 @@ def antisymmetric_cancels(node: Node) -> Node | None:
     if not isinstance(node, Einsum):
         return None
     inner = [k for k, operand in enumerate(node.operands) if _multiplies_antisymmetric(operand)]
-    fields = (node.axes, node.output, node.shape, node.ranges, node.scale)
-    return zero(node.shape) if inner and is_zero(einsum(node.operands, *fields, expand=inner)) else None
+    return zero(node.shape) if inner and is_zero(opened(node, inner)) else None
 
 
 def _multiplies_antisymmetric(node: Node) -> bool:

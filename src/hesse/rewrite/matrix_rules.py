@@ -12,7 +12,9 @@ from hesse.ir import (
     Axis,
     Einsum,
     Node,
-    einsum,
+    einsum_of,
+    labels_of,
+    opened,
     plain_axes,
     reciprocal,
     scale,
@@ -84,11 +86,10 @@ def inverse_times_matrix(node: Node) -> Node | None:
         if found is not None:
             return found
         inner = [k for k, part in enumerate(node.operands) if isinstance(part, Einsum)]
-        fields = (node.axes, node.output, node.shape, node.ranges, node.scale)
-        opened = einsum(node.operands, *fields, expand=inner) if inner else node
-        if opened is node or not isinstance(opened, Einsum):
+        multiplied = opened(node, inner) if inner else node
+        if multiplied is node or not isinstance(multiplied, Einsum):
             return None
-        node = opened
+        node = multiplied
     return None
 
 
@@ -176,19 +177,13 @@ def _joined_ends(
     None if something else uses the labels that are summed.
     """
     kept, gone = ends[0].label, ends[1].label
-    rest = [k for k in range(len(node.operands)) if k not in dropped]
-    rows = [*(node.axes[k] for k in rest), node.output]
-    inner = {label for axis in summed for label in axis.labels()}
-    used = [axis for row in rows for axis in row if not inner.isdisjoint(axis.labels())]
-    if used or any(len(axis.terms) > 1 and gone in axis.labels() for row in rows for axis in row):
+    rest = node.product.only([k for k in range(len(node.operands)) if k not in dropped])
+    merged = [axis for row in (*rest.axes, rest.output) for axis in row if len(axis.terms) > 1]
+    inner = labels_of(summed)
+    if inner & rest.used or gone in labels_of(merged):
         return None
-    others = [label for label in range(len(node.ranges)) if label not in (inner | {gone}) - {kept}]
-    numbers = {label: k for k, label in enumerate(others)}
-    numbers[gone] = numbers[kept]
-    tables = [tuple(axis.rename(numbers.__getitem__) for axis in row) for row in rows]
-    ranges = [node.ranges[label] for label in others]
-    operands = [node.operands[k] for k in rest]
-    return einsum(operands, tables[:-1], tables[-1], node.shape, ranges, node.scale)
+    joined = rest.renamed(lambda label: kept if label == gone else label)
+    return einsum_of(joined.without((inner | {gone}) - {kept}), node.shape)
 
 
 MATRIX_PRODUCT_RULES: tuple[Rule, ...] = (inverse_times_matrix,)

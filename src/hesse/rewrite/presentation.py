@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
 
 from hesse.ir import (
     Add,
@@ -17,11 +16,16 @@ from hesse.ir import (
     Einsum,
     Map,
     Node,
+    Product,
     Size,
     add,
+    connected,
     einsum,
+    einsum_of,
     is_sparse,
+    labels_of,
     map_,
+    opened,
     plain_axes,
     rebuild,
     reciprocal,
@@ -112,8 +116,7 @@ def multiplied_out(node: Node, distribute: bool = False, most: int = MOST_FACTOR
         sums = []
     if not products and not sums:
         return node
-    fields = (node.operands, node.axes, node.output, node.shape, node.ranges, node.scale)
-    return einsum(*fields, expand=[*products, *sums])
+    return opened(node, [*products, *sums])
 
 
 def _is_better_opened(node: Add, rank: int) -> bool:
@@ -132,19 +135,13 @@ def _is_outer_product(node: Node) -> bool:
     """Whether a matrix is a column times a row."""
     if not isinstance(node, Einsum):
         return False
-    placed = _labels(node.output)
-    groups = connected([_labels(axes) for axes in node.axes], set())
-    return sum(any(_labels(node.axes[k]) & placed for k in group) for group in groups) == 2
+    return sum(bool(labels & node.placed) for _, labels in connected(map(labels_of, node.axes))) == 2
 
 
 def _has_rows(node: Add) -> bool:
     """Whether a term repeats a vector along an axis, as no matrix that people write does."""
     products = [term for term in node.operands if isinstance(term, Einsum)]
-    return any(0 < len(_labels(p.output) - _labels(_operand_axes(p))) < node.rank for p in products)
-
-
-def _operand_axes(node: Einsum) -> list[Axis]:
-    return [axis for axes in node.axes for axis in axes]
+    return any(0 < len(product.placed - product.inside) < node.rank for product in products)
 
 
 def _is_square(node: Einsum) -> bool:
@@ -159,19 +156,11 @@ def trace_of_exponential(node: Einsum) -> Node:
         if not isinstance(part, Apply) or (part.name, part.params) != ("expm_chain", (2,)) or part.rank != 4:
             continue
         closed = axes[0] == axes[3] and axes[0].is_label
-        others = [*node.axes[:k], axes[1:3], *node.axes[k + 1 :], node.output]
-        if closed and axes[0].label not in {label for row in others for label in _labels(row)}:
-            operands = [*node.operands[:k], expm(part.operands[0]), *node.operands[k + 1 :]]
-            tables = [*node.axes[:k], (axes[2], axes[1]), *node.axes[k + 1 :]]
-            numbers = {label: place for place, label in enumerate(_kept(node, axes[0].label))}
-            tables = [tuple(axis.rename(numbers.__getitem__) for axis in row) for row in tables]
-            output = tuple(axis.rename(numbers.__getitem__) for axis in node.output)
-            return einsum(operands, tables, output, node.shape, [node.ranges[x] for x in numbers], node.scale)
+        tables = (*node.axes[:k], (axes[2], axes[1]), *node.axes[k + 1 :])
+        product = node.product.with_operand(k, expm(part.operands[0]))._replace(axes=tables)
+        if closed and axes[0].label not in product.used:
+            return einsum_of(product.without([axes[0].label]), node.shape)
     return node
-
-
-def _kept(node: Einsum, dropped: int) -> list[int]:
-    return [label for label in range(len(node.ranges)) if label != dropped]
 
 
 def solved(node: Apply) -> Node:
@@ -246,15 +235,15 @@ class _Powers:
                 self.exponents[elementwise("power", base, total), axes] = 1.0
                 self.changed = True
 
-    def product(self, output: Axes, shape: Sequence[Size], ranges: Sequence[Size]) -> Node:
-        """The node of the product."""
+    def product(self, output: Axes, ranges: tuple[Size, ...]) -> Product:
+        """The powers multiplied."""
         operands: list[Node] = []
         axes: list[Axes] = []
         for (base, base_axes), exponent in self.exponents.items():
             factors = _repeated(base, exponent)
             operands += factors
             axes += [base_axes] * len(factors)
-        return einsum(operands, axes, output, shape, ranges, self.scale)
+        return Product(tuple(operands), tuple(axes), output, ranges, self.scale)
 
 
 def _power(node: Node, exponent: float) -> tuple[Node, float] | None:
@@ -290,7 +279,7 @@ def collected(node: Node) -> Node:
         powers = _Powers()
         axes = plain_axes(node.rank)
         powers.multiply(node, axes)
-        return powers.product(axes, node.shape, node.shape) if powers.changed else node
+        return einsum_of(powers.product(axes, node.shape), node.shape) if powers.changed else node
     if not isinstance(node, Einsum) or len(node.operands) < 2:
         return node
     powers = _Powers(node.scale)
@@ -301,13 +290,7 @@ def collected(node: Node) -> Node:
     halves = [power for power in powers.exponents.values() if power != int(power)]
     if not powers.changed and all(abs(power) == 0.5 for power in halves):
         return node
-    numbers = {label: k for k, label in enumerate(k for k in range(len(node.ranges)) if k not in moved)}
-    powers.exponents = {
-        (base, tuple(axis.rename(numbers.__getitem__) for axis in axes)): power
-        for (base, axes), power in powers.exponents.items()
-    }
-    output = tuple(axis.rename(numbers.__getitem__) for axis in node.output)
-    return powers.product(output, node.shape, [node.ranges[label] for label in numbers])
+    return einsum_of(powers.product(node.output, node.ranges).without(moved), node.shape)
 
 
 def _repeated(base: Node, exponent: float) -> list[Node]:
@@ -325,34 +308,15 @@ def scalar_factors(node: Einsum) -> tuple[list[tuple[Node, Axes]], set[int]]:
 
     With them come the labels that are summed inside these scalars.
     """
-    placed = _labels(node.output)
-    groups = connected([_labels(axes) for axes in node.axes], placed)
+    placed = node.placed
+    groups = connected(labels_of(axes) - placed for axes in node.axes)
     factors: list[tuple[Node, Axes]] = []
     moved: set[int] = set()
-    for group in groups:
-        inside = set().union(*(_labels(node.axes[k]) for k in group))
-        if not inside or inside & placed or len(groups) == 1:
-            factors += [(node.operands[k], node.axes[k]) for k in group]
+    for members, _ in groups:
+        part = node.product.only(members)._replace(output=(), scale=1.0)
+        if not part.inside or part.inside & placed or len(groups) == 1:
+            factors += zip(part.operands, part.axes, strict=True)
             continue
-        numbers = {label: place for place, label in enumerate(sorted(inside))}
-        axes = [tuple(axis.rename(numbers.__getitem__) for axis in node.axes[k]) for k in group]
-        ranges = [node.ranges[label] for label in sorted(inside)]
-        factors.append((einsum([node.operands[k] for k in group], axes, (), (), ranges), ()))
-        moved |= inside
+        factors.append((einsum_of(part.compact(), ()), ()))
+        moved |= part.inside
     return factors, moved
-
-
-def connected(labels: Sequence[set[int]], placed: set[int]) -> list[list[int]]:
-    """The positions of tensors, in groups that share labels which are not placed in an output."""
-    groups: list[tuple[list[int], set[int]]] = []
-    for position, own in enumerate(labels):
-        inner = own - placed
-        joined = [group for group in groups if group[1] & inner]
-        rest = [group for group in groups if not group[1] & inner]
-        members = sorted([position, *(k for group in joined for k in group[0])])
-        groups = [*rest, (members, inner.union(*(group[1] for group in joined)))]
-    return sorted(members for members, _ in groups)
-
-
-def _labels(axes: Iterable[Axis]) -> set[int]:
-    return {label for axis in axes for label in axis.labels()}

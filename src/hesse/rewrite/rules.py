@@ -17,14 +17,17 @@ from hesse.ir import (
     Einsum,
     Map,
     Node,
-    Size,
+    Product,
+    Shape,
     add,
     einsum,
+    einsum_of,
     has_delta,
     is_sparse,
     is_zero,
     label_axis,
     number,
+    opened,
     plain_axes,
     rebuild,
     reshape,
@@ -63,14 +66,9 @@ def _exp_argument(node: Node) -> Node | None:
     if direct is not None or not isinstance(node, Einsum) or len(node.operands) != 1 or node.scale != 1:
         return direct
     inner = _argument(node.operands[0], "exp")
-    if inner is None or is_sparse(node) or _summed(node):
+    if inner is None or is_sparse(node) or node.summed:
         return None
     return view(inner, node.axes[0], node.output, node.shape, node.ranges)
-
-
-def _summed(node: Einsum) -> list[int]:
-    placed = {label for axis in node.output for label in axis.labels()}
-    return [label for label in range(len(node.ranges)) if label not in placed]
 
 
 def log_of_one_plus_exp(node: Node) -> Node | None:
@@ -143,10 +141,9 @@ def log_of_sum_of_exp(node: Node) -> Node | None:
     inside = _argument(node, "log")
     if not isinstance(inside, Einsum) or len(inside.operands) != 1 or inside.scale <= 0 or is_sparse(inside):
         return None
-    summed = _summed(inside)
+    summed = inside.summed
     x = _argument(inside.operands[0], "exp")
-    used = {label for axis in inside.axes[0] for label in axis.labels()}
-    if x is None or not summed or not used.issuperset(summed):
+    if x is None or not summed or not inside.inside.issuperset(summed):
         return None
     if len(summed) > 1 and any(isinstance(inside.ranges[label], str) for label in summed):
         return None  # the axes can be merged into one only when their sizes are numbers
@@ -171,7 +168,7 @@ def log_of_softmax(node: Node) -> Node | None:
     if not isinstance(inside, Einsum) or len(inside.operands) != 1 or inside.scale != 1 or is_sparse(inside):
         return None
     source = inside.operands[0]
-    if not isinstance(source, Apply) or source.name != "softmax" or _summed(inside):
+    if not isinstance(source, Apply) or source.name != "softmax" or inside.summed:
         return None
     return view(log_softmax(source.operands[0]), inside.axes[0], inside.output, inside.shape, inside.ranges)
 
@@ -186,27 +183,20 @@ def function_of_blocks(node: Node) -> Node | None:
         return None if folded is node else folded
     if len(blocks) == 1 or any(map(has_delta, blocks)) or not all(map(is_sparse, blocks)):
         return None
-    entries = sum(math.prod(map(number, _placed_ranges(block))) for block in blocks)
+    boxes = [block.product for block in blocks]
+    entries = sum(math.prod(map(number, box.sizes(box.placed))) for box in boxes)
     fills = entries == math.prod(map(number, node.shape))
     if not fills and not is_zero(elementwise(node.name, zero(()))):
         return None
-    return add([_on_block(node.name, block) for block in blocks], node.shape)
+    return add([_on_block(node.name, box, node.shape) for box in boxes], node.shape)
 
 
-def _placed_ranges(node: Node) -> list[Size]:
-    assert isinstance(node, Einsum)
-    return [node.ranges[label] for axis in node.output for label in axis.labels()]
-
-
-def _on_block(name: str, block: Node) -> Node:
+def _on_block(name: str, block: Product, shape: Shape) -> Node:
     """f(inside) at the place of a block."""
-    assert isinstance(block, Einsum)
-    shape = tuple(_placed_ranges(block))
-    labels = [label for axis in block.output for label in axis.labels()]
-    place = tuple(map(label_axis, labels))
-    inside = einsum(block.operands, block.axes, place, shape, block.ranges, block.scale)
-    ranges = block.ranges[: len(labels)]  # labels are numbered output first
-    return einsum([elementwise(name, inside)], [place], block.output, block.shape, ranges)
+    ranges = block.ranges[: len(block.placed)]  # labels are numbered output first
+    place = plain_axes(len(ranges))
+    inside = einsum_of(block._replace(output=place), ranges)
+    return einsum([elementwise(name, inside)], [place], block.output, shape, ranges)
 
 
 def log_of_picked_softmax(node: Node) -> Node | None:
@@ -239,10 +229,10 @@ def one_minus_sigmoid(node: Node) -> Node | None:
 
 def _replace_two(node: Einsum, pair: tuple[int, int], operand: Node | None) -> Node:
     """The product with two operands of the same axes replaced by one (or by nothing)."""
-    kept = [k for k in range(len(node.operands)) if k not in pair]
-    operands = [node.operands[k] for k in kept] + ([operand] if operand is not None else [])
-    axes = [node.axes[k] for k in kept] + ([node.axes[pair[0]]] if operand is not None else [])
-    return einsum(operands, axes, node.output, node.shape, node.ranges, node.scale)
+    rest = node.product.only([k for k in range(len(node.operands)) if k not in pair])
+    if operand is not None:
+        rest = rest.times(operand, node.axes[pair[0]])
+    return einsum_of(rest, node.shape)
 
 
 def _pairs(node: Node) -> list[tuple[int, int]]:
@@ -279,11 +269,11 @@ def exp_of_part_over_sum_of_exp(node: Node) -> Node | None:
         if not isinstance(part, Einsum) or len(part.operands) != 1 or part.scale != 1 or is_sparse(part):
             continue
         whole = elementwise("exp", part.operands[0])
-        if isinstance(total, Einsum) and total.operands == (whole,) and not _summed(part):
+        if isinstance(total, Einsum) and total.operands == (whole,) and not part.summed:
             assert isinstance(node, Einsum)
             moved = view(whole, part.axes[0], part.output, part.shape, part.ranges)
             operands = [moved if k == a else operand for k, operand in enumerate(node.operands)]
-            return einsum(operands, node.axes, node.output, node.shape, node.ranges, node.scale)
+            return rebuild(node, tuple(operands))
     return None
 
 
@@ -305,7 +295,7 @@ def exp_over_sum_of_exp(node: Node) -> Node | None:
 
 def _softmax_like(node: Einsum, a: int, b: int, x: Node, total: Einsum) -> Node | None:
     """The product with exp(x) at `a` and 1/sum(exp(x)) at `b` replaced by a softmax, if the sum fits."""
-    summed = _summed(total)
+    summed = total.summed
     plain = plain_axes(x.rank)
     names = {axis.label: k for k, axis in enumerate(total.axes[0]) if axis.is_label}
     whole = len(names) == x.rank and [total.ranges[axis.label] for axis in total.axes[0]] == list(x.shape)
@@ -324,15 +314,9 @@ def _softmax_like(node: Einsum, a: int, b: int, x: Node, total: Einsum) -> Node 
         soft = reshape(softmax(reshape(moved, (*lead, math.prod(moved.shape[len(kept) :])))), moved.shape)
     else:
         soft = softmax(moved)
-    rest = [k for k in range(len(node.operands)) if k not in (a, b)]
-    return einsum(
-        [*(node.operands[k] for k in rest), soft],
-        [*(node.axes[k] for k in rest), tuple(node.axes[a][k] for k in order)],
-        node.output,
-        node.shape,
-        node.ranges,
-        node.scale / total.scale,
-    )
+    rest = node.product.only([k for k in range(len(node.operands)) if k not in (a, b)])
+    product = rest.times(soft, tuple(node.axes[a][k] for k in order))
+    return einsum_of(product._replace(scale=node.scale / total.scale), node.shape)
 
 
 def exp_inside_a_product(node: Node) -> Node | None:
@@ -342,8 +326,7 @@ def exp_inside_a_product(node: Node) -> Node | None:
         return None
     for k, operand in enumerate(node.operands):
         if _holds_exp(operand, MOST_LEVELS):
-            fields = (node.axes, node.output, node.shape, node.ranges, node.scale)
-            merged = einsum(node.operands, *fields, expand=(k,))
+            merged = opened(node, (k,))
             for rule in (exp_times_sigmoid, exp_over_sum_of_exp, exp_inside_a_product):
                 if (found := rule(merged)) is not None:
                     return found

@@ -15,7 +15,7 @@ from hesse.ir import (
     Map,
     Node,
     add,
-    einsum,
+    opened,
     rebuild,
     remembered,
     topological,
@@ -62,8 +62,7 @@ def _opened(rebuilt: Node, node: Node, uses: dict[Node, int]) -> Node:
     inner = rebuilt.operands[0]
     if len(node.operands) != 1 or not isinstance(inner, Einsum) or uses[node.operands[0]] > 1:
         return rebuilt
-    fields = (rebuilt.operands, rebuilt.axes, rebuilt.output, rebuilt.shape, rebuilt.ranges, rebuilt.scale)
-    return einsum(*fields, expand=(0,))
+    return opened(rebuilt, (0,))
 
 
 def _apply_rules(node: Node) -> Node:

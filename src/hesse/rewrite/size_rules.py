@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from hesse.ir import Einsum, Map, Node, Size, einsum, plain_axes, reciprocal
+from hesse.ir import Einsum, Map, Node, Size, einsum, einsum_of, plain_axes, reciprocal
 from hesse.rewrite.rules import Rule
-
-
-def _counted(node: Einsum) -> list[int]:
-    """The labels that no axis has: the sum over each of them is its size."""
-    used = {label for axes in (*node.axes, node.output) for axis in axes for label in axis.labels()}
-    return [label for label in range(len(node.ranges)) if label not in used]
 
 
 def _number(size: Size) -> Node:
@@ -26,30 +20,15 @@ def _size_below(node: Node) -> Size | None:
     return inner.ranges[0]
 
 
-def _less(node: Einsum, labels: list[int], operands: list[int], scale: float) -> Node:
-    """The product without some labels that no axis has, and without some operands."""
-    kept = [label for label in range(len(node.ranges)) if label not in labels]
-    number = {label: k for k, label in enumerate(kept)}.__getitem__
-    rest = [k for k in range(len(node.operands)) if k not in operands]
-    return einsum(
-        [node.operands[k] for k in rest],
-        [[axis.rename(number) for axis in node.axes[k]] for k in rest],
-        [axis.rename(number) for axis in node.output],
-        node.shape,
-        [node.ranges[label] for label in kept],
-        scale,
-    )
-
-
 def reciprocal_of_size(node: Node) -> Node | None:
     """1/(2*n*x) = 0.5*(1/n)*(1/x)."""
     if not isinstance(node, Map) or node.name != "reciprocal" or _size_below(node) is not None:
         return None
     (inner,) = node.operands
-    if not isinstance(inner, Einsum) or not (labels := _counted(inner)):
+    if not isinstance(inner, Einsum) or not (labels := inner.counted):
         return None
     sizes = [reciprocal(_number(inner.ranges[label])) for label in labels]
-    rest = reciprocal(_less(inner, labels, [], 1.0))
+    rest = reciprocal(einsum_of(inner.product._replace(scale=1.0).without(labels), inner.shape))
     axes = plain_axes(node.rank)
     return einsum(
         [*sizes, rest], [*([()] * len(sizes)), axes], axes, node.shape, node.shape, 1.0 / inner.scale
@@ -63,10 +42,11 @@ def size_over_itself(node: Node) -> Node | None:
     below = {k: size for k, part in enumerate(node.operands) if (size := _size_below(part)) is not None}
     if not below:
         return None
-    for label in _counted(node):
+    for label in node.counted:
         for k, size in below.items():
             if size == node.ranges[label]:
-                return _less(node, [label], [k], node.scale)
+                rest = [other for other in range(len(node.operands)) if other != k]
+                return einsum_of(node.product.only(rest).without([label]), node.shape)
     return None
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hesse.ir import Node, add, combine, einsum
+from hesse.ir import Node, add, combine, einsum_of
 from hesse.structured.optional import optional
 from hesse.structured.patterns import count, interval, matrix_axes, products, same_positions, touched
 from hesse.structured.systems import Solver, check, has_scipy, is_close, probe, singular
@@ -43,7 +43,7 @@ def bands(node: Node, rank: int) -> Node:
     for term in products(node):
         row, column = matrix_axes(term, node.shape, rank)
         output = (combine([(1, row), (-1, column)], upper), column)
-        placed.append(einsum(term.operands, term.axes, output, shape, term.ranges, term.scale))
+        placed.append(einsum_of(term._replace(output=output), shape))
     return add(placed, shape)
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from hesse.ir import Node, Product, einsum
-from hesse.structured.patterns import count, labels_of, products, renumbered, same_positions
+from hesse.ir import Node, Product, connected, einsum_of, labels_of
+from hesse.structured.patterns import count, products, same_positions
 from hesse.structured.systems import Solver, divide, is_close, is_symmetric, singular, solve_matrices
 
 if TYPE_CHECKING:
@@ -47,14 +47,10 @@ def components(node: Node, rank: int) -> Components | None:
     carried = labels_of(term.output[p] for p in batch)
     if carried & labels_of(term.output[p] for p in free):
         return None
-    groups = _connected(
-        [
-            *(labels_of(axes) - carried for axes in term.axes),
-            *(labels_of([term.output[p]]) for p in free),
-        ]
-    )
+    tensors = [*term.axes, *((term.output[p],) for p in free)]
+    groups = [labels for _, labels in connected(labels_of(axes) - carried for axes in tensors)]
     placed = labels_of(term.output[p] for p in free)
-    matrices = [group for group in groups if group & placed]
+    matrices = sorted([labels for labels in groups if labels & placed], key=min)
     if len(matrices) < 2:
         return None
     parts = tuple(_component(node, term, rank, matrices, k) for k in range(len(matrices)))
@@ -62,16 +58,6 @@ def components(node: Node, rank: int) -> Components | None:
         if count(_sizes(node, part.rows)) != count(_sizes(node, part.columns)):
             return None
     return Components(term.scale, batch, parts)
-
-
-def _connected(sets: Iterable[set[int]]) -> list[set[int]]:
-    """The sets united until no two have a label in common."""
-    found: list[set[int]] = []
-    for labels in sets:
-        if labels:
-            joined = labels.union(*(other for other in found if other & labels))
-            found = [other for other in found if not other & labels] + [joined]
-    return sorted(found, key=min)
 
 
 def _component(node: Node, term: Product, rank: int, matrices: list[set[int]], k: int) -> Component:
@@ -85,16 +71,8 @@ def _component(node: Node, term: Product, rank: int, matrices: list[set[int]], k
     free = [p for p in range(2 * rank) if p % rank not in batch and belongs(labels_of([term.output[p]]))]
     chosen = [m for m, axes in enumerate(term.axes) if belongs(labels_of(axes))]
     order = (*batch, *free)
-    product = Product(
-        tuple(term.operands[m] for m in chosen),
-        tuple(term.axes[m] for m in chosen),
-        tuple(term.output[p] for p in order),
-        term.ranges,
-        1.0,
-    )
-    used = labels_of([*product.output, *(axis for axes in product.axes for axis in axes)])
-    operands, axes, output, ranges, scale = renumbered(product, used)
-    matrix = einsum(operands, axes, output, _sizes(node, order), ranges, scale)
+    part = term.only(chosen)._replace(output=tuple(term.output[p] for p in order), scale=1.0)
+    matrix = einsum_of(part.compact(), _sizes(node, order))
     rows = tuple(p for p in free if p < rank)
     return Component(matrix, rows, tuple(p - rank for p in free if p >= rank))
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from hesse.ir import Axis, Node, Product, Shape, add, einsum, label_axis
+from hesse.ir import Axis, Node, Product, Shape, add, einsum_of, label_axis, labels_of
 from hesse.structured.formulas import diagonal as diagonal_of
-from hesse.structured.patterns import count, labels_of, products, renumbered
+from hesse.structured.patterns import count, products
 from hesse.structured.systems import Solver, check, probe, singular, solve_matrices
 
 if TYPE_CHECKING:
@@ -49,10 +49,7 @@ def diagonal_and_low_rank(node: Node, rank: int) -> LowRank | None:
         return None
     if 2 * sum(count(left.shape[rank:]) for left, _ in found) >= count(node.shape[:rank]):
         return None
-    placed = [
-        einsum(term.operands, term.axes, term.output, node.shape, term.ranges, term.scale)
-        for term in diagonal
-    ]
+    placed = [einsum_of(term, node.shape) for term in diagonal]
     line = diagonal_of(add(placed, node.shape), rank)
     return LowRank(line, tuple(left for left, _ in found), tuple(right for _, right in found))
 
@@ -67,31 +64,15 @@ def _sides(term: Product, node: Node, rank: int) -> tuple[Node, Node] | None:
     left = [k for k in range(len(owned)) if k not in right]
     joint = sorted(set().union(*(owned[k] for k in left)) & set().union(*(owned[k] for k in right)))
     return (
-        _side(term, left, term.output[:rank], joint, node.shape[:rank], term.scale),
-        _side(term, right, term.output[rank:], joint, node.shape[rank:], 1.0),
+        _side(term.only(left), term.output[:rank], joint, node.shape[:rank]),
+        _side(term.only(right)._replace(scale=1.0), term.output[rank:], joint, node.shape[rank:]),
     )
 
 
-def _side(
-    term: Product,
-    chosen: Sequence[int],
-    placed: tuple[Axis, ...],
-    joint: Sequence[int],
-    sizes: Shape,
-    scale: float,
-) -> Node:
+def _side(factors: Product, placed: tuple[Axis, ...], joint: Sequence[int], sizes: Shape) -> Node:
     """One side with axes `[variable…, joint…]`."""
-    product = Product(
-        tuple(term.operands[k] for k in chosen),
-        tuple(term.axes[k] for k in chosen),
-        (*placed, *map(label_axis, joint)),
-        term.ranges,
-        scale,
-    )
-    used = labels_of([*product.output, *(axis for axes in product.axes for axis in axes)])
-    operands, axes, output, ranges, _ = renumbered(product, used)
-    shape = (*sizes, *(term.ranges[label] for label in joint))
-    return einsum(operands, axes, output, shape, ranges, scale)
+    product = factors._replace(output=(*placed, *map(label_axis, joint)))
+    return einsum_of(product.compact(), sizes + factors.sizes(joint))
 
 
 def _parts(node: Node, rank: int) -> list[Node]:

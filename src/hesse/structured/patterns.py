@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from hesse.ir import Add, Axis, Node, Product, Shape, Size, combine, number
+from hesse.ir import Add, Axis, Node, Product, Shape, Size, combine, labels_of, number
 
 
 @functools.lru_cache(maxsize=4096)
@@ -25,23 +25,15 @@ def count(shape: Shape) -> int:
     return math.prod(map(number, shape))
 
 
-def labels_of(axes: Iterable[Axis]) -> set[int]:
-    """All labels of some axes."""
-    return {label for axis in axes for label in axis.labels()}
-
-
-def inside_labels(product: Product) -> set[int]:
-    """The labels that some factor depends on."""
-    return labels_of(axis for axes in product.axes for axis in axes)
+def written(product: Product) -> int:
+    """Number of entries that a term writes."""
+    return count(product.sizes(product.placed))
 
 
 @functools.lru_cache(maxsize=4096)
 def touched(node: Node) -> int:
     """Number of entries that the terms write (entries that several terms write count several times)."""
-    return sum(
-        math.prod(number(product.ranges[label]) for label in labels_of(product.output))
-        for product in products(node)
-    )
+    return sum(map(written, products(node)))
 
 
 def flat_axis(axes: Sequence[Axis], shape: Shape) -> Axis:
@@ -74,17 +66,6 @@ def interval(axis: Axis, ranges: Sequence[Size]) -> tuple[int, int]:
     return axis.offset + sum(min(0, end) for end in ends), axis.offset + sum(max(0, end) for end in ends)
 
 
-def renumbered(product: Product, kept: Iterable[int]) -> Product:
-    """The product over the kept labels only, numbered from zero (no axis may have any other)."""
-    order = sorted(kept)
-    numbers = {label: k for k, label in enumerate(order)}
-    return product._replace(
-        axes=tuple(tuple(axis.rename(numbers.__getitem__) for axis in axes) for axes in product.axes),
-        output=tuple(axis.rename(numbers.__getitem__) for axis in product.output),
-        ranges=tuple(product.ranges[label] for label in order),
-    )
-
-
 @functools.lru_cache(maxsize=4096)
 def same_positions(node: Node, rank: int) -> tuple[int, ...]:
     """Positions at which row and column always have the same index: the matrix is block-diagonal there."""
@@ -108,4 +89,4 @@ def _repeats(term: Product, position: int, rank: int, shape: Shape) -> bool:
     if not axis.is_label or term.ranges[axis.label] != shape[position]:
         return False
     others = [a for k, a in enumerate(term.output) if k not in (position, rank + position)]
-    return axis.label not in labels_of(others) | inside_labels(term)
+    return axis.label not in labels_of(others) | term.inside

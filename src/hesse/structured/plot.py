@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hesse.ir import Axis, Node, Product, number
+from hesse.ir import Axis, Node, Product, labels_of, number
 from hesse.structured.optional import optional
-from hesse.structured.patterns import count, labels_of, matrix_axes, products
+from hesse.structured.patterns import count, matrix_axes, products, written
 from hesse.structured.terms import core_shape, pattern_text
 
 if TYPE_CHECKING:
@@ -37,15 +37,11 @@ def raster(node: Node, rank: int, pixels: int = PIXELS) -> np.ndarray:
     rows, columns = count(node.shape[: node.rank - rank]), count(node.shape[node.rank - rank :])
     cells = np.full((min(rows, pixels), min(columns, pixels)), -1)
     terms = products(node)
-    for k in sorted(range(len(terms)), key=lambda k: -_entries(terms[k])):
+    for k in sorted(range(len(terms)), key=lambda k: -written(terms[k])):
         row, column = matrix_axes(terms[k], node.shape, rank)
         scales = (len(cells) / rows, cells.shape[1] / columns)
         cells[_cells(terms[k], row, column, scales)] = k
     return cells
-
-
-def _entries(term: Product) -> int:
-    return math.prod(number(term.ranges[label]) for label in labels_of(term.output))
 
 
 def _cells(
@@ -120,7 +116,7 @@ def _legend(ax: Any, terms: tuple[Product, ...], palette: list[str]) -> None:
 def _description(term: Product) -> str:
     """The pattern, the core and how often it is repeated."""
     core = core_shape(term.axes, term.output, term.ranges)
-    copies = _entries(term) // math.prod(core)
+    copies = written(term) // math.prod(core)
     kept = f"{len(term.operands)} factors, core" if len(term.operands) > 1 else "core"
     what = f"{kept} {core}" if term.operands else f"constant {term.scale:g}"
     return f"{pattern_text(term.output)}: {what}" + (f", {copies} times" if copies > 1 else "")

@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hesse.errors import ArgumentError
-from hesse.ir import Axis, Node, Product, einsum, label_axis, number, transpose
+from hesse.ir import Axis, Node, Product, einsum_of, label_axis, number, transpose
 from hesse.structured.banded import scipy_fits
 from hesse.structured.optional import optional
 from hesse.structured.patterns import (
     count,
-    inside_labels,
-    labels_of,
     matrix_axes,
     products,
-    renumbered,
     same_positions,
     touched,
 )
@@ -44,15 +41,8 @@ def _cores(node: Node) -> list[Node]:
 
 
 def _core(term: Product) -> Node:
-    kept = _core_labels(term)
-    inside = inside_labels(term)
-    product = term._replace(output=tuple(map(label_axis, kept)))
-    operands, axes, output, ranges, scale = renumbered(product, inside)
-    return einsum(operands, axes, output, tuple(term.ranges[label] for label in kept), ranges, scale)
-
-
-def _core_labels(term: Product) -> list[int]:
-    return sorted(labels_of(term.output) & inside_labels(term))
+    kept = sorted(term.core_labels)
+    return einsum_of(term._replace(output=tuple(map(label_axis, kept))).compact(), term.sizes(kept))
 
 
 def _positions(axis: Axis, labels: list[int], ranges: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
@@ -72,9 +62,8 @@ def entries(tensor: Structured) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     dtype = np.dtype(np.int32 if max(_matrix_shape(node, rank)) < 2**30 else np.int64)
     found: list[tuple[np.ndarray, ...]] = []
     for term, core in zip(products(node), tensor._run_all(_cores), strict=True):
-        labels, ranges = sorted(labels_of(term.output)), tuple(map(number, term.ranges))
-        box = tuple(ranges[label] for label in labels)
-        kept = _core_labels(term)
+        labels, ranges = sorted(term.placed), tuple(map(number, term.ranges))
+        box, kept = tuple(ranges[label] for label in labels), term.core_labels
         value = core.reshape([ranges[label] if label in kept else 1 for label in labels])
         row, column = (
             _positions(axis, labels, ranges, dtype) for axis in matrix_axes(term, node.shape, rank)

@@ -18,8 +18,10 @@ from hesse.ir import (
     add,
     core_and_pattern,
     einsum,
+    einsum_of,
     negated,
     number,
+    opened,
     scale,
     topological,
     transpose,
@@ -102,8 +104,7 @@ def _least(term: Node) -> Node:
         return term
     for k, operand in enumerate(term.operands):
         if isinstance(operand, Einsum) and not _is_factor_kept(operand, term):
-            fields = (term.operands, term.axes, term.output, term.shape, term.ranges, term.scale)
-            merged = einsum(*fields, expand=(k,))
+            merged = opened(term, (k,))
             if merged is not term:  # else no box solves the equations between the two
                 return _least(merged)
     return term
@@ -163,13 +164,12 @@ def _over_core(kept: Kept, shape: Shape, parts: _Parts) -> Node:
     """A term with a part for its core."""
     core, pattern = kept
     if isinstance(core, Einsum) and not core.operands:  # a pattern of ones needs no array
-        return einsum([], [], pattern.output, shape, pattern.ranges, pattern.scale)
+        return einsum_of(pattern.only(()), shape)
     labels = [axis.label for axis in pattern.axes[0]]
-    appearing = dict.fromkeys(label for axis in pattern.output for label in axis.labels())
-    order = tuple(labels.index(label) for label in appearing if label in labels)
-    part = parts.find(core, order, abs(pattern.scale))
+    part = parts.find(core, tuple(map(labels.index, pattern.core_labels)), abs(pattern.scale))
     axes = tuple(pattern.axes[0][k] for k in part.order)
-    return einsum([part.variable], [axes], pattern.output, shape, pattern.ranges, pattern.scale / part.factor)
+    factor = pattern.scale / part.factor
+    return einsum_of(pattern._replace(operands=(part.variable,), axes=(axes,), scale=factor), shape)
 
 
 def _over_factors(term: Node, parts: _Parts) -> Node:

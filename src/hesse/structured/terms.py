@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hesse.ir import Axis, Size, number
+from hesse.ir import Axis, Size, first_labels, labels_of, number
 
 LETTERS = "ijklmnopqrstuvwxyzabcdefgh" + string.ascii_uppercase
 
@@ -41,17 +41,15 @@ class Term:
     @property
     def entries(self) -> int:
         """Number of entries that the term touches."""
-        placed = {label for axis in self.output for label in axis.labels()}
-        return math.prod(self.ranges[label] for label in placed)
+        return math.prod(self.ranges[label] for label in labels_of(self.output))
 
 
 def core_shape(
     axes: Sequence[Sequence[Axis]], output: Sequence[Axis], ranges: Sequence[Size]
 ) -> tuple[int, ...]:
     """Sizes of the labels that the factors and the output of a term share."""
-    inside = {label for part in axes for axis in part for label in axis.labels()}
-    placed = dict.fromkeys(label for axis in output for label in axis.labels())
-    return tuple(number(ranges[label]) for label in placed if label in inside)
+    inside = labels_of(axis for part in axes for axis in part)
+    return tuple(number(ranges[label]) for label in first_labels(output) if label in inside)
 
 
 def pattern_text(output: Sequence[Axis]) -> str:
@@ -61,8 +59,7 @@ def pattern_text(output: Sequence[Axis]) -> str:
     >>> pattern_text([label_axis(0), label_axis(1), label_axis(0)])
     'iji'
     """
-    labels = {label for axis in output for label in axis.labels()}
-    names = {label: LETTERS[label % len(LETTERS)] for label in labels}
+    names = {label: LETTERS[label % len(LETTERS)] for label in labels_of(output)}
     texts = [axis_text(axis, names) for axis in output]
     short = texts and all(len(text) == 1 for text in texts)
     return "".join(texts) if short else f"[{','.join(texts)}]"

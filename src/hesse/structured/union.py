@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hesse.ir import Axis, Node, Product, add, einsum, number, plain_axes
+from hesse.ir import Axis, Node, Product, add, einsum_of, first_labels, number, plain_axes
 
 MORE_ENTRIES = 1.5
 """Terms are joined if the joint array has at most this many times their entries."""
@@ -53,7 +53,7 @@ def _band(kept: Kept) -> _Band | None:
     pattern = kept.pattern
     if any(len(axis.terms) != 1 or axis.terms[0][1] != 1 for axis in pattern.output):
         return None
-    labels = _labels(kept)
+    labels = first_labels(pattern.output)
     if any(axis.label not in labels for axis in pattern.axes[0]):
         return None
     first = {
@@ -65,10 +65,6 @@ def _band(kept: Kept) -> _Band | None:
     begins = tuple(first[label] for label in labels)
     ends = tuple(first[label] + number(pattern.ranges[label]) for label in labels)
     return _Band(kept, direction, begins, ends)
-
-
-def _labels(kept: Kept) -> list[int]:
-    return list(dict.fromkeys(axis.terms[0][0] for axis in kept.pattern.output))
 
 
 def _box(group: Sequence[_Band]) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -87,10 +83,10 @@ def _joined(group: Sequence[_Band]) -> Kept:
     begins, shape = _box(group)
     placed = []
     for band in group:
-        pattern, labels = band.kept.pattern, _labels(band.kept)
+        pattern, labels = band.kept.pattern, first_labels(band.kept.pattern.output)
         offsets = [first - begin for first, begin in zip(band.first, begins, strict=True)]
-        output = [Axis(((label, 1),), offset) for label, offset in zip(labels, offsets, strict=True)]
-        placed.append(einsum([band.kept.core], pattern.axes, output, shape, pattern.ranges, pattern.scale))
+        output = tuple(Axis(((label, 1),), offset) for label, offset in zip(labels, offsets, strict=True))
+        placed.append(einsum_of(pattern._replace(output=output), shape))
     core = add(placed, shape)
     direction = tuple(Axis(((label, 1),), offset + begins[label]) for label, offset in group[0].direction)
     return Kept(core, Product((core,), (plain_axes(len(shape)),), direction, shape, 1.0))
