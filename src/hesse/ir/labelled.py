@@ -20,7 +20,7 @@ class Labelled:
     """Anything that reads operands through `axes` and adds into `output`, over a box of labels."""
 
     __slots__ = ()
-    if TYPE_CHECKING:
+    if TYPE_CHECKING:  # fields of a product, slots of a node
 
         @property
         def axes(self) -> tuple[tuple[Axis, ...], ...]: ...
@@ -113,7 +113,15 @@ class Product(_Fields, Labelled):
         return self.over(sorted(self.used))
 
     def only(self, positions: Collection[int]) -> Product:
-        """The product of some of the operands, with the same output."""
+        """The product of some of the operands, with the same output.
+
+        >>> from hesse.ir import plain_axes, variable
+        >>> i, j, k = plain_axes(3)
+        >>> factors = variable("x", (2,)), variable("y", (3,)), variable("z", (4,))
+        >>> product = Product(factors, ((i,), (j,), (k,)), (k,), (2, 3, 4), 1.0)
+        >>> product.only([2]).inside, product.only([2]).compact().ranges
+        ({2}, (4,))
+        """
         operands = tuple([self.operands[k] for k in positions])
         return self._replace(operands=operands, axes=tuple([self.axes[k] for k in positions]))
 
