@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from hesse.ir import Axis
@@ -73,6 +73,12 @@ class Dialect:
         """A product by its labels."""
         tables = list(item.left_labels), list(item.right_labels), list(item.labels)
         return f"{self.module}.einsum({left}, {tables[0]}, {right}, {tables[1]}, {tables[2]})"
+
+    def multiplied_and_summed(self, item: Contract, left: str, right: str) -> str:
+        """A product that is formed first and summed then."""
+        summed = [label for label in item.left_labels if label not in item.labels]
+        whole = replace(item, labels=(*item.labels, *summed))
+        return self.summed(self.multiplied(whole, left, right), tuple(range(-len(summed), 0)))
 
     def part(self, term: Placed, name: str, order: Labels | None = None) -> str:
         """A dense term without its sign, its axes in an order."""

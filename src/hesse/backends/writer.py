@@ -107,7 +107,12 @@ class Writer(ABC):
 
 
 class FunctionalWriter(Writer):
-    """For libraries that fuse, or that differentiate: every value is an expression of earlier ones."""
+    """For libraries that fuse, or that differentiate: every value is an expression of earlier ones.
+
+    `frees` says that values are computed line by line, so that it helps to forget those that are done with.
+    """
+
+    frees = False
 
     def __init__(self, program: Program) -> None:
         super().__init__(program)
@@ -137,7 +142,8 @@ class FunctionalWriter(Writer):
                 raise AssertionError("leaves have no lines")
             case _:
                 assert_never(item)
-        self._release(k, item)
+        if self.frees:
+            self._release(k, item)
 
     def _release(self, k: Ref, item: Instruction) -> None:
         """Forget what is done with, so that its memory can be used again."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax.numpy as jnp
@@ -14,6 +15,8 @@ from hesse.backends.text import Dialect, affine_text, placed_labels, tuple_text
 from hesse.backends.writer import FunctionalWriter
 from hesse.plan.program import Combine, Contract, Placed, Program, Ref, View
 
+SMALL_MATRIX = 16
+"""Many products that are matrices of at most so many entries are multiplied and summed, which XLA fuses."""
 JAX = Dialect("jnp", permute="transpose", total="jnp.sum", has_negative_steps=False)
 
 
@@ -35,6 +38,11 @@ class JaxWriter(FunctionalWriter):
         return text or f"affine_view({name}, {affine_text(item.axes, item.labels, item.ranges)})"
 
     def contract(self, item: Contract, left: str, right: str) -> str:
+        sizes = self.sizes(item)
+        sides = set(item.left_labels) ^ set(item.right_labels)
+        batch = set(item.left_labels) & set(item.right_labels) & set(item.labels)
+        if batch and math.prod(sizes[label] for label in sides) <= SMALL_MATRIX:
+            return JAX.multiplied_and_summed(item, left, right)
         return JAX.einsum(item, left, right)
 
     def combine(self, k: Ref, item: Combine) -> None:

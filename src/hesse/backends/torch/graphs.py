@@ -19,9 +19,9 @@ SYNCHRONISING = frozenset(
 )
 """Operations that look at values on the host, be it to raise an error: they cannot be captured."""
 
-LAUNCH_SECONDS = 5e-6
+LAUNCH_SECONDS = 1e-5
 """Time to start one operation."""
-BYTES_PER_SECOND = 2e12
+BYTES_PER_SECOND = 3e12
 """Speed at which arguments are copied into a graph, and results out of it."""
 
 

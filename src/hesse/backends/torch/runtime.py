@@ -49,6 +49,11 @@ def new_array(value: Tensor, shape: Sizes, *beside: Tensor) -> Tensor:
     return value.expand(shape).clone(memory_format=torch.contiguous_format)
 
 
+def own_array(value: Tensor, shape: Sizes, *beside: Tensor) -> Tensor:
+    """A value that nobody else sees, in the order of its axes, to which others will be added."""
+    return value.contiguous()
+
+
 def transformed_array(value: Tensor, shape: Sizes, *beside: Tensor) -> Tensor:
     """As `new_array`, batched and followed by transformations as the values are."""
     return transformed_zeros(shape, value, *beside) + value
@@ -106,6 +111,7 @@ STRIDED: dict[str, Callable[..., Any]] = {
     "affine_view": affine_view,
     "new_array": new_array,
     "new_zeros": new_zeros,
+    "own_array": own_array,
     "place": place,
     "place_overlapping": place_overlapping,
 }
@@ -113,6 +119,7 @@ TRANSFORMED: dict[str, Callable[..., Any]] = {
     "affine_view": indexed_view,
     "new_array": transformed_array,
     "new_zeros": transformed_zeros,
+    "own_array": transformed_array,
     "place": place_indexed,
     "place_overlapping": place_indexed,
 }

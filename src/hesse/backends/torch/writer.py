@@ -22,8 +22,11 @@ from hesse.backends.torch import elementwise, records
 from hesse.backends.torch.runtime import STRIDED, TRANSFORMED
 from hesse.backends.writer import FunctionalWriter
 from hesse.ir import Axis
-from hesse.plan.program import Combine, Contract, Load, Placed, Program, Ref, View
+from hesse.plan.program import Combine, Contract, Load, Placed, Program, Ref, Scale, View
 
+SHORT_SUM, SMALL_MATRIX = 32, 9
+"""Many inner products of at most so many entries, and many products that are matrices of at most so many
+entries, are multiplied and summed: as products of matrices they are slow."""
 TORCH = Dialect("torch", permute="permute", total="torch.sum", has_negative_steps=False)
 
 
@@ -34,6 +37,7 @@ class TorchWriter(FunctionalWriter):
     """
 
     dialect = TORCH
+    frees = True
 
     def __init__(
         self,
@@ -57,15 +61,18 @@ class TorchWriter(FunctionalWriter):
         return text or f"affine_view({name}, {_flat(item.axes, item.labels, item.ranges, shape)})"
 
     def contract(self, item: Contract, left: str, right: str) -> str:
-        sizes = self.sizes(item)
+        a, b, sizes = item.left_labels, item.right_labels, self.sizes(item)
         found = matrices(item, left, right, sizes, TORCH)
-        if found is not None:
-            return found.finished(f"torch.matmul({found.first}, {found.second})", item, sizes, TORCH)
-        if item.labels:
+        if found is None and not item.labels:
+            right = TORCH.permuted(right, tuple(b.index(label) for label in a))
+            return f"torch.dot({left}.reshape(-1), {right}.reshape(-1))"
+        summed = math.prod(sizes[label] for label in a if label not in item.labels)
+        entries = 1 if found is None else math.prod(sizes[label] for label in found.rows + found.columns)
+        if found is None and summed > SHORT_SUM:
             return TORCH.einsum(item, left, right)
-        a, b = item.left_labels, item.right_labels
-        right = TORCH.permuted(right, tuple(b.index(label) for label in a))
-        return f"torch.dot({left}.reshape(-1), {right}.reshape(-1))"
+        if found is None or (found.batch and entries <= SMALL_MATRIX):
+            return TORCH.multiplied_and_summed(item, left, right)
+        return found.finished(f"torch.matmul({found.first}, {found.second})", item, sizes, TORCH)
 
     def combine(self, k: Ref, item: Combine) -> None:
         shape = self.program.shapes[k]
@@ -80,10 +87,22 @@ class TorchWriter(FunctionalWriter):
             self.set(k, f"({total}).expand{size}" if item.repeats(shape) else str(total))
         else:
             names = ", ".join(dict.fromkeys(name for _, name in placed))
-            begin = f"new_zeros({size}, {names})" if total is None else f"new_array({total}, {size}, {names})"
-            self.set(k, begin)
+            begin = "new_zeros(" if total is None else f"{self._array(k, item, dense, shape)}({total}, "
+            self.set(k, f"{begin}{size}, {names})")
         for term, name in placed:
             self.lines.append(self._placed(f"t{k}", term, name, shape))
+
+    def _array(self, k: Ref, item: Combine, dense: list[tuple[Placed, str]], shape: tuple[int, ...]) -> str:
+        """What makes an array that can be added to out of the dense terms: new memory, if it must be."""
+        if len(dense) > 1:
+            return "new_array" if item.repeats(shape) else "own_array"
+        ((term, _),) = dense
+        # autograd may need the result of a function later, but not that of a product or a sum
+        is_computed = isinstance(self.program.instructions[term.source], Contract | Combine | Scale)
+        is_ours = is_computed and self.program.is_fresh(term.source) and self.last[term.source] == k
+        is_alone = [other.source for other in item.terms].count(term.source) == 1
+        is_whole = term.factor == 1 and len(term.labels) == len(shape)
+        return "own_array" if is_ours and is_alone and is_whole else "new_array"
 
     def _placed(self, target: str, term: Placed, name: str, shape: tuple[int, ...]) -> str:
         labels = placed_labels(term)
