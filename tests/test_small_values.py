@@ -7,7 +7,7 @@ import pytest
 
 import hesse
 import naive
-from hesse.api.small_values import Values, small_values
+from hesse.backends.numpy.interpreter import Values, small_values
 
 SIZES = {"m": 3, "n": 2, "k": 2}
 GENERATOR = np.random.default_rng(4)

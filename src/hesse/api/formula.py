@@ -9,8 +9,8 @@ import numpy as np
 
 from hesse.api.declarations import with_declarations
 from hesse.api.matrix_form import verified_form
-from hesse.api.small_values import Values
 from hesse.api.verify import Differentiation, structured, verify
+from hesse.backends.numpy.interpreter import Values
 from hesse.backends.target import Target
 from hesse.calculus import differentiate
 from hesse.errors import ArgumentError

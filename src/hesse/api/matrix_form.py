@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from hesse.api.declarations import sizes_text, type_words
-from hesse.api.small_values import Values
 from hesse.api.verify import Differentiation, evaluated, points, rounding
+from hesse.backends.numpy.interpreter import Values
 from hesse.errors import VerificationError
 from hesse.frontends.language import read_formula
 from hesse.ir import Node, Variable

@@ -11,10 +11,23 @@ from typing import Any, NamedTuple, assert_never, cast
 
 import numpy as np
 
+from hesse.backends.executable import Executable, executable
 from hesse.backends.numpy import elementwise, records
-from hesse.frontends.expression import Expression
-from hesse.frontends.symbolic import CompiledExpression
-from hesse.ir import Add, Apply, Axis, Constant, Einsum, Map, Node, Variable, bound_size, number, topological
+from hesse.backends.numpy.target import TARGET
+from hesse.ir import (
+    Add,
+    Apply,
+    Axis,
+    Constant,
+    Einsum,
+    Map,
+    Node,
+    Variable,
+    bind_sizes,
+    bound_size,
+    number,
+    topological,
+)
 from hesse.rewrite import simplify
 
 MOST_WORK = 4_000_000
@@ -33,18 +46,25 @@ class Values:
     """The values of an expression for arrays and sizes by name; of a large one by a compiled program."""
 
     def __init__(self, node: Node) -> None:
-        self._expression = Expression(node)
         (self._node,) = simplify([node])
-        self._known: dict[Any, SmallValues | CompiledExpression] = {}
+        self._known: dict[Any, SmallValues | Executable] = {}
 
     def __call__(self, values: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> np.ndarray:
         dtype = np.result_type(*values.values()) if values else np.dtype(float)
         key = dtype, tuple(sizes.items())
         if key not in self._known:
-            found = small_values(self._node, sizes, dtype)
-            self._known[key] = self._expression.compile() if found is None else found
+            self._known[key] = small_values(self._node, sizes, dtype) or self._compiled(sizes, dtype)
         known = self._known[key]
-        return known(values) if isinstance(known, SmallValues) else known(**{**sizes, **values})
+        if isinstance(known, SmallValues):
+            return known(values)
+        return np.asarray(known(*(values[name] for name in known.inputs))[0])
+
+    def _compiled(self, sizes: Mapping[str, int], dtype: np.dtype[Any]) -> Executable:
+        roots = bind_sizes([self._node], sizes)
+        names = [node.name for node in topological(roots) if isinstance(node, Variable)]
+        runs = executable(roots, names, dtype, TARGET)
+        runs.check_memory()
+        return runs
 
 
 class SmallValues(NamedTuple):
