@@ -119,7 +119,7 @@ def report_dispatch() -> None:
         derivative = make(sum_of_squares)
         derivative(*arguments)
         (entry,) = derivative._entries.values()
-        program = entry.compiled.function
+        program = entry.executable.compiled.function
         candidates: dict[str, Thunk] = {
             "call": lambda derivative=derivative, arguments=arguments: derivative(*arguments),
             "bare": lambda program=program, arguments=arguments: program(*arguments),

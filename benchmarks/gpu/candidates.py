@@ -33,12 +33,10 @@ class Candidate(NamedTuple):
 def by_hesse(problem: Problem, form: str, backend: str, graph: bool = True) -> Function:
     """The derivative by hesse for arrays of a library; the only place that knows how it is asked for."""
     maker = {"hessian": hesse.hessian, "jacobian": hesse.jacobian}[problem.derivative]
-    options: dict[str, Any] = {"form": form, "backend": backend}
-    derivative = maker(problem.function_for("numpy", np), **options)
-    if graph:
-        return derivative
-    eager: Function = derivative.compile(backend=backend, graph=False)
-    return eager
+    derivative = maker(problem.function_for("numpy", np), form=form)
+    settings = {} if graph else {"graph": False}
+    made: Function = derivative.compile(backend=backend, **settings)
+    return made
 
 
 def has_backends() -> bool:

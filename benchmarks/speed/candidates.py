@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -50,29 +51,35 @@ def as_arrays(result: Any) -> list[np.ndarray]:
 def derivative_of(problem: Problem, form: str = DENSE, library: Library | None = None) -> Callable[..., Any]:
     """The derivative of a problem by hesse, for NumPy or for another library's arrays."""
     f = problem.function_for("numpy", np)
-    options = {} if library is None else {"backend": library.name}
-    match problem.derivative:
+    if problem.derivative == "newton":
+        return _newton(f, form, library)
+    return _run_by(library, _maker(problem.derivative, form)(f))
+
+
+def _maker(derivative: str, form: str) -> Callable[..., Any]:
+    match derivative:
         case "hessian":
-            return hesse.hessian(f, form=form, **options)
+            return partial(hesse.hessian, form=form)
         case "jacobian":
-            return hesse.jacobian(f, form=form, **options)
+            return partial(hesse.jacobian, form=form)
         case "third":
-            return hesse.derivative(f, order=3, form=form, **options)
-        case "value_and_grad":
-            return hesse.value_and_grad(f, **options)
-        case "hvp":
-            return hesse.hvp(f, **options)
-        case "laplacian":
-            return hesse.laplacian(f, **options)
-        case "newton":
-            step = _newton(f, form, np if library is None else library.xp, options)
-            return step if library is None else library.compiled(step)
+            return partial(hesse.derivative, order=3, form=form)
+        case "value_and_grad" | "hvp" | "laplacian":
+            made: Callable[..., Any] = getattr(hesse, derivative)
+            return made
         case other:
             raise ValueError(f"no derivative is called {other}")
 
 
-def _newton(f: Callable[..., Any], form: str, xp: Any, options: dict[str, str]) -> Callable[..., Any]:
-    second, first = hesse.hessian(f, form=form, **options), hesse.grad(f, **options)
+def _run_by(library: Library | None, derivative: Any) -> Callable[..., Any]:
+    made: Callable[..., Any] = derivative if library is None else derivative.compile(backend=library.name)
+    return made
+
+
+def _newton(f: Callable[..., Any], form: str, library: Library | None) -> Callable[..., Any]:
+    second = _run_by(library, hesse.hessian(f, form=form))
+    first = _run_by(library, hesse.grad(f))
+    xp = np if library is None else library.xp
 
     def step(x: Any, *data: Any) -> Any:
         H, g = second(x, *data), first(x, *data)
@@ -81,7 +88,7 @@ def _newton(f: Callable[..., Any], form: str, xp: Any, options: dict[str, str]) 
         size = math.prod(x.shape)
         return xp.linalg.solve(H.reshape((size, size)), g.reshape((size,))).reshape(x.shape)
 
-    return step
+    return step if library is None else library.compiled(step)
 
 
 def has_structured(problem: Problem) -> bool:

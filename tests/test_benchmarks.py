@@ -1,10 +1,11 @@
-"""The comparison of two versions: its statistics, its fingerprints and its processes."""
+"""The tools of the benchmarks: the comparison of two versions, and the calibration."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
+from benchmarks.calibrate import MEASUREMENTS, largest, shipped, smallest
 from benchmarks.compare.process import ROOT, Trouble, measure, opened, prepared, versions
 from benchmarks.compare.statistics import FOLD, differs, fingerprint, ratio
 
@@ -56,3 +57,14 @@ def test_a_version_agrees_with_itself() -> None:
         assert len(pairs.samples[0]) == len(pairs.samples[1]) >= 5
         with pytest.raises(Trouble, match="KeyError"):
             prepared(pair, "no such result")
+
+
+def test_every_measurement_is_of_a_constant() -> None:
+    assert MEASUREMENTS.keys() <= vars(shipped()).keys()
+
+
+def test_thresholds_are_found_through_a_wrong_measurement() -> None:
+    sizes = [1, 2, 4, 8, 16]
+    assert smallest(sizes, lambda size: size in (1, 4, 8, 16)) == 4
+    assert largest(sizes, lambda size: size in (1, 2, 4, 16)) == 4
+    assert smallest(sizes, lambda size: False) is None

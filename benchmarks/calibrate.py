@@ -1,0 +1,401 @@
+"""`python -m benchmarks.calibrate [--only TEXT]`: the constants of the cost model, measured on this machine.
+
+Each measurement is named like the field that it measures, gets the record as it is shipped, and returns what
+the field should be here. Thresholds are found by trying sizes, so they are right to a factor of two at best.
+Fields without a measurement are choices: bounds of a search, or how much must be won.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib import import_module
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from benchmarks.texts import columns, ratio_text
+from hesse.backends.numpy.runtime import symmetric_product
+
+CONSTANTS = {
+    "hesse.cost": ("ENTRY_COST",),
+    "hesse.plan.lower": ("SMALLEST_HALVED", "HALVED_SHARE", "LARGE_SUM"),
+    "hesse.backends.numpy.slices": (
+        "LEAST_SAVED",
+        "SLICE_ENTRIES",
+        "LARGEST_WHOLE",
+        "LARGEST_READ",
+        "SMALL",
+        "FEWEST_ROWS",
+        "PRODUCT_ROWS",
+        "MANY_SLICES",
+        "FEWEST_SLICES",
+        "SMALLEST_SLICE",
+        "MOST_SEEDS",
+    ),
+    "hesse.backends.numpy.source": (
+        "SHORT_AXIS",
+        "SMALL_BLOCK",
+        "MANY_ROWS",
+        "SMALL_MATRIX",
+        "SMALL_PRODUCT",
+        "LARGE",
+    ),
+    "hesse.backends.numpy.runtime": ("BLOCKS", "BUFFER"),
+    "hesse.backends.numpy.writer": ("LARGE_BROADCAST",),
+}
+FAR = 4.0
+"""A shipped value that is off by more than this factor is marked."""
+PATIENCE, FEWEST = 0.03, 7
+"""Seconds to repeat a call for, and how often at least; the least time counts."""
+
+Machine = Any
+Measured = float | None
+"""None: the threshold is beyond all sizes that were tried."""
+
+
+def shipped() -> Machine:
+    """The record as it is shipped."""
+    return SimpleNamespace(
+        **{
+            name.lower(): getattr(import_module(module), name)
+            for module, names in CONSTANTS.items()
+            for name in names
+        }
+    )
+
+
+def seconds(*calls: Callable[[], Any]) -> list[float]:
+    """The least time of each call, taken in turns: others on the machine can only add to it."""
+    least = [float("inf")] * len(calls)
+    for call in calls:
+        call()
+    end = time.perf_counter() + PATIENCE * len(calls)
+    rounds = 0
+    while rounds < FEWEST or time.perf_counter() < end:
+        for k, call in enumerate(calls):
+            start = time.perf_counter()
+            call()
+            least[k] = min(least[k], time.perf_counter() - start)
+        rounds += 1
+    return least
+
+
+def relative(call: Callable[[], Any], other: Callable[[], Any]) -> float:
+    """The time of a call relative to that of another one."""
+    mine, others = seconds(call, other)
+    return mine / others
+
+
+def smallest(sizes: Sequence[int], holds: Callable[[int], bool]) -> Measured:
+    """The smallest size from which something holds, for it and for the next one."""
+    held = [holds(size) for size in sizes]
+    return next((sizes[k] for k in range(len(sizes)) if all(held[k : k + 2])), None)
+
+
+def largest(sizes: Sequence[int], holds: Callable[[int], bool]) -> Measured:
+    """The largest size up to which something holds, for it and for the one before."""
+    return smallest(sizes[::-1], holds)
+
+
+def powers(first: int, last: int) -> list[int]:
+    """Powers of two."""
+    return [2**k for k in range(first, last + 1)]
+
+
+def random(*shape: int) -> np.ndarray:
+    """Numbers that are always the same."""
+    return np.random.default_rng(0).normal(size=shape)
+
+
+# products and sums
+
+
+def entry_cost(machine: Machine) -> Measured:
+    """Time of an entry that is moved, in operations of a large matrix product."""
+    a, b, c = (random(2**21) for _ in range(3))
+    matrix = random(1000, 1000)
+    moved, multiplied = seconds(lambda: np.add(a, b, out=c), lambda: matrix @ matrix)
+    return (moved / (3 * a.size)) / (multiplied / (2 * 1000**3))
+
+
+def smallest_halved(machine: Machine) -> Measured:
+    """Rows from which halves of a symmetric product are quicker than all of it."""
+
+    def pays(n: int) -> bool:
+        a = random(n, n)
+        b = a.T.copy()  # BLAS itself notices a product with the transposed
+        return relative(lambda: symmetric_product(a, b), lambda: a @ b) < 1
+
+    return smallest([16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512], pays)
+
+
+def halved_share(machine: Machine) -> Measured:
+    """Time of a large product by halves relative to all of it."""
+    a = random(1200, 1200)
+    b = a.T.copy()
+    return relative(lambda: symmetric_product(a, b), lambda: a @ b)
+
+
+def large_sum(machine: Machine) -> Measured:
+    """Entries from which it pays to add each term as soon as it is known."""
+
+    def pays(size: int) -> bool:
+        x = random(size)
+
+        def together() -> np.ndarray:
+            a, b, c, d = x * x, x * 2.0, x * 3.0, x * 4.0
+            return a + b + c + d
+
+        def one_by_one() -> np.ndarray:
+            total = x * x + x * 2.0
+            total += x * 3.0
+            total += x * 4.0
+            return total
+
+        return relative(one_by_one, together) < 0.95
+
+    return smallest(powers(10, 21), pays)
+
+
+# slices
+
+
+def _kernel(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    d = x[:, None] - y
+    d *= d
+    return np.add.reduce(np.exp(-d), axis=1)
+
+
+def _in_slices(total: int, entries: int) -> Callable[[], np.ndarray]:
+    """A chain of intermediates of so many entries, some of them at a time."""
+    width = min(1024, total)
+    x, y = random(total // width), random(width)
+    rows = max(1, entries // width)
+    return lambda: np.concatenate([_kernel(x[k : k + rows], y) for k in range(0, len(x), rows)])
+
+
+def slice_entries(machine: Machine) -> Measured:
+    """Entries of the slices that are quickest."""
+    sizes = powers(11, 21)
+    times = seconds(*(_in_slices(2**21, entries) for entries in sizes))
+    return sizes[times.index(min(times))]
+
+
+def smallest_slice(machine: Machine) -> Measured:
+    """Entries of the smallest slices that take at most twice as long as the best."""
+    best = _in_slices(2**19, machine.slice_entries)
+    return smallest(powers(10, 16), lambda entries: relative(_in_slices(2**19, entries), best) < 2)
+
+
+def least_saved(machine: Machine) -> Measured:
+    """Entries of intermediates from which slices are quicker than all at once."""
+
+    def pays(total: int) -> bool:
+        cut = min(machine.slice_entries, total // 4)
+        return relative(_in_slices(total, cut), _in_slices(total, total)) < 0.95
+
+    return smallest(powers(12, 22), pays)
+
+
+def small(machine: Machine) -> Measured:
+    """Entries at which computing takes as long as calling."""
+    one = random(1)
+
+    def is_work(size: int) -> bool:
+        a = random(size)
+        return relative(lambda: a * a, lambda: one * one) > 2
+
+    return smallest(powers(6, 18), is_work)
+
+
+def _product_in_slices(width: int, rows: int) -> bool:
+    """Whether a product with a square matrix in slices of so many rows takes at most a tenth longer."""
+    matrix = random(width, width)
+    left = random(32 * rows, width)
+    result = np.empty_like(left)
+
+    def cut() -> None:
+        for k in range(0, len(left), rows):
+            np.matmul(left[k : k + rows], matrix, out=result[k : k + rows])
+
+    return relative(cut, lambda: np.matmul(left, matrix, out=result)) < 1.1
+
+
+WIDTHS = [32, 64, 90, 128, 180, 256, 360, 512]
+
+
+def largest_whole(machine: Machine) -> Measured:
+    """Entries of the largest matrix with which slices of the usual size are multiplied at no great loss."""
+    found = largest(
+        WIDTHS, lambda n: _product_in_slices(n, max(machine.fewest_rows, machine.slice_entries // n))
+    )
+    return None if found is None else found**2
+
+
+def largest_read(machine: Machine) -> Measured:
+    """The same for slices of twice as many entries as the matrix has."""
+    found = largest(WIDTHS, lambda n: _product_in_slices(n, max(machine.product_rows, 2 * n)))
+    return None if found is None else found**2
+
+
+def product_rows(machine: Machine) -> Measured:
+    """Rows of a slice from which a product takes no more time for each of them."""
+    matrix = random(256, 256)
+    many = random(512, 256)
+
+    def is_enough(rows: int) -> bool:
+        few = many[:rows]
+        return relative(lambda: few @ matrix, lambda: many @ matrix) / rows < 1.5 / len(many)
+
+    return smallest(powers(0, 8), is_enough)
+
+
+# what NumPy's loops and BLAS like
+
+
+def short_axis(machine: Machine) -> Measured:
+    """Entries from which the last axis is long enough to be the innermost loop."""
+
+    def is_long(k: int) -> bool:
+        n = 2**18 // k
+        last, first, factors = random(n, k), random(k, n), random(n)
+        return relative(lambda: last * factors[:, None], lambda: first * factors) < 2
+
+    return smallest([2, 3, 4, 6, 8, 12, 16, 24, 32, 64], is_long)
+
+
+def small_block(machine: Machine) -> Measured:
+    """Columns up to which many blocks are multiplied with vectors more quickly by an einsum."""
+
+    def pays(k: int) -> bool:
+        blocks, vectors = random(2**16 // k**2, k, k), random(2**16 // k**2, k)
+        by_einsum = partial(np.einsum, "nij,nj->ni", blocks, vectors)
+        return relative(by_einsum, lambda: np.matmul(blocks, vectors[:, :, None])) < 1
+
+    return largest([2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64], pays)
+
+
+def _copy_pays(rows: int, width: int) -> bool:
+    left, matrix = random(rows, width), random(width, width)
+    return relative(lambda: left @ np.ascontiguousarray(matrix.T), lambda: left @ matrix.T) < 1
+
+
+def many_rows(machine: Machine) -> Measured:
+    """Rows from which it pays to copy a small transposed matrix."""
+    return smallest([10, 20, 50, 100, 200, 500], lambda rows: _copy_pays(rows, 16))
+
+
+def small_matrix(machine: Machine) -> Measured:
+    """Entries of the largest matrix that is worth being copied."""
+    found = largest([4, 8, 16, 24, 32, 48, 64, 96], lambda n: _copy_pays(machine.many_rows, n))
+    return None if found is None else found**2
+
+
+def small_product(machine: Machine) -> Measured:
+    """Multiplications of the largest product for which it pays."""
+    found = largest([200, 500, 1000, 2000, 4000, 8000, 16000, 32000], lambda rows: _copy_pays(rows, 16))
+    return None if found is None else found * 16**2
+
+
+def large(machine: Machine) -> Measured:
+    """Entries of an array with a short last axis from which another order in memory is quicker."""
+
+    def matters(size: int) -> bool:
+        last, first, factors = random(size // 4, 4), random(4, size // 4), random(size // 4)
+        return relative(lambda: last * factors[:, None], lambda: first * factors) > 1.5
+
+    return smallest(powers(5, 18), matters)
+
+
+def _broadcast(rows: int, width: int, size: int | None) -> Callable[[], np.ndarray]:
+    """An outer product, which repeats a row, through buffers of a size (None: NumPy's)."""
+    column, row = random(rows, 1), random(width)
+
+    def run() -> np.ndarray:
+        with np.errstate():  # restores the size of the buffers, too
+            np.setbufsize(size)
+            return column * row
+
+    return run if size is not None else lambda: column * row
+
+
+def buffer(machine: Machine) -> Measured:
+    """Entries of the largest buffers with which rows of a few hundred entries are repeated quickly."""
+    sizes = powers(7, 13)
+    times = seconds(*(_broadcast(1500, 600, size) for size in sizes))
+    return max(size for size, taken in zip(sizes, times, strict=True) if taken < 1.1 * min(times))
+
+
+def large_broadcast(machine: Machine) -> Measured:
+    """Entries from which it pays to say how large the buffers are."""
+
+    def pays(size: int) -> bool:
+        rows = max(1, size // 600)  # one of them fits into the buffers that are shipped
+        return relative(_broadcast(rows, 600, machine.buffer), _broadcast(rows, 600, None)) < 0.98
+
+    return smallest(powers(10, 20), pays)
+
+
+MEASUREMENTS: dict[str, Callable[[Machine], Measured]] = {
+    function.__name__: function
+    for function in (
+        entry_cost,
+        smallest_halved,
+        halved_share,
+        large_sum,
+        slice_entries,
+        smallest_slice,
+        least_saved,
+        small,
+        largest_whole,
+        largest_read,
+        product_rows,
+        short_axis,
+        small_block,
+        many_rows,
+        small_matrix,
+        small_product,
+        large,
+        buffer,
+        large_broadcast,
+    )
+}
+
+
+def line(name: str, machine: Machine) -> list[str]:
+    """A row of the table."""
+    value = getattr(machine, name)
+    shown = f"{value:,.4g}" if isinstance(value, float) else f"{value:,}"
+    if name not in MEASUREMENTS:
+        return [name, shown, "", "", "a choice"]
+    found = MEASUREMENTS[name](machine)
+    if found is None:
+        return [name, shown, "nowhere in the sizes tried", "", ""]
+    ratio = found / value
+    return [name, shown, f"{found:,.4g}", ratio_text(ratio), "OFF" * (not 1 / FAR <= ratio <= FAR)]
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.calibrate", description=__doc__)
+    parser.add_argument("--only", default="", help="fields whose name contains this text")
+    options = parser.parse_args()
+    machine = shipped()
+    lines = []
+    for name in vars(machine):
+        if options.only in name:
+            lines.append(line(name, machine))
+            print(f"measured: {name}", file=sys.stderr, flush=True)
+    print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores: the less, the better")
+    print(columns(("field", "shipped", "here", "here/shipped", ""), lines))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
