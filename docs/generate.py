@@ -205,7 +205,7 @@ def _names() -> str:
         "## Names to call them by\n\n"
         "In traced code and on expressions, besides the operators, methods and indexing of arrays.\n\n"
         f"NumPy: {_listed(numpy_names)}.\n\n"
-        f"SciPy, where it is installed: {_listed(scipy_names)}.\n\n"
+        f"SciPy: {_listed(scipy_names)}.\n\n"
         f"hesse, for expressions and for arrays: {_listed(own)}.\n"
     )
 

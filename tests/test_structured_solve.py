@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -14,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hesse
-from hesse import ArgumentError, HesseError, ShapeError, Structured
+from hesse import ArgumentError, ShapeError, Structured
 from hesse.backends import executable as executable_module
 from structured_cases import (
     batch_as_sum,
@@ -270,34 +268,6 @@ def test_leading_axes_are_an_error() -> None:
         third.solve(np.ones(5))
     with pytest.raises(ShapeError, match="needs two equal trailing groups"):
         jacobian(lambda x: x[1:])(np.ones(5)).solve(np.ones(5))
-
-
-@pytest.fixture
-def without_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No module of SciPy can be imported."""
-    for name in [name for name in sys.modules if name.split(".")[0] == "scipy"]:
-        monkeypatch.setitem(sys.modules, name, None)
-    found = importlib.util.find_spec
-
-    def find(name: str, package: str | None = None) -> Any:
-        return None if name == "scipy" else found(name, package)
-
-    monkeypatch.setattr(importlib.util, "find_spec", find)
-
-
-@pytest.mark.usefixtures("without_scipy")
-@pytest.mark.parametrize("name", SYSTEMS)
-def test_small_systems_without_scipy(name: str) -> None:
-    tensor = SYSTEMS[name].tensor()
-    assert tensor.solve_method(0.5) not in ("banded", "sparse")
-    check_solve(tensor, 0.5)
-
-
-@pytest.mark.usefixtures("without_scipy")
-@pytest.mark.parametrize(("function", "shape"), [(rosenbrock, (2000,)), (stencil, (50, 50))])
-def test_large_systems_need_scipy(function: Callable[..., Any], shape: tuple[int, ...]) -> None:
-    with pytest.raises(HesseError, match=r"equations needs scipy.*pip install 'hesse\[solvers\]'"):
-        hessian(function)(np.ones(shape)).solve(np.ones(shape))
 
 
 def test_repeated_solves_compile_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import functools
+import importlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hesse.ir import Node, add, combine, einsum_of
-from hesse.structured.optional import optional
 from hesse.structured.patterns import count, interval, matrix_axes, products, same_positions, touched
-from hesse.structured.systems import Solver, check, has_scipy, is_close, probe, singular
+from hesse.structured.systems import Solver, check, is_close, probe, singular
 
 if TYPE_CHECKING:
     from hesse.structured.tensor import Structured
-
-DENSE_WITHOUT_SCIPY = 1000
-"""Up to this many unknowns a matrix is solved as a dense one where SciPy is not installed."""
-
-
-def scipy_fits(size: int) -> bool:
-    """Whether a method that needs SciPy is to be used: it is there, or nothing else would do."""
-    return size > DENSE_WITHOUT_SCIPY or has_scipy()
 
 
 @functools.lru_cache(maxsize=4096)
@@ -62,10 +54,10 @@ def banded(tensor: Structured, damping: float) -> Solver | None:
     """A matrix with few diagonals: Cholesky's method for bands, else LU."""
     rank = tensor._groups[-1]
     size = count(tensor._node.shape[:rank])
-    if not _is_banded(tensor._node, rank) or not scipy_fits(size):
+    if not _is_banded(tensor._node, rank):
         return None
     widths = bandwidths(tensor._node, rank)
-    linalg = optional("scipy.linalg", f"solving a banded system of {size} equations")
+    linalg = importlib.import_module("scipy.linalg")
 
     def solve(right: np.ndarray) -> np.ndarray:
         matrix = tensor._run(bands, rank).astype(right.dtype, copy=False)

@@ -14,7 +14,6 @@ def optional(module: str, what: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         package = module.split(".", maxsplit=1)[0]
-        remedy = "hesse[solvers]" if package == "scipy" else package
         raise MissingPackageError(
-            f"{what} needs {package}, which is not installed; run `pip install '{remedy}'`"
+            f"{what} needs {package}, which is not installed; run `pip install '{package}'`"
         ) from error

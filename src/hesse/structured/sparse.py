@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
+import importlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hesse.errors import ArgumentError
 from hesse.ir import Axis, Node, Product, einsum_of, label_axis, number, transpose
-from hesse.structured.banded import scipy_fits
-from hesse.structured.optional import optional
 from hesse.structured.patterns import (
     count,
     matrix_axes,
@@ -83,7 +82,7 @@ def to_sparse(tensor: Structured, layout: str) -> Any:
     """The matrix view as a SciPy sparse array."""
     if layout not in FORMATS:
         raise ArgumentError(f"format must be one of {', '.join(map(repr, FORMATS))}, not {layout!r}")
-    sparse_arrays = optional("scipy.sparse", "to_sparse")
+    sparse_arrays = importlib.import_module("scipy.sparse")
     values, rows, columns = entries(tensor)
     matrix = sparse_arrays.coo_array(
         (values, (rows, columns)), _matrix_shape(tensor._node, tensor._groups[-1])
@@ -94,7 +93,7 @@ def to_sparse(tensor: Structured, layout: str) -> Any:
 
 def to_linear_operator(tensor: Structured) -> Any:
     """The matrix view as a SciPy linear operator."""
-    linalg = optional("scipy.sparse.linalg", "to_linear_operator")
+    linalg = importlib.import_module("scipy.sparse.linalg")
     rank, node = tensor._groups[-1], tensor._node
     rows, columns = node.rank - rank, rank
     forward = tensor._like(node, (rows, columns))
@@ -127,10 +126,10 @@ def sparse(tensor: Structured, damping: float) -> Solver | None:
     """A sparse matrix: LU decomposition with an order that keeps it sparse."""
     rank = tensor._groups[-1]
     size = count(tensor._node.shape[:rank])
-    if not _is_sparse(tensor._node, rank) or not scipy_fits(size):
+    if not _is_sparse(tensor._node, rank):
         return None
-    sparse_arrays = optional("scipy.sparse", f"solving a sparse system of {size} equations")
-    linalg = optional("scipy.sparse.linalg", "solve")
+    sparse_arrays = importlib.import_module("scipy.sparse")
+    linalg = importlib.import_module("scipy.sparse.linalg")
 
     def solve(right: np.ndarray) -> np.ndarray:
         matrix = to_sparse(tensor, "csc").astype(right.dtype)

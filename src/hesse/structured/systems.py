@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import functools
-import importlib.util
+import importlib
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-
-from hesse.structured.optional import optional
 
 CHOLESKY_FROM = 128
 """Smaller matrices, and stacks of matrices, are left to NumPy's LU, whose calls cost less."""
@@ -61,8 +59,8 @@ def check(solution: np.ndarray, conditions: np.ndarray | float) -> np.ndarray:
 def solve_matrices(matrices: np.ndarray, right: np.ndarray) -> np.ndarray:
     """The solutions of a stack of systems, `matrices` [..., m, m] and `right` [..., m, k].
 
-    A single large symmetric matrix is solved by Cholesky's method where it is positive definite and SciPy
-    is installed, everything else by LU decomposition (once for all columns, where there are many).
+    A single large symmetric matrix is solved by Cholesky's method where it is positive definite, everything
+    else by LU decomposition (once for all columns, where there are many).
     """
     if not matrices.size:
         return np.zeros_like(right)
@@ -118,16 +116,11 @@ def is_symmetric(matrices: np.ndarray) -> bool:
 
 
 def _by_cholesky(matrices: np.ndarray, right: np.ndarray) -> np.ndarray | None:
-    if matrices.ndim > 2 or len(matrices) < CHOLESKY_FROM or not has_scipy():
+    if matrices.ndim > 2 or len(matrices) < CHOLESKY_FROM:
         return None
     if not (np.diagonal(matrices) > 0).all() or not is_symmetric(matrices):
         return None
-    lapack = optional("scipy.linalg.lapack", "Cholesky's method")
+    lapack = importlib.import_module("scipy.linalg.lapack")
     posv = lapack.sposv if matrices.dtype == np.float32 else lapack.dposv
     _, solution, info = posv(matrices.T, right, lower=True)
     return np.asarray(solution) if info == 0 else None
-
-
-def has_scipy() -> bool:
-    """Whether SciPy is installed."""
-    return importlib.util.find_spec("scipy") is not None

@@ -55,12 +55,15 @@ def _polygamma(order: Any, x: Any) -> Any:
     ψ_n(x) = (-1)^(n+1) n! ζ(n+1, x) for n ≥ 1 and x > 0. For x < 0 the n-th derivative of the reflection
     ψ(x) = ψ(1-x) - π cot(πx): ψ_n(x) = (-1)^n ψ_n(1-x) - π^(n+1) cot^(n)(πx).
     """
-    order = jnp.asarray(order, x.dtype)
+    order, x = jnp.broadcast_arrays(jnp.asarray(order, x.dtype), x)
     sign = 1.0 - 2.0 * jnp.remainder(order + 1.0, 2.0)
     right = jnp.where(x > 0, x, 1.0 - x)
-    factorial = jnp.exp(jax.scipy.special.gammaln(order + 1.0))
-    value = sign * factorial * jax.scipy.special.zeta(order + 1.0, right)
-    reflected = -sign * value - jnp.pi ** (order + 1.0) * _cotangent_derivative(order, x)
+    zeta = jnp.where(right == jnp.inf, 0.0, jax.scipy.special.zeta(order + 1.0, right))
+    value = sign * jnp.exp(jax.scipy.special.gammaln(order + 1.0)) * zeta
+    derivative = jax.lax.cond(
+        jnp.any(x < 0), _cotangent_derivative, lambda order, x: jnp.zeros_like(x), order, x
+    )
+    reflected = -sign * value - jnp.pi ** (order + 1.0) * derivative
     pole = (x <= 0) & (x == jnp.floor(x))
     higher = jnp.where(x > 0, value, jnp.where(pole, sign * jnp.inf, reflected))
     return jnp.where(order == 0, digamma(x), higher)
@@ -75,9 +78,12 @@ def _cotangent_derivative(order: Any, x: Any) -> Any:
     """The derivative of cot of an order at πx, reduced to one period first: a polynomial in cot(πx)."""
     cotangent = 1.0 / jnp.tan(jnp.pi * (x - jnp.round(x)))
     chosen = jnp.where(order <= HIGHEST_ORDER, order, 0).astype(int)
-    result = jnp.zeros_like(x)
-    for coefficients in _COTANGENT_POLYNOMIALS.T[::-1]:
-        result = result * cotangent + jnp.asarray(coefficients, x.dtype)[chosen]
+
+    def horner(value: Any, coefficients: Any) -> tuple[Any, None]:
+        return value * cotangent + coefficients[chosen], None
+
+    polynomials = jnp.asarray(_COTANGENT_POLYNOMIALS.T, x.dtype)
+    result, _ = jax.lax.scan(horner, jnp.zeros_like(x), polynomials, reverse=True)
     return jnp.where(order <= HIGHEST_ORDER, result, jnp.nan)
 
 

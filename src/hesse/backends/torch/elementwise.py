@@ -26,7 +26,8 @@ def _as_floats(function: Kernel) -> Kernel:
     """A function with true-or-false values, as zeros and ones of the type of the operands."""
 
     def computed(*operands: Any) -> Any:
-        dtype = torch.result_type(operands[0], operands[-1])
+        first, last = operands[0], operands[-1]
+        dtype = first.dtype if first.ndim >= last.ndim else last.dtype  # a constant may have no axes
         return function(*operands).to(dtype if dtype.is_floating_point else torch.float64)
 
     return computed
