@@ -196,6 +196,23 @@ def test_symmetric_products_are_computed_by_halves(rows: int) -> None:
     np.testing.assert_array_equal(result, result.T)
 
 
+@pytest.mark.parametrize("form", ["dense", "structured"])
+def test_the_hessian_of_a_weighted_sum_is_computed_by_halves(form: str) -> None:
+    """`X'·diag(w)·X` was differentiated as `X'·(w∘X)`, which is not seen to be symmetric as it stands."""
+    values = arrays(4, X=(70, 65), y=(70,), w=(65,))
+    X, y, w = values["X"], values["y"], values["w"]
+
+    def loss(w: np.ndarray) -> np.ndarray:
+        return np.sum(np.logaddexp(0, -y * (X @ w))) + 0.3 * np.sum(w**2)
+
+    hessian = hesse.hessian(loss, form=form)
+    assert "symmetric_product" in hessian.explain(w).source
+    result = np.asarray(hessian(w))
+    chance = 1 / (1 + np.exp(y * (X @ w)))
+    assert_close(result, (X.T * (y**2 * chance * (1 - chance))) @ X + 0.6 * np.eye(65), "by halves")
+    np.testing.assert_array_equal(result, result.T)
+
+
 def test_what_is_not_symmetric_is_not_halved() -> None:
     a, b = variable("A", (64, 64)), variable("B", (64, 64))
     difference = a - transpose(a, [1, 0])
