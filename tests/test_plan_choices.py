@@ -22,7 +22,7 @@ from hesse.calculus.mirror import mirrored
 from hesse.ir import Add, Axis, Node, add, einsum, label_axis, multiply, select, transpose, variable
 from hesse.ops.registry import elementwise
 from hesse.plan import flatten, lower
-from hesse.plan.program import Contract
+from hesse.plan.program import Contract, Count
 from hesse.structured import stored
 from oracles import assert_close
 from test_random_graphs import OTHERS, RECORDS, ROWS, Picker, Term, draw_einsum, tamed
@@ -307,3 +307,31 @@ def test_bands_on_one_diagonal_are_one_array() -> None:
     found = naive.evaluate(storage.node, dict(zip(names, parts, strict=True)))
     np.testing.assert_allclose(found, naive.evaluate(whole, values), atol=1e-12)
     assert [source.shape for source in storage.sources].count((9,)) == 1, "one main diagonal"
+
+
+# Sizes by name
+
+
+def logistic(rows: int | str, columns: int | str) -> Node:
+    """The Hessian of a loss of several terms."""
+    A, x = hesse.variable("A", (rows, columns)), hesse.variable("x", (columns,))
+    y = hesse.variable("y", (rows,))
+    loss = np.sum(np.logaddexp(y * (A @ x), 0.0)) + np.sum(np.exp(A @ x)) + np.sum(x**3)
+    return loss.diff(x, x).node
+
+
+def test_names_are_planned_as_sizes_of_a_hundred() -> None:
+    named, numbered = (lower(flatten([logistic(*sizes)])) for sizes in (("m", "n"), (100, 100)))
+    assert [type(item) for item in named.instructions] == [type(item) for item in numbered.instructions]
+    assert named.flops == numbered.flops
+    assert named.shapes[named.results[0]] == ("n", "n")
+
+
+def test_a_sum_over_a_named_size_counts() -> None:
+    program = lower([hesse.parse("sum(vector(1,k))*a").diff("a").node])
+    assert Count("k") in program.instructions
+
+
+def test_programs_with_names_are_not_run() -> None:
+    with pytest.raises(hesse.ShapeError, match="the sizes m, n have no value; give them, or arrays that"):
+        make_plan([logistic("m", "n")])
