@@ -10,6 +10,7 @@ from hesse.export.build import build
 from hesse.export.cpp import CppWriter
 from hesse.export.cpp_function import cpp_file
 from hesse.export.julia import JuliaWriter, julia_file
+from hesse.export.languages import LANGUAGES, TABLES
 from hesse.export.matlab import MatlabWriter, matlab_file
 from hesse.export.python import PythonWriter
 from hesse.export.python_calls import DIALECTS
@@ -18,11 +19,10 @@ from hesse.export.writer import LINE_LENGTH, Signature, signature
 from hesse.ir import Node, Shape
 from hesse.plan import flatten
 from hesse.printing import text
-from hesse.rewrite import simplify
+from hesse.rewrite import expanded, simplify
 
 FACTS = frozenset({"symmetric", "antisymmetric", "diagonal", "psd", "positive"})
 """Attributes of variables that the code relies on."""
-LANGUAGES = ("numpy", "torch", "jax", "matlab", "julia", "cpp")
 
 
 def export(node: Node, language: str, name: str = "f", description: str = "") -> str:
@@ -39,7 +39,7 @@ def export(node: Node, language: str, name: str = "f", description: str = "") ->
     if language not in LANGUAGES:
         raise ArgumentError(f"there is no language {language!r}; choose one of {', '.join(LANGUAGES)}")
     (simple,) = simplify([node])
-    (flat,) = flatten([simple])
+    (flat,) = flatten([expanded(simple, TABLES[language].elementwise)])
     given = signature(flat, name)
     documentation = _documentation(simple, given, description)
     term = build(flat)
