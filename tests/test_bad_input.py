@@ -24,6 +24,7 @@ from hesse.errors import (
     DifferentiationError,
     HesseError,
     MemoryLimitError,
+    MissingKernelError,
     MissingPackageError,
     NotationError,
     ShapeError,
@@ -270,6 +271,12 @@ LIMITS: Mistakes = {
     "more than the": lambda: hesse.parse("inv(eye(10000000))").evaluate(),
 }
 
+KERNELS: Mistakes = {
+    "the function digamma cannot be written in cpp code; export to numpy, torch, jax, matlab or julia": (
+        lambda: hesse.parse("digamma(a)").to("cpp")
+    ),
+}
+
 PACKAGES: Mistakes = {
     "a picture needs nowhere, which is not installed; run `pip install 'nowhere'`": lambda: optional(
         "nowhere.at_all", "a picture"
@@ -292,6 +299,7 @@ TABLE: list[tuple[type[HesseError], Mistakes]] = [
     (DifferentiationError, DTYPES),
     (TracingError, RESULTS),
     (MemoryLimitError, LIMITS),
+    (MissingKernelError, KERNELS),
     (MissingPackageError, PACKAGES),
     (VerificationError, UNVERIFIED),
 ]

@@ -22,7 +22,7 @@ from hesse.calculus.mirror import mirrored
 from hesse.ir import Add, Axis, Node, add, einsum, label_axis, multiply, select, transpose, variable
 from hesse.ops.registry import elementwise
 from hesse.plan import flatten, lower
-from hesse.plan.program import Contract
+from hesse.plan.program import Contract, Count
 from hesse.structured import stored
 from oracles import assert_close
 from test_random_graphs import OTHERS, RECORDS, ROWS, Picker, Term, draw_einsum, tamed
@@ -196,6 +196,23 @@ def test_symmetric_products_are_computed_by_halves(rows: int) -> None:
     np.testing.assert_array_equal(result, result.T)
 
 
+@pytest.mark.parametrize("form", ["dense", "structured"])
+def test_the_hessian_of_a_weighted_sum_is_computed_by_halves(form: str) -> None:
+    """`X'·diag(w)·X` was differentiated as `X'·(w∘X)`, which is not seen to be symmetric as it stands."""
+    values = arrays(4, X=(70, 65), y=(70,), w=(65,))
+    X, y, w = values["X"], values["y"], values["w"]
+
+    def loss(w: np.ndarray) -> np.ndarray:
+        return np.sum(np.logaddexp(0, -y * (X @ w))) + 0.3 * np.sum(w**2)
+
+    hessian = hesse.hessian(loss, form=form)
+    assert "symmetric_product" in hessian.explain(w).source
+    result = np.asarray(hessian(w))
+    chance = 1 / (1 + np.exp(y * (X @ w)))
+    assert_close(result, (X.T * (y**2 * chance * (1 - chance))) @ X + 0.6 * np.eye(65), "by halves")
+    np.testing.assert_array_equal(result, result.T)
+
+
 def test_what_is_not_symmetric_is_not_halved() -> None:
     a, b = variable("A", (64, 64)), variable("B", (64, 64))
     difference = a - transpose(a, [1, 0])
@@ -290,3 +307,31 @@ def test_bands_on_one_diagonal_are_one_array() -> None:
     found = naive.evaluate(storage.node, dict(zip(names, parts, strict=True)))
     np.testing.assert_allclose(found, naive.evaluate(whole, values), atol=1e-12)
     assert [source.shape for source in storage.sources].count((9,)) == 1, "one main diagonal"
+
+
+# Sizes by name
+
+
+def logistic(rows: int | str, columns: int | str) -> Node:
+    """The Hessian of a loss of several terms."""
+    A, x = hesse.variable("A", (rows, columns)), hesse.variable("x", (columns,))
+    y = hesse.variable("y", (rows,))
+    loss = np.sum(np.logaddexp(y * (A @ x), 0.0)) + np.sum(np.exp(A @ x)) + np.sum(x**3)
+    return loss.diff(x, x).node
+
+
+def test_names_are_planned_as_sizes_of_a_hundred() -> None:
+    named, numbered = (lower(flatten([logistic(*sizes)])) for sizes in (("m", "n"), (100, 100)))
+    assert [type(item) for item in named.instructions] == [type(item) for item in numbered.instructions]
+    assert named.flops == numbered.flops
+    assert named.shapes[named.results[0]] == ("n", "n")
+
+
+def test_a_sum_over_a_named_size_counts() -> None:
+    program = lower([hesse.parse("sum(vector(1,k))*a").diff("a").node])
+    assert Count("k") in program.instructions
+
+
+def test_programs_with_names_are_not_run() -> None:
+    with pytest.raises(hesse.ShapeError, match="the sizes m, n have no value; give them, or arrays that"):
+        make_plan([logistic("m", "n")])

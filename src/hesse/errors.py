@@ -7,7 +7,7 @@ HesseError
 ├── TracingError      user code that cannot be traced, or a function hesse does not know (also a TypeError)
 ├── DifferentiationError   an operation or a dtype without a derivative (also a TypeError)
 ├── MemoryLimitError  a result that would not fit into memory (also a MemoryError)
-├── MissingKernelError     a target cannot compute an operation (also a NotImplementedError)
+├── MissingKernelError     a target cannot compute or write an operation (also a NotImplementedError)
 ├── VerificationError a derivative that a finite difference does not confirm (also an ArithmeticError)
 └── MissingPackageError    an operation needs a package that is not installed (also an ImportError)
 

@@ -19,6 +19,7 @@ from hesse.plan.program import (
     CallMap,
     Combine,
     Contract,
+    Count,
     Instruction,
     Literal,
     Load,
@@ -138,7 +139,7 @@ class FunctionalWriter(Writer):
                 self.namespace[item.name] = self.record(item.name)
                 operands = [self.parameters(k, item), *(self.names[source] for source in item.sources)]
                 self.set(k, f"{item.name}({', '.join(operands)})")
-            case Load() | Literal():
+            case Load() | Literal() | Count():
                 raise AssertionError("leaves have no lines")
             case _:
                 assert_never(item)

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+import math
 import re
 import textwrap
 
 from hesse.errors import ArgumentError
-from hesse.export.build import build
 from hesse.export.cpp import CppWriter
 from hesse.export.cpp_function import cpp_file
+from hesse.export.from_program import build
 from hesse.export.julia import JuliaWriter, julia_file
+from hesse.export.languages import LANGUAGES, TABLES
 from hesse.export.matlab import MatlabWriter, matlab_file
 from hesse.export.python import PythonWriter
 from hesse.export.python_calls import DIALECTS
 from hesse.export.python_function import python_file
 from hesse.export.writer import LINE_LENGTH, Signature, signature
 from hesse.ir import Node, Shape
-from hesse.plan import flatten
+from hesse.plan import flatten, lower
 from hesse.printing import text
-from hesse.rewrite import simplify
+from hesse.rewrite import expanded, simplify
 
 FACTS = frozenset({"symmetric", "antisymmetric", "diagonal", "psd", "positive"})
 """Attributes of variables that the code relies on."""
-LANGUAGES = ("numpy", "torch", "jax", "matlab", "julia", "cpp")
 
 
 def export(node: Node, language: str, name: str = "f", description: str = "") -> str:
@@ -39,10 +40,11 @@ def export(node: Node, language: str, name: str = "f", description: str = "") ->
     if language not in LANGUAGES:
         raise ArgumentError(f"there is no language {language!r}; choose one of {', '.join(LANGUAGES)}")
     (simple,) = simplify([node])
-    (flat,) = flatten([simple])
+    (flat,) = flatten([expanded(simple, TABLES[language].elementwise)])
     given = signature(flat, name)
     documentation = _documentation(simple, given, description)
-    term = build(flat)
+    kinds = {variable.name: variable.kind for variable in given.variables}
+    term = build(lower([flat], large_sum=math.inf), kinds)
     if language == "matlab":
         return matlab_file(MatlabWriter(term, given), documentation)
     if language == "julia":

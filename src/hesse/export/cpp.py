@@ -12,8 +12,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from hesse.errors import ArgumentError
-from hesse.export.cpp_tables import BY_ROWS, ELEMENTWISE, HELPERS, OPERATIONS
+from hesse.errors import MissingKernelError
+from hesse.export.cpp_tables import BY_ROWS, HELPERS
+from hesse.export.languages import record, row
 from hesse.export.terms import (
     Argument,
     Broadcast,
@@ -39,7 +40,6 @@ from hesse.export.terms import (
 )
 from hesse.export.writer import SIGNS, Level, Piece, Signature, Writer
 from hesse.ir import Shape, Size
-from hesse.ops.elementwise import INDICATORS
 
 Indices = Sequence[str]
 Entry = Callable[[Indices], Piece]
@@ -70,9 +70,9 @@ class CppWriter(Writer):
     def number(self, value: float) -> str:
         return repr(float(value)) if math.isfinite(value) else self.infinite(value)
 
-    def unsupported(self, what: str) -> ArgumentError:
+    def unsupported(self, what: str) -> MissingKernelError:
         """The error for what cannot be written."""
-        return ArgumentError(f"{what} cannot be written in cpp code; export to numpy, torch or jax")
+        return MissingKernelError(f"{what} cannot be written in cpp code; export to numpy, torch or jax")
 
     def type_of(self, shape: Shape) -> str:
         """The type of an array."""
@@ -196,17 +196,15 @@ class CppWriter(Writer):
         return self.by_entries(term, entry) if term.rank else entry(())
 
     def _function(self, term: Function, indices: Indices) -> Piece:
-        if term.name in INDICATORS:
+        if term.name in self.signs:
             return Piece(f"({self._condition(term, indices)} ? 1.0 : 0.0)")
         if term.name == "stop_gradient":
             return self.entry(term.arguments[0], indices)
-        if term.name not in ELEMENTWISE:
-            raise self.unsupported(f"the function {term.name}")
         texts = [self.entry(operand, indices).text for operand in term.arguments]
         if term.name == "where":
             texts[0] = self._condition(term.arguments[0], indices)
             texts[1:] = [self.entry(operand, indices).at(Level.SUM) for operand in term.arguments[1:]]
-        return self.template(ELEMENTWISE[term.name], texts)
+        return self.template(row(term.name, self.language), texts)
 
     def _condition(self, term: Term, indices: Indices) -> str:
         return self.condition(term, lambda operand: self.entry(operand, indices).text)
@@ -358,19 +356,19 @@ class CppWriter(Writer):
 
     def _call(self, term: Call) -> Piece:
         first = term.arguments[0]
+        template = record(term.name, self.language)
         if term.name in ("vec", "reshape", "kron"):
             return self._entrywise_call(term)
         if term.name == "max":
             return self._largest(term)
-        if term.name not in OPERATIONS or (term.name == "expm_chain" and term.params != (1,)):
-            raise self.unsupported(f"the operation {term.name}")
+        if term.name == "expm_chain" and term.params != (1,):
+            raise self.unsupported("the operation expm_chain")
         if any(operand.rank > 2 for operand in term.arguments):
             raise self.unsupported(f"{term.name} of a batch of matrices")
         if term.name in OF_VECTORS and first.rank > 1:
             raise self.unsupported(f"{term.name} of a matrix")
         name = self.name(first)
         others = [self.whole(operand) for operand in term.arguments[1:]]
-        template = OPERATIONS[term.name]
         if term.name in BY_ROWS and first.rank == 2:
             template = f"{term.name}_rows({{0}})"
         piece = self.template(template, [name, *others])

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+from hesse.export.writer import NOTATION
+
 _STANDARD = (
     *("abs", "cbrt", "ceil", "cos", "cosh", "erf", "erfc", "exp", "exp2", "expm1", "floor", "lgamma", "log"),
     *("log1p", "sin", "sinh", "sqrt", "tan", "tanh", "trunc"),
 )
 
 ELEMENTWISE: dict[str, str] = {
+    **NOTATION,
     **{name: f"std::{name}({{0}})" for name in _STANDARD},
     **{f"arc{name}": f"std::a{name}({{0}})" for name in ("cos", "cosh", "sin", "sinh", "tan", "tanh")},
     **{name: f"{name}({{0}})" for name in ("sigmoid", "sign", "softplus", "softsign")},
     **{name: f"{name}({{0}}, {{1}})" for name in ("logaddexp", "maximum", "minimum", "xlogy")},
     "arctan2": "std::atan2({0}, {1})",
-    "clip": "minimum(maximum({0}, {1}), {2})",
     "hypot": "std::hypot({0}, {1})",
     "power": "std::pow({0}, {1})",
-    "relu": "maximum({0}, 0.0)",
     "round": "std::nearbyint({0})",
     "where": "({0} ? {1} : {2})",
 }
-"""Functions of one entry; rows that are missing cannot be written."""
+"""Functions of one entry; a row that is missing is written by its definition, if it has one."""
 
 OPERATIONS: dict[str, str] = {
     "inverse": "{0}.inverse()",
@@ -39,11 +40,15 @@ OPERATIONS: dict[str, str] = {
     "argmax": "argmax({0})",
     "argmin": "argmax(-{0})",
     "gather": "{0}({1})",
+    "kron": "",
+    "max": "",
+    "reshape": "",
+    "vec": "",
     "cumulative_sum": "cumulative_sum({0})",
     "cumulative_product": "cumulative_product({0})",
     "product": "{0}.prod()",
 }
-"""Operations on whole arrays that have names."""
+"""Records; the empty ones are written entry by entry."""
 
 BY_ROWS = ("logsumexp", "softmax", "log_softmax")
 """Operations that have a helper for the rows of a matrix."""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from hesse.export.checks import Check, checks
 from hesse.export.columns import ColumnWriter
 from hesse.export.julia_tables import ELEMENTWISE, HELPERS, OPERATIONS, WORDS
+from hesse.export.languages import record, row
 from hesse.export.terms import (
     Argument,
     Call,
@@ -25,7 +26,6 @@ from hesse.export.terms import (
 )
 from hesse.export.writer import Level, Piece, Signature, is_plain_number
 from hesse.ir import Shape
-from hesse.ops.elementwise import INDICATORS
 
 JULIA_WORDS = {
     *("baremodule", "begin", "break", "catch", "const", "continue", "do", "else", "elseif", "end", "export"),
@@ -154,7 +154,7 @@ class JuliaWriter(ColumnWriter):
 
     def function(self, term: Function) -> Piece:
         dot = self.dotted(term)
-        if term.name in INDICATORS:
+        if term.name in self.signs:
             return Piece(f"Float64{dot}({self.condition(term)})")
         if term.name == "power":
             base, exponent = term.arguments
@@ -165,7 +165,7 @@ class JuliaWriter(ColumnWriter):
         texts = [self.operand(operand) for operand in term.arguments]
         if term.name == "where":
             texts[0] = self.condition(term.arguments[0])
-        return self._template(ELEMENTWISE[term.name], texts, dot)
+        return self._template(row(term.name, self.language), texts, dot)
 
     def _template(self, template: str, texts: list[str], dot: str = "") -> Piece:
         for name in re.findall(r"(?<!\.)\b(\w+)(?:\{d\})?\(", template):
@@ -175,7 +175,8 @@ class JuliaWriter(ColumnWriter):
 
     def operation(self, term: Call) -> Piece:
         first = term.arguments[0]
-        self.check_operation(term, OPERATIONS)
+        template = record(term.name, self.language)
+        self.check_operation(term)
         if term.name == "gather":
             source, index = (self.text(operand, Level.ATOM) for operand in term.arguments)
             return Piece(f"{source}[{index}{', :' * (first.rank - 1)}]")
@@ -186,7 +187,7 @@ class JuliaWriter(ColumnWriter):
             return self.reshaped_by_rows(term)
         if term.name == "vec":
             return Piece(self.reshaped(self.text(first), self.dims(term.shape)))
-        piece = self._template(OPERATIONS[term.name], [self.text(operand) for operand in term.arguments])
+        piece = self._template(template, [self.text(operand) for operand in term.arguments])
         if term.name == "product":
             return Piece(f"dropdims({piece.text}, dims=1)" + ("" if term.rank else "[]"))
         return piece

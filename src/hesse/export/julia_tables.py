@@ -6,27 +6,29 @@ those of the package SpecialFunctions.
 
 from __future__ import annotations
 
+from hesse.export.writer import NOTATION
+
 _SAME = (
     *("abs", "cbrt", "ceil", "cos", "cosh", "exp", "exp2", "expm1", "floor", "log", "log1p", "round", "sign"),
     *("sin", "sinh", "sqrt", "tan", "tanh", "trunc", "sigmoid", "softplus", "softsign"),
 )
 
 ELEMENTWISE: dict[str, str] = {
+    **NOTATION,
     **{name: f"{name}{{d}}({{0}})" for name in _SAME},
     **{f"arc{name}": f"a{name}{{d}}({{0}})" for name in ("cos", "cosh", "sin", "sinh", "tan", "tanh")},
     **{name: f"SpecialFunctions.{name}{{d}}({{0}})" for name in ("digamma", "erf", "erfc")},
     "arctan2": "atan{d}({0}, {1})",
-    "clip": "min{d}(max{d}({0}, {1}), {2})",
     "hypot": "hypot{d}({0}, {1})",
     "lgamma": "first{d}(SpecialFunctions.logabsgamma{d}({0}))",
     "logaddexp": "logaddexp{d}({0}, {1})",
     "maximum": "max{d}({0}, {1})",
     "minimum": "min{d}({0}, {1})",
     "polygamma": "SpecialFunctions.polygamma{d}(Int{d}({0}), {1})",
-    "relu": "max{d}({0}, 0.0)",
     "where": "ifelse{d}({0}, {1}, {2})",
     "xlogy": "xlogy{d}({0}, {1})",
 }
+"""Element-wise rows; a row that is missing is written by its definition, if it has one."""
 
 OPERATIONS: dict[str, str] = {
     "inverse": "inv({0})",

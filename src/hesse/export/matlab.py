@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 
 from hesse.export.checks import Check, checks
 from hesse.export.columns import ColumnWriter
+from hesse.export.languages import record, row
 from hesse.export.matlab_tables import ELEMENTWISE, HELPERS, OPERATIONS, WORDS
 from hesse.export.terms import Argument, Call, Diagonal, Function, Identity, Literal, Number, Sum, Term, View
 from hesse.export.writer import SIGNS, Level, Piece, Signature
 from hesse.ir import Shape
-from hesse.ops.elementwise import INDICATORS
 
 
 class MatlabWriter(ColumnWriter):
@@ -112,13 +112,12 @@ class MatlabWriter(ColumnWriter):
         return self.reshaped(name, sizes) if "1" in sizes else name
 
     def function(self, term: Function) -> Piece:
-        if term.name in INDICATORS:
+        if term.name in self.signs:
             return Piece(f"double({self.condition(term)})")
         if term.name == "where":
             condition, *choices = term.arguments
-            return self.template(
-                "choose({0}, {1}, {2})", [self.condition(condition), *map(self.text, choices)]
-            )
+            texts = [self.condition(condition), *map(self.text, choices)]
+            return self.template(row(term.name, self.language), texts)
         if term.name == "power":
             base, exponent = term.arguments
             text = (
@@ -127,7 +126,9 @@ class MatlabWriter(ColumnWriter):
             return Piece(text, Level.POWER)
         if term.name == "stop_gradient":
             return self.pieces[term.arguments[0]]
-        return self.template(ELEMENTWISE[term.name], [self.text(operand) for operand in term.arguments])
+        return self.template(
+            row(term.name, self.language), [self.text(operand) for operand in term.arguments]
+        )
 
     def template(self, template: str, texts: list[str], **places: str) -> Piece:
         """A filled template; a helper that it calls comes along."""
@@ -138,7 +139,8 @@ class MatlabWriter(ColumnWriter):
 
     def operation(self, term: Call) -> Piece:
         first = term.arguments[0]
-        self.check_operation(term, OPERATIONS)
+        template = record(term.name, self.language)
+        self.check_operation(term)
         if term.name == "gather":
             return self._gather(term)
         if term.name == "solve":
@@ -149,7 +151,7 @@ class MatlabWriter(ColumnWriter):
         if term.name == "vec":
             return Piece(self.reshaped(self.text(first), self.dims(term.shape)))
         texts = [self.text(operand) for operand in term.arguments]
-        piece = self.template(OPERATIONS[term.name], texts, axis=str(first.rank))
+        piece = self.template(template, texts, axis=str(first.rank))
         if term.name == "product" and term.rank:
             return Piece(self.reshaped(piece.text, self.dims(term.shape)))
         return piece

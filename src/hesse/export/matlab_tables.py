@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from hesse.export.writer import NOTATION
+
 ELEMENTWISE: dict[str, str] = {
+    **NOTATION,
     **{
         name: f"{name}({{0}})"
         for name in ("abs", "ceil", "cos", "cosh", "erf", "erfc", "exp", "expm1", "floor", "log", "log1p")
@@ -11,7 +14,6 @@ ELEMENTWISE: dict[str, str] = {
     **{f"arc{name}": f"a{name}({{0}})" for name in ("cos", "cosh", "sin", "sinh", "tan", "tanh")},
     "arctan2": "atan2({0}, {1})",
     "cbrt": "nthroot({0}, 3)",
-    "clip": "minimum(maximum({0}, {1}), {2})",
     "digamma": "psi({0})",
     "exp2": "pow2({0})",
     "hypot": "hypot({0}, {1})",
@@ -20,14 +22,15 @@ ELEMENTWISE: dict[str, str] = {
     "maximum": "maximum({0}, {1})",
     "minimum": "minimum({0}, {1})",
     "polygamma": "psi({0}, {1})",
-    "relu": "maximum({0}, 0)",
     "round": "round_to_even({0})",
     "sigmoid": "sigmoid({0})",
     "softplus": "softplus({0})",
     "softsign": "softsign({0})",
     "trunc": "fix({0})",
+    "where": "choose({0}, {1}, {2})",
     "xlogy": "xlogy({0}, {1})",
 }
+"""Element-wise rows; a row that is missing is written by its definition, if it has one."""
 
 OPERATIONS: dict[str, str] = {
     "inverse": "inv({0})",

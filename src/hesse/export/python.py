@@ -96,7 +96,8 @@ class PythonWriter(PythonCalls):
         factor = abs(term.factor)
         power = any(power > 1 for _, power in term.factors)
         parts = [
-            self._power(part, power) for part, power in sorted(term.factors, key=lambda pair: pair[0].rank)
+            self._power(part, power, part.shape == term.shape)
+            for part, power in sorted(term.factors, key=lambda pair: pair[0].rank)
         ]
         divisors = [self._divisor(part, power) for part, power in term.divisors]
         divisor = as_divisor(factor)
@@ -114,9 +115,11 @@ class PythonWriter(PythonCalls):
         single = len(parts) == 1 and not divisors
         return self.signed(term.factor, text, Level.POWER if single else Level.PRODUCT)
 
-    def _power(self, term: Term, power: int) -> str:
-        """A factor of a product; a product that is one needs no parentheses."""
-        inside = isinstance(term, Product) and power == 1 and not term.divisors and term.factor > 0
+    def _power(self, term: Term, power: int, is_whole: bool) -> str:
+        """A factor of a product; a product that is one, and as large, needs no parentheses."""
+        inside = (
+            isinstance(term, Product) and power == 1 and not term.divisors and term.factor > 0 and is_whole
+        )
         return self.text(term) if inside else self._divisor(term, power)
 
     def _divisor(self, term: Term, power: int) -> str:

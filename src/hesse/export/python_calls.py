@@ -8,12 +8,12 @@ import re
 from dataclasses import dataclass
 from typing import cast
 
-from hesse.errors import ArgumentError
-from hesse.export.python_tables import ELEMENTWISE, HELPERS, MATRIX_EXPONENTIAL, OPERATIONS
+from hesse.errors import MissingKernelError
+from hesse.export.languages import record, row
+from hesse.export.python_tables import HELPERS, MATRIX_EXPONENTIAL
 from hesse.export.terms import Call, Function, Number, Term
 from hesse.export.writer import SIGNS, Level, Piece, Signature, Writer, is_plain_number
 from hesse.ir import Shape, Size
-from hesse.ops.elementwise import INDICATORS
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class PythonCalls(Writer):
 
     def function(self, term: Function) -> Piece:
         name = term.name
-        if name in INDICATORS:
+        if name in self.signs:
             holds = self.condition(term)
             if self.dialect.is_torch:
                 return Piece(f"({holds}).to(dtype)")
@@ -99,11 +99,13 @@ class PythonCalls(Writer):
         texts = [self.operand(operand) for operand in term.arguments]
         if name == "polygamma" and self.dialect.is_torch:
             texts[0] = self._order(term.arguments[0])
-        return self._template(ELEMENTWISE[self.dialect.language][name], texts)
+        return self._template(row(name, self.dialect.language), texts)
 
     def _order(self, term: Term) -> str:
         if not isinstance(term, Number):
-            raise ArgumentError("PyTorch has polygamma only for a fixed order, not for a tensor of orders")
+            raise MissingKernelError(
+                "PyTorch has polygamma only for a fixed order, not for a tensor of orders"
+            )
         return str(int(term.value))
 
     def operand(self, term: Term) -> str:
@@ -114,27 +116,23 @@ class PythonCalls(Writer):
         return text
 
     def operation(self, term: Call) -> Piece:
-        table = OPERATIONS[self.dialect.language]
-        if term.name not in table:
-            raise ArgumentError(
-                f"the operation {term.name} cannot be written in {self.dialect.language} code"
-            )
+        template = record(term.name, self.dialect.language)
         if term.name == "expm_chain" and term.params == (1,):
             return self._template(MATRIX_EXPONENTIAL[self.dialect.language], [self.text(term.arguments[0])])
         if term.name == "expm_chain" and term.arguments[0].rank > 2:
-            raise ArgumentError("derivatives of expm of a batch of matrices cannot be written as code")
+            raise MissingKernelError("derivatives of expm of a batch of matrices cannot be written as code")
         level = Level.ATOM if term.name in ("gather", "reshape", "vec") else Level.SUM
         texts = [self.text(operand, level) for operand in term.arguments]
         if term.name == "vec":  # the columns one below the other
             order = ", ".join(map(str, (1, 0, *range(2, term.arguments[0].rank))))
             texts[0] += ".T" if term.arguments[0].rank == 2 else f".{self.dialect.permute}({order})"
         if term.name in ("reshape", "vec"):
-            return self._template(table[term.name], texts, shape=self.shape(term.shape))
+            return self._template(template, texts, shape=self.shape(term.shape))
         if term.name == "solve" and 2 < term.arguments[0].rank != term.arguments[1].rank:
             body = self.text(term.arguments[1], Level.ATOM)
             return Piece(f"{self.dialect.module}.linalg.solve({texts[0]}, {body}[..., None])[..., 0]")
         sizes = {f"p{k}": self.size(cast(Size, param)) for k, param in enumerate(term.params)}
-        return self._template(table[term.name], texts, **sizes)
+        return self._template(template, texts, **sizes)
 
     def _template(self, template: str, texts: list[str], **places: str) -> Piece:
         head = re.match(r"(\w+)\(", template)

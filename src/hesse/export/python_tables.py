@@ -6,6 +6,8 @@ array library names it by its full name, and the import follows from that.
 
 from __future__ import annotations
 
+from hesse.export.writer import NOTATION
+
 _COMMON = (
     "abs",
     "arccos",
@@ -53,25 +55,24 @@ _INVERSES = ("cos", "cosh", "sin", "sinh", "tan", "tan2", "tanh")
 
 ELEMENTWISE: dict[str, dict[str, str]] = {
     "numpy": {
+        **NOTATION,
         **_calls("np", {name: name for name in _COMMON}),
         "digamma": "scipy.special.digamma({0})",
         "erf": "scipy.special.erf({0})",
         "erfc": "scipy.special.erfc({0})",
         "lgamma": "scipy.special.gammaln({0})",
         "polygamma": "scipy.special.polygamma({0}, {1})",
-        "relu": "np.maximum({0}, 0)",
         "sigmoid": "sigmoid({0})",
         "softplus": "np.logaddexp({0}, 0)",
         "softsign": "softsign({0})",
-        "stop_gradient": "{0}",
         "xlogy": "xlogy({0}, {1})",
     },
     "torch": {
+        **NOTATION,
         **_calls("torch", {name: name for name in _COMMON}),
         **_calls("torch", {f"arc{name}": f"a{name}" for name in _INVERSES}),
         **_calls("torch", {name: name for name in ("digamma", "erf", "erfc", "lgamma", "relu", "sigmoid")}),
         "cbrt": "cbrt({0})",
-        "clip": "torch.minimum(torch.maximum({0}, {1}), {2})",
         "polygamma": "torch.polygamma({0}, {1})",
         "softplus": "softplus({0})",
         "softsign": "torch.nn.functional.softsign({0})",
@@ -79,6 +80,7 @@ ELEMENTWISE: dict[str, dict[str, str]] = {
         "xlogy": "torch.xlogy({0}, {1})",
     },
     "jax": {
+        **NOTATION,
         **_calls("jnp", {name: name for name in _COMMON}),
         **_calls("jax.scipy.special", {name: name for name in ("digamma", "erf", "erfc")}),
         **_calls("jax.nn", {"relu": "relu", "sigmoid": "sigmoid", "softplus": "softplus"}),
@@ -89,7 +91,7 @@ ELEMENTWISE: dict[str, dict[str, str]] = {
         "xlogy": "jax.scipy.special.xlogy({0}, {1})",
     },
 }
-"""Element-wise rows; `power`, `where`, `reciprocal` and conditions are written by the writer itself."""
+"""Element-wise rows; a row that is missing is written by its definition, if it has one."""
 
 OPERATIONS: dict[str, dict[str, str]] = {
     language: {

@@ -339,12 +339,6 @@ class Terms:
         shape = broadcast_shape([*above, *below])
         return self.make(Product, shape, factor, tuple(above.items()), tuple(below.items()))
 
-    def scaled(self, factor: float, term: Term) -> Term:
-        """A number times a term that nobody else needs."""
-        if isinstance(term, Product):
-            return self.make(Product, term.shape, factor * term.factor, term.factors, term.divisors)
-        return self.product(factor, [term])
-
     def _simple(self, term: Term) -> Product:
         """A term as a product; products of several terms stay whole, they may be needed elsewhere."""
         if isinstance(term, Number):

@@ -44,6 +44,9 @@ SIGNS: Mapping[str, str] = {
 }
 """Comparison and logic in most languages."""
 
+NOTATION: Mapping[str, str] = dict.fromkeys((*SIGNS, "power", "reciprocal", "stop_gradient", "where"), "")
+"""Rows that have a notation of their own in every language; they have no template."""
+
 
 class Level(IntEnum):
     """How tightly a piece of text holds together."""

@@ -95,6 +95,7 @@ clip = define(
     sample=((-0.9, 0.9), (-2.0, -1.0), (1.0, 2.0)),
     value=lambda x, low, high: min(max(x, low), high),
     flops=2,
+    definition=lambda x, low, high: minimum(maximum(x, low), high),
 )
 
 

@@ -28,7 +28,8 @@ class Elementwise:
     `partials[k](y, x, …)` is the factor dy/dx_k; None says that the function is locally constant in
     that operand. Back ends find the kernel by the name of the row. `value` computes the function of
     plain floats (for folding constants), `sample` is an interval inside the domain for each operand,
-    for tests and documentation; `latex` is a template with one `{}` for each operand.
+    for tests and documentation; `latex` is a template with one `{}` for each operand. `definition` is the
+    function in terms of other rows, for targets that have no function of that name.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Elementwise:
     sample: tuple[tuple[float, float], ...] = ((-2.0, 2.0),)
     value: Callable[..., float] | None = None
     flops: int = 1
+    definition: Formula | None = None
 
     @property
     def arity(self) -> int:
@@ -98,12 +100,14 @@ def define(
     sample: tuple[tuple[float, float], ...] | None = None,
     value: Callable[..., float] | None = None,
     flops: int = 1,
+    definition: Formula | None = None,
 ) -> Callable[..., Node]:
     """Enter a row into the element-wise table and return the function on nodes that applies it."""
     if latex is None:
         printed = name.replace("_", r"\_")
         latex = rf"\operatorname{{{{{printed}}}}}\left({', '.join(['{}'] * len(partials))}\right)"
-    register(Elementwise(name, partials, latex, sample or ((-2.0, 2.0),) * len(partials), value, flops))
+    sample = sample or ((-2.0, 2.0),) * len(partials)
+    register(Elementwise(name, partials, latex, sample, value, flops, definition))
     return partial(elementwise, name)
 
 

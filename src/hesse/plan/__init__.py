@@ -1,10 +1,10 @@
-"""From nodes with concrete sizes to straight-line programs."""
+"""From nodes to straight-line programs."""
 
 from collections.abc import Sequence
 
 from hesse.ir import Node
 from hesse.plan.flatten import flatten
-from hesse.plan.lower import lower
+from hesse.plan.lower import lower, require_numbers
 from hesse.plan.memory import allowed_bytes, bytes_text, check_memory, fits_memory, set_memory_limit
 from hesse.plan.program import Program
 from hesse.plan.split import split
@@ -18,11 +18,13 @@ __all__ = [
     "flatten",
     "lower",
     "make_plan",
+    "require_numbers",
     "set_memory_limit",
     "split",
 ]
 
 
 def make_plan(roots: Sequence[Node]) -> Program:
-    """The program for some nodes: products flattened where it pays, then lowered."""
+    """The program for some nodes: products flattened where it pays, then lowered; sizes must be numbers."""
+    require_numbers(roots)
     return lower(flatten(roots))

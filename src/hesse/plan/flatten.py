@@ -1,6 +1,7 @@
 """Share or flatten: a product that only one other product uses is multiplied out where that costs less.
 
-`(B∘C)·(B∘C)'` is `(B·B')∘(C·C')` when nobody else needs `B∘C`.
+`(B∘C)·(B∘C)'` is `(B·B')∘(C·C')` when nobody else needs `B∘C`, and `X'·(w∘X)` is multiplied out because it
+is seen to be symmetric then.
 
 Sharing is sacred: what is used twice stays a node, or the work would grow with the depth of the program.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hesse.cost import einsum_cost
-from hesse.ir import Einsum, Node, opened, rebuild, topological, use_counts
+from hesse.ir import Einsum, Node, opened, rebuild, symmetries, topological, use_counts
 from hesse.plan.distribute import distributed
 
 MOST_OPERANDS = 6
@@ -44,6 +45,11 @@ def _flattened(node: Einsum, alone: set[Node]) -> Node:
         apart, together = einsum_cost(node).time + einsum_cost(operand).time, einsum_cost(merged).time
         is_product = len(node.operands) > 1 < len(operand.operands)
         # products of a chain stay in the order in which they were differentiated: then fewest are alive
-        if together < apart or (together == apart and not is_product):
+        if together < apart or (together == apart and (not is_product or _gains_symmetry(node, merged))):
             return _flattened(merged, alone)
     return node
+
+
+def _gains_symmetry(apart: Einsum, merged: Einsum) -> bool:
+    """Whether a matrix is seen to be symmetric only as one product: half of it need not be computed then."""
+    return merged.rank == 2 and bool(symmetries(merged)) and not symmetries(apart)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import cast
 
 import numpy as np
 
-from hesse.cost import contraction_path, first_labels
+from hesse.cost import concrete, contraction_path, first_labels
 from hesse.errors import ShapeError
 from hesse.ir import (
     Add,
@@ -20,6 +20,8 @@ from hesse.ir import (
     Einsum,
     Map,
     Node,
+    Product,
+    Size,
     Variable,
     core_and_pattern,
     is_sparse,
@@ -34,6 +36,7 @@ from hesse.plan.program import (
     CallMap,
     Combine,
     Contract,
+    Count,
     Instruction,
     Literal,
     Load,
@@ -42,6 +45,7 @@ from hesse.plan.program import (
     Reduce,
     Ref,
     Scale,
+    Sizes,
     View,
 )
 
@@ -55,29 +59,37 @@ LARGE_SUM = 2**14
 """Entries of a sum whose terms should not all be in memory together."""
 
 
-def lower(roots: Sequence[Node]) -> Program:
-    """The straight-line program that computes the roots (all sizes must be numbers)."""
-    return _Lowering(roots).run()
+def lower(roots: Sequence[Node], large_sum: float = LARGE_SUM) -> Program:
+    """The straight-line program that computes the roots; sums are begun early from `large_sum` entries on.
+
+    Sizes may be names: such a program can be written down, but not run.
+    """
+    return _Lowering(roots, large_sum).run()
+
+
+def require_numbers(roots: Sequence[Node]) -> None:
+    """Refuse sizes that are names: arrays have numbers."""
+    symbolic = sorted({size for node in topological(roots) for size in node.shape if isinstance(size, str)})
+    if symbolic:
+        raise ShapeError(
+            f"the sizes {', '.join(symbolic)} have no value; give them, or arrays that have them"
+        )
 
 
 class _Lowering:
-    def __init__(self, roots: Sequence[Node]) -> None:
+    def __init__(self, roots: Sequence[Node], large_sum: float) -> None:
         self.roots = roots
+        self.large_sum = large_sum
         self.order = topological(roots)
         self.wanted = _wanted(self.order, roots)
         self.core_uses = _core_uses(self.order, self.wanted)
         self.instructions: list[Instruction] = []
-        self.shapes: list[tuple[int, ...]] = []
+        self.shapes: list[Sizes] = []
         self.flops: list[float] = []
-        self.known: dict[tuple[Instruction, tuple[int, ...]], Ref] = {}
+        self.known: dict[tuple[Instruction, Sizes], Ref] = {}
         self.refs: dict[Node, Ref] = {}
 
     def run(self) -> Program:
-        symbolic = sorted({size for node in self.order for size in node.shape if isinstance(size, str)})
-        if symbolic:
-            raise ShapeError(
-                f"the sizes {', '.join(symbolic)} have no value; give them, or arrays that have them"
-            )
         for node in self.order:
             if node in self.wanted:
                 self.refs[node] = self._node(node)
@@ -100,7 +112,7 @@ class _Lowering:
         return known
 
     def _node(self, node: Node) -> Ref:
-        shape = cast("tuple[int, ...]", node.shape)
+        shape = cast(Sizes, node.shape)
         node = cast("Variable | Constant | Einsum | Add | Map | Apply", node)
         match node:
             case Variable():
@@ -108,13 +120,13 @@ class _Lowering:
             case Constant():
                 return self._emit(Literal(node.value), shape)
             case Map():
-                flops = ELEMENTWISE[node.name].flops * math.prod(shape)
+                flops = ELEMENTWISE[node.name].flops * _entries(shape)
                 return self._emit(CallMap(node.name, self._sources(node)), shape, flops)
             case Apply():
                 record = OPERATIONS[node.name]
-                shapes = tuple(operand.shape for operand in node.operands)
+                shapes = tuple(tuple(map(concrete, operand.shape)) for operand in node.operands)
                 counts = record.flops if isinstance(record, General) else None
-                work = counts(shapes) if counts else float(math.prod(shape))
+                work = counts(shapes) if counts else float(_entries(shape))
                 return self._emit(CallApply(node.name, node.params, self._sources(node)), shape, work)
             case Einsum():
                 return self._combine([self._placed(node, with_sign=True)], shape, is_sum=False)
@@ -124,14 +136,14 @@ class _Lowering:
                     return self._scaled(self.refs[negative], -1.0)
                 return self._sum(node, shape)
 
-    def _sum(self, node: Add, shape: tuple[int, ...]) -> Ref:
+    def _sum(self, node: Add, shape: Sizes) -> Ref:
         """A sum; of many large terms each is added as soon as it is known, and done with."""
         sparse = [term for term in node.operands if is_sparse(term)]
         whole = [term for term in node.operands if term not in sparse]
         # a sum subtracts what is negative, but must begin with something
         begins = [term for term in whole if not (isinstance(term, Einsum) and term.scale < 0)]
         signed = whole[:1] if whole and not begins else []
-        if len(node.operands) <= 2 or math.prod(shape) < LARGE_SUM:
+        if len(node.operands) <= 2 or _entries(shape) < self.large_sum:
             placed = [self._placed(term, with_sign=term in signed) for term in node.operands]
             return self._combine(placed, shape, is_sum=True)
         rest = [term for term in whole if term not in begins and term not in signed]
@@ -150,14 +162,12 @@ class _Lowering:
         return self._combine(terms, shape, is_sum=True, is_begun=total is not None)
 
     def _takes_memory(self, terms: list[Placed]) -> bool:
-        return any(math.prod(self.shapes[term.source]) >= LARGE_SUM for term in terms)
+        return any(_entries(self.shapes[term.source]) >= self.large_sum for term in terms)
 
     def _sources(self, node: Node) -> tuple[Ref, ...]:
         return tuple(self.refs[operand] for operand in node.operands)
 
-    def _combine(
-        self, terms: list[Placed], shape: tuple[int, ...], is_sum: bool, is_begun: bool = False
-    ) -> Ref:
+    def _combine(self, terms: list[Placed], shape: Sizes, is_sum: bool, is_begun: bool = False) -> Ref:
         """Terms put where they belong; the first one of a sum that `is_begun` costs nothing."""
         if len(terms) == 1 and not is_sum and terms[0].is_dense(shape):
             (term,) = terms
@@ -175,7 +185,7 @@ class _Lowering:
             for term in terms
         ]
         flops = sum(
-            math.prod(self.shapes[term.source]) * (is_sum + (abs(term.factor) != 1))
+            _entries(self.shapes[term.source]) * (is_sum + (abs(term.factor) != 1))
             for term in terms[is_begun:]
         )
         return self._emit(Combine(tuple(terms), is_sum), shape, flops)
@@ -190,17 +200,14 @@ class _Lowering:
         item = self.instructions[source]
         if isinstance(item, Literal):
             return self._emit(Literal(np.multiply(item.value, factor)), self.shapes[source])
-        return self._emit(Scale(source, factor), self.shapes[source], math.prod(self.shapes[source]))
+        return self._emit(Scale(source, factor), self.shapes[source], _entries(self.shapes[source]))
 
     def _placed(self, node: Node, with_sign: bool) -> Placed:
         """A term of a sum as a core and where it goes; a term nobody else uses is not made whole first."""
         if not isinstance(node, Einsum):
             labels = tuple(range(node.rank))
-            return Placed(
-                self.refs[node], 1.0, labels, plain_axes(node.rank), cast("tuple[int, ...]", node.shape)
-            )
+            return Placed(self.refs[node], 1.0, labels, plain_axes(node.rank), cast(Sizes, node.shape))
         core, pattern = core_and_pattern(node)
-        ranges = cast("tuple[int, ...]", pattern.ranges)
         labels = tuple(axis.label for axis in pattern.axes[0]) if pattern.axes else ()
         factor = pattern.scale
         if core in self.refs:
@@ -213,12 +220,22 @@ class _Lowering:
         else:
             assert isinstance(core, Einsum)
             source = self.refs[core] = self._product(core, tuple(range(core.rank)), 1.0)
-        output, ranges = _with_unit_labels(pattern.output, ranges, node.shape)
+        source = self._counted(source, labels, pattern)
+        output, ranges = _with_unit_labels(pattern.output, cast(Sizes, pattern.ranges), node.shape)
         return Placed(source, factor, labels, output, ranges)
+
+    def _counted(self, source: Ref, labels: Labels, pattern: Product) -> Ref:
+        """A core times the sizes of the labels that it is summed over without having them (sizes by name)."""
+        for label in sorted(set(range(len(pattern.ranges))).difference(labels, first_labels(pattern.output))):
+            shape = self.shapes[source]
+            axes = tuple(range(len(shape)))
+            count = self._emit(Count(pattern.ranges[label]), ())
+            source = self._emit(Contract(count, source, (), axes, axes), shape, _entries(shape))
+        return source
 
     def _product(self, core: Einsum, order: Labels, factor: float) -> Ref:
         """The core of a product with its axes in an order, times a factor applied where it costs least."""
-        ranges = cast("tuple[int, ...]", core.ranges)
+        ranges = cast(Sizes, core.ranges)
         output = tuple(core.output[k].label for k in order)
         values: list[tuple[Ref, Labels]] = []
         for operand, axes in zip(core.operands, core.axes, strict=True):
@@ -226,8 +243,8 @@ class _Lowering:
             values.append((self._view(self.refs[operand], axes, labels, ranges), labels))
         if not values:
             return self._scaled(self._emit(Literal(np.ones(())), ()), factor)
-        smallest = min(range(len(values)), key=lambda k: math.prod(self.shapes[values[k][0]]))
-        before = math.prod(self.shapes[values[smallest][0]]) < math.prod(ranges[label] for label in output)
+        smallest = min(range(len(values)), key=lambda k: _entries(self.shapes[values[k][0]]))
+        before = _entries(self.shapes[values[smallest][0]]) < _entries(ranges[label] for label in output)
         if factor != 1 and before:
             values[smallest] = (self._scaled(values[smallest][0], factor), values[smallest][1])
         is_symmetric = core.rank == 2 and ((0, 1), 1) in symmetries(core)
@@ -238,10 +255,11 @@ class _Lowering:
         self,
         values: list[tuple[Ref, Labels]],
         output: Labels,
-        ranges: tuple[int, ...],
+        ranges: Sizes,
         is_symmetric: bool,
     ) -> Ref:
-        for positions in contraction_path(tuple(labels for _, labels in values), output, ranges):
+        inputs = tuple(labels for _, labels in values)
+        for positions in contraction_path(inputs, output, tuple(map(concrete, ranges))):
             chosen = [values[k] for k in sorted(positions)]
             values = [value for k, value in enumerate(values) if k not in positions]
             needed = set(output).union(*(labels for _, labels in values))
@@ -256,7 +274,7 @@ class _Lowering:
         chosen: list[tuple[Ref, Labels]],
         needed: set[int],
         output: Labels,
-        ranges: tuple[int, ...],
+        ranges: Sizes,
         is_last: bool,
         is_symmetric: bool,
     ) -> tuple[Ref, Labels]:
@@ -273,12 +291,12 @@ class _Lowering:
         )
         labels = tuple(output) if is_last else tuple(kept)
         shape = [ranges[label] for label in labels]
-        work = math.prod(ranges[label] for label in present) * (2.0 if len(present) > len(labels) else 1.0)
+        work = _entries(ranges[label] for label in present) * (2.0 if len(present) > len(labels) else 1.0)
         names = {label: k for k, label in enumerate(present)}  # equal contractions must look equal
         a, b, c = (tuple(names[label] for label in part) for part in (left_labels, right_labels, labels))
         # two matrices, one axis summed: the blocks below the diagonal are those above it
         halved = is_symmetric and len(present) == 3 == len(left_labels) + len(right_labels) - 1
-        halved = halved and min(ranges[label] for label in present) >= SMALLEST_HALVED
+        halved = halved and min(concrete(ranges[label]) for label in present) >= SMALLEST_HALVED
         work = work * HALVED_SHARE if halved else work
         return self._emit(Contract(left, right, a, b, c, halved), shape, work), labels
 
@@ -288,9 +306,9 @@ class _Lowering:
             return source, labels
         kept = tuple(label for label in labels if label in needed)
         shape = [size for k, size in enumerate(self.shapes[source]) if k not in positions]
-        return self._emit(Reduce(source, positions), shape, math.prod(self.shapes[source])), kept
+        return self._emit(Reduce(source, positions), shape, _entries(self.shapes[source])), kept
 
-    def _view(self, source: Ref, axes: tuple[Axis, ...], labels: Labels, ranges: tuple[int, ...]) -> Ref:
+    def _view(self, source: Ref, axes: tuple[Axis, ...], labels: Labels, ranges: Sizes) -> Ref:
         shape = tuple(ranges[label] for label in labels)
         if axes == tuple(map(_axis, labels)) and shape == self.shapes[source]:
             return source
@@ -318,8 +336,8 @@ def _core_uses(order: Sequence[Node], wanted: set[Node]) -> dict[Node, int]:
 
 
 def _with_unit_labels(
-    output: tuple[Axis, ...], ranges: tuple[int, ...], shape: Sequence[int | str]
-) -> tuple[tuple[Axis, ...], tuple[int, ...]]:
+    output: tuple[Axis, ...], ranges: Sizes, shape: Sequence[Size]
+) -> tuple[tuple[Axis, ...], Sizes]:
     """Axes of size one as labels of range one, so that a term that covers the result is seen to."""
     axes = list(output)
     for k, (axis, size) in enumerate(zip(output, shape, strict=True)):
@@ -327,6 +345,10 @@ def _with_unit_labels(
             axes[k] = _axis(len(ranges))
             ranges = (*ranges, 1)
     return tuple(axes), ranges
+
+
+def _entries(shape: Iterable[Size]) -> int:
+    return math.prod(map(concrete, shape))
 
 
 def _axis(label: int) -> Axis:

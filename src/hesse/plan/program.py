@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from hesse.ir import Axis
+from hesse.ir import Axis, Size
 
 Ref = int
+Sizes = tuple[int, ...]
+"""Numbers; some may be names in a program that is written down, not run (`require_numbers` refuses those)."""
 
 
 @dataclass(frozen=True)
@@ -34,13 +36,20 @@ class Literal:
 
 
 @dataclass(frozen=True)
+class Count:
+    """A size as a number, in programs whose sizes are names."""
+
+    size: Size
+
+
+@dataclass(frozen=True)
 class View:
     """Read `source` through affine axes; the result has one axis for each of `labels`."""
 
     source: Ref
     axes: tuple[Axis, ...]
     labels: tuple[int, ...]
-    ranges: tuple[int, ...]
+    ranges: Sizes
 
 
 @dataclass(frozen=True)
@@ -82,9 +91,9 @@ class Placed:
     factor: float
     labels: tuple[int, ...]
     output: tuple[Axis, ...]
-    ranges: tuple[int, ...]
+    ranges: Sizes
 
-    def is_dense(self, shape: tuple[int, ...]) -> bool:
+    def is_dense(self, shape: Sizes) -> bool:
         """Whether it covers the result with distinct plain axes (perhaps repeating along some)."""
         plain = [axis.label for axis in self.output if axis.is_label]
         whole = all(self.ranges[label] == size for label, size in zip(plain, shape, strict=False))
@@ -122,13 +131,13 @@ class CallApply:
     sources: tuple[Ref, ...]
 
 
-Instruction = Load | Literal | View | Reduce | Contract | Scale | Combine | CallMap | CallApply
+Instruction = Load | Literal | Count | View | Reduce | Contract | Scale | Combine | CallMap | CallApply
 
 
 def sources(instruction: Instruction) -> tuple[Ref, ...]:
     """The values an instruction reads."""
     match instruction:
-        case Load() | Literal():
+        case Load() | Literal() | Count():
             return ()
         case View() | Reduce() | Scale():
             return (instruction.source,)
@@ -143,7 +152,7 @@ def sources(instruction: Instruction) -> tuple[Ref, ...]:
 def with_sources(instruction: Instruction, refs: Sequence[Ref]) -> Instruction:
     """The instruction reading other values, in the order of `sources`."""
     match instruction:
-        case Load() | Literal():
+        case Load() | Literal() | Count():
             return instruction
         case Contract():
             return replace(instruction, left=refs[0], right=refs[1])
@@ -161,7 +170,7 @@ class Program:
     """A straight-line program: instructions, the shape of each value, which values are the results."""
 
     instructions: tuple[Instruction, ...]
-    shapes: tuple[tuple[int, ...], ...]
+    shapes: tuple[Sizes, ...]
     flops: tuple[float, ...]
     results: tuple[Ref, ...]
     node_count: int

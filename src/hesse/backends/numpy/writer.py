@@ -37,6 +37,7 @@ from hesse.plan.program import (
     CallMap,
     Combine,
     Contract,
+    Count,
     Instruction,
     Literal,
     Load,
@@ -222,7 +223,7 @@ class NumpyWriter(Writer):
                 return self._map(item, k, spare)
             case CallApply():
                 return self._apply(item, k, spare)
-            case Load() | Literal():
+            case Load() | Literal() | Count():
                 raise AssertionError("leaves have no lines")
             case _:
                 assert_never(item)
