@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextvars import ContextVar
 
 from hesse.errors import ArgumentError, MemoryLimitError
 from hesse.plan.program import Program
@@ -13,11 +12,13 @@ SHARE = 0.5
 ALWAYS_ALLOWED = 2**26
 """Programs that need fewer bytes than this are not checked."""
 
-_limit: ContextVar[float | None] = ContextVar("memory limit", default=None)
+_limit: float | None = None
 
 
 def set_memory_limit(limit: float | None) -> None:
     """Refuse programs that need more than `limit` bytes; None: half of the memory that is free then.
+
+    The limit is one for the whole process: it holds in every thread, from the next program on.
 
     >>> import hesse
     >>> hesse.set_memory_limit(2e9)
@@ -25,19 +26,20 @@ def set_memory_limit(limit: float | None) -> None:
     """
     if limit is not None and not limit > 0:
         raise ArgumentError(f"a memory limit must be a positive number of bytes or None, not {limit!r}")
-    _limit.set(limit)
+    global _limit  # noqa: PLW0603 -- one setting for the process
+    _limit = limit
 
 
 def allowed_bytes(free_bytes: Callable[[], int]) -> float:
     """The bytes a program may take now, where so many are free."""
-    limit = _limit.get()
+    limit = _limit  # read once: another thread may set it meanwhile
     return SHARE * free_bytes() if limit is None else limit
 
 
 def fits_memory(program: Program, itemsize: int, free_bytes: Callable[[], int]) -> bool:
     """Whether a program needs no more memory than it may take."""
     needed = program.peak_elements() * itemsize
-    is_small = needed < ALWAYS_ALLOWED and _limit.get() is None
+    is_small = needed < ALWAYS_ALLOWED and _limit is None
     return is_small or needed <= allowed_bytes(free_bytes)
 
 
