@@ -7,6 +7,7 @@ from __future__ import annotations
 import copy
 import inspect
 import math
+import operator
 import re
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import hesse
 import hesse.frontends
 from frontend_cases import traced
 from hesse.errors import TracingError
@@ -133,13 +135,74 @@ def test_untraceable(function: Callable[[Any], Any], construct: str, way_out: st
     assert start <= int(line) < start + len(lines)
 
 
-def test_assigning_one_entry_of_an_array() -> None:
-    """NumPy turns the error into its own; ours is its cause."""
+def test_assigning_one_entry_of_an_array_outside_of_a_trace() -> None:
+    """NumPy turns the error into its own, where nobody can step in; ours is its cause."""
     array = np.zeros(3)
     with pytest.raises((TracingError, ValueError)) as caught:
         array[0] = traced(ZEROS, "x")[0]
     errors = [caught.value, caught.value.__cause__]
     assert any(isinstance(error, TracingError) and "np.stack" in str(error) for error in errors)
+
+
+ASSIGNMENTS: list[tuple[Callable[[Any, Any], Any], str]] = [
+    (lambda y, x: operator.setitem(y, 0, x[0]), "assignment of a traced value"),
+    (lambda y, x: operator.setitem(y, -1, np.sum(x)), "assignment of a traced value"),
+    (lambda y, x: operator.setitem(y, 0, x[:2]), "assignment of a traced value"),
+    (lambda y, x: operator.setitem(y.reshape(2, 2), (0, 1), x[0]), "assignment of a traced value"),
+    (lambda y, x: operator.setitem(y, 0, y[0] + x[0]), "assignment of a traced value"),
+    (lambda y, x: operator.setitem(y.astype("f4"), 0, x[0]), "assignment of a traced value"),
+    (lambda y, x: operator.setitem(y > 0, 0, x[0] > 0), "assignment of a traced value"),
+    (lambda y, x: y.fill(x[0]), "assignment of a traced value"),
+    (lambda y, x: operator.setitem(y.astype(int), 0, x[0]), r"a\[i\] = x"),
+    (lambda y, x: operator.setitem(y.astype(complex), 0, x[0]), r"a\[i\] = x"),
+    (lambda y, x: operator.setitem(y, slice(None), x), r"a\[1:3\] = x"),
+    (lambda y, x: operator.setitem(y, slice(1, 3), x[:2]), r"a\[1:3\] = x"),
+    (lambda y, x: operator.setitem(y, [0, 2], x[:2]), r"a\[1:3\] = x"),
+    (lambda y, x: operator.setitem(y, y == 0, x[0]), r"a\[1:3\] = x"),
+    (lambda y, x: operator.setitem(y, slice(0, 2), [x[0], x[1]]), r"a\[1:3\] = x"),
+    (lambda y, x: float(x[0]), r"float\(\)"),
+    (lambda y, x: np.array([x[0], x[1]]), r"np\.array\(\[x\[0\], x\[1\]\]\)"),
+    (lambda y, x: np.asarray(x), r"np\.asarray\(x\)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("assign", "construct"), ASSIGNMENTS, ids=[str(k) for k in range(len(ASSIGNMENTS))])
+def test_assignments_into_arrays_in_a_traced_function(
+    assign: Callable[[Any, Any], Any], construct: str
+) -> None:
+    def function(x: Any) -> Any:
+        y = np.zeros(4)
+        assign(y, x)
+        return np.sum(y)
+
+    with pytest.raises(TracingError, match=f"({construct}).* cannot be traced.*np\\.stack") as caught:
+        hesse.grad(function)(np.ones(4))
+    line = inspect.getsourcelines(assign)[1]
+    assert f"(at {__file__}:{line})" in str(caught.value)
+
+
+def test_other_errors_of_traced_functions_pass_unchanged() -> None:
+    def wrong(x: Any) -> Any:
+        y = np.zeros(4)
+        y[0] = [1.0, 2.0]
+        return np.sum(x)
+
+    def raised(x: Any) -> Any:
+        raise ValueError("of the user")
+
+    with pytest.raises(ValueError, match="setting an array element with a sequence"):
+        hesse.grad(wrong)(np.ones(4))
+    with pytest.raises(ValueError, match=r"^of the user$"):
+        hesse.grad(raised)(np.ones(4))
+
+
+def test_arrays_of_objects_hold_traced_values() -> None:
+    def function(x: Any) -> Any:
+        y = np.zeros(2, dtype=object)
+        y[0], y[1] = x[0] ** 2, x[1]
+        return np.sum(y)
+
+    assert np.array_equal(hesse.grad(function)(np.array([3.0, 4.0])), [6.0, 1.0])
 
 
 def test_ways_out_are_about_functions_without_a_handler() -> None:

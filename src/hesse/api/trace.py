@@ -11,6 +11,7 @@ from hesse.errors import TracingError
 from hesse.frontends.expression import Expression
 from hesse.frontends.indices import Index
 from hesse.frontends.operands import as_node
+from hesse.frontends.tracing import assignments_explained
 from hesse.ir import Node, Variable, variable
 from hesse.rewrite import simplify
 
@@ -47,7 +48,8 @@ def trace(
         values[name] = Expression(argument(label, shape), boolean=kind == "b", index=index)
     token = _depth.set(_depth.get() + 1)
     try:
-        result = parameters.call(function, values)
+        with assignments_explained():
+            result = parameters.call(function, values)
     finally:
         _depth.reset(token)
     return simplify([_output_node(result, parameters.function_name)])[0]

@@ -227,9 +227,9 @@ class Expression(SymbolicMethods):
         "Loop over a shape instead; np.take_along_axis and hesse.constant(a)[x] take traced indices.",
     )
     __array__ = _refused(
-        "a traced value converted to an array (np.array([x[0], x[1]]), np.asarray(x), a[0] = x, a[x])",
-        "Use np.stack([...]) or np.concatenate([...]) instead of np.array, and hesse.constant(a)[x] "
-        "to index a known array by a traced one.",
+        "a traced value converted to an array (np.array([x[0], x[1]]), np.asarray(x), a[1:3] = x, a[x])",
+        "Use np.stack([...]), np.concatenate([...]) or np.where instead of np.array and assignments, "
+        "and hesse.constant(a)[x] to index a known array by a traced one.",
     )
     __setitem__ = __delitem__ = _refused("item assignment on a traced value (x[i] = y)", _BUILD)
     __contains__ = _refused("`in` on a traced value", "Compare with == and use np.any.")
