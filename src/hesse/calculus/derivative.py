@@ -10,7 +10,7 @@ from hesse.calculus.mirror import mirrored
 from hesse.calculus.modes import MODES, Products, derivatives
 from hesse.cost import estimate
 from hesse.errors import ArgumentError
-from hesse.ir import Node, topological, transpose
+from hesse.ir import Node, keep_nodes, topological, transpose
 from hesse.rewrite import simplify
 
 LARGE_GRAPH = 1000
@@ -32,6 +32,7 @@ def check_mode(mode: str) -> None:
         raise ArgumentError(f"mode must be 'auto' or one of {', '.join(map(repr, MODES))}, not {mode!r}")
 
 
+@keep_nodes()  # the modes have products in common
 def choose(
     output: Node, variables: Sequence[Node], mode: str = "auto", tried: Sequence[str] = tuple(MODES)
 ) -> Choice:

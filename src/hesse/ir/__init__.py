@@ -41,7 +41,7 @@ from hesse.ir.build import (
 from hesse.ir.canonical import keep_symmetry, symmetries
 from hesse.ir.einsum import einsum, einsum_of, opened
 from hesse.ir.labelled import Product
-from hesse.ir.node import Add, Apply, Constant, Einsum, Map, Node, Shape, Variable, remembered
+from hesse.ir.node import Add, Apply, Constant, Einsum, Map, Node, Shape, Variable, keep_nodes, remembered
 from hesse.ir.product import core_and_pattern, disjoint_outputs, is_zero, zero
 from hesse.ir.sum import add, has_delta, is_sparse, negated, sum_pieces, unscaled, without_sign
 from hesse.ir.walk import bind_sizes, dependents, rebuild, substitute, topological, use_counts
@@ -79,6 +79,7 @@ __all__ = [
     "has_delta",
     "is_sparse",
     "is_zero",
+    "keep_nodes",
     "keep_symmetry",
     "label_axis",
     "labels_of",

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import inspect
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -127,31 +129,75 @@ class Apply(Node):
 
 
 Result = TypeVar("Result")
+Arguments = ParamSpec("Arguments")
+KEPT_VARIANTS = 512
+"""For how many choices of further arguments a node keeps the results of one function."""
+_ITSELF = object()
+"""What a node remembers instead of itself: what refers to itself is freed by garbage collections only."""
 
 
-def remembered(function: Callable[[NodeType], Result]) -> Callable[[NodeType], Result]:
-    """Keep the result of a function of a node with the node: nodes never change."""
+def remembered(
+    function: Callable[Concatenate[NodeType, Arguments], Result],
+) -> Callable[Concatenate[NodeType, Arguments], Result]:
+    """Keep the results of a function of a node, and of further arguments, with the node: nodes never change.
 
-    @functools.wraps(function)
-    def wrapper(node: NodeType) -> Result:
+    They are freed with the node. A tuple that holds the node would keep it alive: remember the rest of it.
+    """
+
+    def of_node(node: NodeType) -> Result:
         try:
-            found: Result = node._cache[function]
+            found = node._cache[function]
         except KeyError:
-            found = node._cache[function] = function(node)
-        return found
+            found = function(node)  # type: ignore[call-arg]
+            node._cache[function] = _ITSELF if found is node else found
+        return cast("Result", node if found is _ITSELF else found)
 
-    return wrapper
+    def of_more(node: NodeType, /, *arguments: Arguments.args, **options: Arguments.kwargs) -> Result:
+        variants = node._cache.setdefault(function, {})
+        key = (arguments, *options.items())
+        try:
+            found = variants[key]
+        except KeyError:
+            found = function(node, *arguments, **options)
+            if len(variants) >= KEPT_VARIANTS:
+                variants.clear()
+            variants[key] = _ITSELF if found is node else found
+        return cast("Result", node if found is _ITSELF else found)
+
+    takes_more = len(inspect.signature(function).parameters) > 1
+    wrapper: Callable[..., Result] = of_more if takes_more else of_node
+    return functools.update_wrapper(wrapper, function)
 
 
 _table: WeakValueDictionary[tuple[Any, ...], Node] = WeakValueDictionary()
 _lock = threading.Lock()
 
 
+class _Kept(threading.local):
+    nodes: list[Node] | None = None
+
+
+_kept = _Kept()
+
+
+@contextmanager
+def keep_nodes() -> Iterator[None]:
+    """Keep all nodes that this thread makes alive until the end: another way there may ask for them again."""
+    outer = _kept.nodes
+    _kept.nodes = [] if outer is None else outer
+    try:
+        yield
+    finally:
+        _kept.nodes = outer
+
+
 def intern(
     cls: type[NodeType], shape: Shape, operands: tuple[Node, ...], kind: str = "real", **fields: Any
 ) -> NodeType:
     """The one node of this class with these fields."""
-    identity = (cls, shape, operands, kind, *fields.values())
+    # Operands by their addresses: the table must not keep them alive. An address means one operand as long as
+    # the node lives that holds it, and the entry of a node is dead before its operands are.
+    identity = (cls, shape, kind, *fields.values(), *map(id, operands))
     found = cast("NodeType | None", _table.get(identity))
     if found is None:
         with _lock:  # two threads must not make the same node twice
@@ -163,6 +209,8 @@ def intern(
                     setattr(found, name, value)
                 found.key = _sort_key(cls, shape, operands, kind, fields)
                 _table[identity] = found
+        if _kept.nodes is not None:
+            _kept.nodes.append(found)
     return found
 
 

@@ -230,8 +230,8 @@ def _pattern(node: Node, full: bool) -> Product | None:
         return node.product
     if len(_components(node)) > 1:
         return _of_components(node)
-    core, pattern = core_and_pattern(node)
-    return None if core is node else pattern
+    found = _other_core_and_pattern(node)
+    return None if found is None else found[1]
 
 
 @remembered
@@ -276,13 +276,22 @@ def _of_components(node: Einsum) -> Product:
     return whole.without(node.inside - whole.inside)
 
 
-@remembered
 def core_and_pattern(node: Einsum) -> tuple[Node, Product]:
     """A product as (its core, the view of the core that it is).
 
     The core has distinct plain labels in an order that depends on the operands only, so all
     transposes, diagonals and placements of one product share it.
     """
+    found = _other_core_and_pattern(node)
+    if found is None:
+        axes = plain_axes(node.rank)
+        return node, Product((node,), (axes,), axes, node.shape, 1.0)
+    return found
+
+
+@remembered
+def _other_core_and_pattern(node: Einsum) -> tuple[Node, Product] | None:
+    """The core and the pattern around it, or None if the product is its own core."""
     inside, placed, product = node.inside, node.placed, node.product
     order = operand_order(node.operands, node.axes, node.ranges, dict.fromkeys(placed, "kept"))
     appearing = first_labels(axis for k in order for axis in node.axes[k])
@@ -292,7 +301,7 @@ def core_and_pattern(node: Einsum) -> tuple[Node, Product]:
     plain = product._replace(output=axes, scale=1.0).without(unused)
     core, factor = _without_scale(make(plain, product.sizes(kept)))
     pattern = Product((core,), (axes,), node.output, node.ranges, node.scale * factor)
-    return core, pattern.over(kept + unused)
+    return None if core is node else (core, pattern.over(kept + unused))
 
 
 def _without_scale(core: Node) -> tuple[Node, float]:

@@ -67,12 +67,16 @@ def without_sign(node: Node) -> tuple[Node, float]:
     return (negated(node), -1.0) if scale < 0 else (node, 1.0)
 
 
-@remembered
 def unscaled(node: Node) -> tuple[Node, float]:
     """The node as (node with scale one, scale)."""
     if not isinstance(node, Einsum) or node.scale == 1:
         return node, 1.0
-    return rescaled(node, 1.0), node.scale
+    return _with_scale_one(node), node.scale
+
+
+@remembered
+def _with_scale_one(node: Einsum) -> Node:
+    return rescaled(node, 1.0)
 
 
 def scaled(node: Node, scale: float) -> Node:
@@ -159,20 +163,24 @@ def has_delta(node: Node) -> bool:
     return isinstance(node, Einsum) and sum(len(a.terms) for a in node.output) > len(node.placed)
 
 
-@remembered
 def sum_pieces(node: Node) -> list[Node]:
     """The parts of a sum that a product distributes over.
 
     Distributing pays where a delta disappears or blocks are disjoint. Anything else stays whole: a
     residual that was computed once is shared, and squaring it does not lose digits to cancellation.
     """
-    if not isinstance(node, Add):
-        return [node]
+    pieces = _pieces(node) if isinstance(node, Add) else None
+    return [node] if pieces is None else pieces
+
+
+@remembered
+def _pieces(node: Add) -> list[Node] | None:
+    """The parts of a sum that is taken apart, or None if it stays whole."""
     sparse = [term for term in node.operands if is_sparse(term)]
     full = [term for term in node.operands if not is_sparse(term)]
     if any(map(has_delta, sparse)) or (not full and _disjoint(sparse)):
         return sparse + ([add(full, node.shape)] if full else [])
-    return [node]
+    return None
 
 
 def _disjoint(terms: Sequence[Node]) -> bool:

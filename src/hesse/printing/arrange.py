@@ -5,12 +5,11 @@ Work is linear in the number of nodes, and none is visited recursively.
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hesse.ir import Add, Einsum, Map, Node, topological
+from hesse.ir import Add, Einsum, Map, Node, remembered, topological
 from hesse.printing.describe import describe, is_large
 from hesse.printing.forms import (
     Call,
@@ -55,7 +54,6 @@ DISTRIBUTED_NODES = 150
 """Larger expressions, and tensors, are not tried with products distributed over sums …"""
 DISTRIBUTED_COST = 3
 """… which must make the text shorter by as many characters as this."""
-KEPT_LAYOUTS = 64
 ATTEMPTS = 4
 """How often a layout is made again without the names that were used only once."""
 
@@ -89,7 +87,7 @@ class Arrangement:
         return sum(len(self.texts[leaf]) + 5 for leaf in [self.root, *self.definitions])
 
 
-@functools.lru_cache(maxsize=KEPT_LAYOUTS)  # text and LaTeX of a formula are often asked for together
+@remembered  # text and LaTeX of a formula are often asked for together
 def arrange(node: Node, strict: bool = False, taken: frozenset[str] = frozenset()) -> Arrangement:
     """The shortest layout of the formula of a node; `strict` asks for index notation throughout.
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hesse.ir import Node, add, combine, einsum_of
+from hesse.ir import Node, add, combine, einsum_of, remembered
 from hesse.structured.patterns import count, interval, matrix_axes, products, same_positions, touched
 from hesse.structured.systems import Solver, check, is_close, probe, singular
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from hesse.structured.tensor import Structured
 
 
-@functools.lru_cache(maxsize=4096)
+@remembered
 def bandwidths(node: Node, rank: int) -> tuple[int, int]:
     """Number of diagonals below and above the main one that the terms reach."""
     lower = upper = 0
@@ -39,7 +38,7 @@ def bands(node: Node, rank: int) -> Node:
     return add(placed, shape)
 
 
-@functools.lru_cache(maxsize=4096)
+@remembered
 def _is_banded(node: Node, rank: int) -> bool:
     """Whether the band is narrow and not mostly zeros (a sparse solver does better then)."""
     lower, upper = bandwidths(node, rank)

@@ -6,7 +6,6 @@ and the same program runs on each slice; a term that cannot be sliced is compute
 
 from __future__ import annotations
 
-import functools
 import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -14,7 +13,7 @@ from typing import Any, NamedTuple
 from hesse.backends.executable import Executable, executable
 from hesse.backends.target import Array, DType, Target
 from hesse.errors import ArgumentError
-from hesse.ir import Add, Axis, Einsum, Node, Variable, add, einsum, number, topological, variable
+from hesse.ir import Add, Axis, Einsum, Node, Variable, add, einsum, number, remembered, topological, variable
 from hesse.plan import make_plan
 
 Places = tuple[int | None, ...]
@@ -125,9 +124,10 @@ def _is_cut_sum(operand: Node, places: Places) -> bool:
     )
 
 
-@functools.lru_cache(maxsize=1024)
-def _cut(term: Einsum, count: int) -> Cut:
+@remembered
+def _cut(term: Node, count: int) -> Cut:
     """The term with `count` values of the label of its first axis."""
+    assert isinstance(term, Einsum)
     label = term.output[0].terms[0][0]
     parts: dict[str, tuple[str, Places]] = {}
     return Cut(_cut_product(term, label, 0, count, parts), parts, _places(term.output, label))

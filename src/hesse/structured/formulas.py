@@ -1,11 +1,12 @@
 """What is computed from a structured tensor, as expressions: patterns are contracted before any array is.
 
-Axes are `[lead…, rows…, columns…]`: columns the last group of rank `rank`, rows the one before it.
+Axes are `[lead…, rows…, columns…]`: columns the last group of rank `rank`, rows the one before it. Tensors
+made of a tensor are remembered with it, and so is what was compiled for them.
 """
 
 from __future__ import annotations
 
-from hesse.ir import Node, Shape, constant_axis, einsum, plain_axes, variable
+from hesse.ir import Node, Shape, add, constant_axis, einsum, plain_axes, remembered, variable
 
 VECTOR = "vector"
 """The name of the array a tensor is multiplied with."""
@@ -16,12 +17,20 @@ def whole(node: Node) -> Node:
     return node
 
 
+@remembered
 def multiple(node: Node, factor: float) -> Node:
     """`factor * H`, term by term."""
     axes = plain_axes(node.rank)
     return einsum([node], [axes], axes, node.shape, node.shape, factor, expand=(0,))
 
 
+@remembered
+def total(node: Node, other: Node) -> Node:
+    """`H + G` as one sum of terms."""
+    return add([node, other], node.shape, flatten=(node, other))
+
+
+@remembered
 def reordered(node: Node, order: tuple[int, ...]) -> Node:
     """The axes in another order, term by term."""
     axes = plain_axes(node.rank)
@@ -75,6 +84,7 @@ def _along_diagonal(node: Node, rank: int, kept: int) -> Node:
     return einsum([node], [axes + axes[lead:]], axes[:kept], shape[:kept], shape, expand=(0,))
 
 
+@remembered
 def block(node: Node, rank: int, index: tuple[int, ...]) -> Node:
     """Both trailing groups with their first axes at `index`."""
     lead, rest = node.rank - 2 * rank, rank - len(index)

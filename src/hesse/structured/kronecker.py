@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from hesse.ir import Node, Product, connected, einsum_of, labels_of
+from hesse.ir import Node, Product, connected, einsum_of, labels_of, remembered
 from hesse.structured.patterns import count, products, same_positions
 from hesse.structured.systems import Solver, divide, is_close, is_symmetric, singular, solve_matrices
 
@@ -36,7 +36,7 @@ class Components(NamedTuple):
     parts: tuple[Component, ...]
 
 
-@functools.lru_cache(maxsize=4096)
+@remembered
 def components(node: Node, rank: int) -> Components | None:
     """The components of a tensor, if there are several and each of them is square."""
     if len(products(node)) != 1:

@@ -6,13 +6,12 @@ plus a ridge, or that of a softmax, `s[i] -> [i,i]` minus `s[i] s[j] -> [i,j]`.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from hesse.ir import Axis, Node, Product, Shape, add, einsum_of, label_axis, labels_of
+from hesse.ir import Axis, Node, Product, Shape, add, einsum_of, label_axis, labels_of, remembered
 from hesse.structured.formulas import diagonal as diagonal_of
 from hesse.structured.patterns import count, products
 from hesse.structured.systems import Solver, check, probe, singular, solve_matrices
@@ -38,7 +37,7 @@ class LowRank(NamedTuple):
     right: tuple[Node, ...]
 
 
-@functools.lru_cache(maxsize=4096)
+@remembered
 def diagonal_and_low_rank(node: Node, rank: int) -> LowRank | None:
     """The parts of a tensor that is a diagonal plus few outer products, at most half as many as rows."""
     diagonal = [term for term in products(node) if term.output[:rank] == term.output[rank:]]

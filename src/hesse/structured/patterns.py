@@ -5,19 +5,20 @@ A tensor is seen as a matrix: `rank` axes of columns at the end, everything befo
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 
-from hesse.ir import Add, Axis, Node, Product, Shape, Size, combine, labels_of, number
+from hesse.ir import Add, Axis, Node, Product, Shape, Size, combine, labels_of, number, remembered
 
 
-@functools.lru_cache(maxsize=4096)
 def products(node: Node) -> tuple[Product, ...]:
     """The terms of a tensor, sums inside of sums included."""
-    if isinstance(node, Add):
-        return tuple(product for operand in node.operands for product in products(operand))
-    return (node.product,)
+    return _products(node) if isinstance(node, Add) else (node.product,)
+
+
+@remembered
+def _products(node: Add) -> tuple[Product, ...]:
+    return tuple(product for operand in node.operands for product in products(operand))
 
 
 def count(shape: Shape) -> int:
@@ -30,7 +31,7 @@ def written(product: Product) -> int:
     return count(product.sizes(product.placed))
 
 
-@functools.lru_cache(maxsize=4096)
+@remembered
 def touched(node: Node) -> int:
     """Number of entries that the terms write (entries that several terms write count several times)."""
     return sum(map(written, products(node)))
@@ -66,7 +67,7 @@ def interval(axis: Axis, ranges: Sequence[Size]) -> tuple[int, int]:
     return axis.offset + sum(min(0, end) for end in ends), axis.offset + sum(max(0, end) for end in ends)
 
 
-@functools.lru_cache(maxsize=4096)
+@remembered
 def same_positions(node: Node, rank: int) -> tuple[int, ...]:
     """Positions at which row and column always have the same index: the matrix is block-diagonal there."""
     return tuple(
@@ -74,7 +75,7 @@ def same_positions(node: Node, rank: int) -> tuple[int, ...]:
     )
 
 
-@functools.lru_cache(maxsize=4096)
+@remembered
 def shared_positions(node: Node, rank: int) -> tuple[int, ...]:
     """Those of the same positions at which all blocks are equal too."""
     return tuple(

@@ -6,13 +6,12 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hesse.ir import Axis, Node, combine, constant_axis, einsum, label_axis, number, plain_axes
+from hesse.ir import Axis, Node, combine, constant_axis, einsum, label_axis, number, plain_axes, remembered
 from hesse.structured.banded import banded
 from hesse.structured.formulas import diagonal, whole
 from hesse.structured.kronecker import components, kronecker
@@ -65,7 +64,7 @@ def _block_name(inner: str, copies: int) -> str:
     return "block-diagonal" if inner == "dense" else f"block-diagonal, {inner}"
 
 
-@functools.lru_cache(maxsize=4096)
+@remembered
 def _one_block(node: Node, rank: int, shared: tuple[int, ...]) -> Node:
     """The tensor with the shared positions of rows and columns at zero."""
     kept = [p for p in range(2 * rank) if p % rank not in shared]
@@ -91,7 +90,7 @@ def _digits(tensor: Structured, damping: float) -> Solver | None:
     return Solver(inner.name, solve)
 
 
-@functools.lru_cache(maxsize=4096)
+@remembered
 def _split(node: Node, rank: int) -> Node | None:
     """The tensor with one axis of its variable as two, if its blocks or components can be seen then."""
     parts = {operand for term in products(node) for operand in term.operands}

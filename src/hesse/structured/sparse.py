@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hesse.errors import ArgumentError
-from hesse.ir import Axis, Node, Product, einsum_of, label_axis, number, transpose
+from hesse.ir import Axis, Node, Product, einsum_of, label_axis, number, remembered
+from hesse.structured.formulas import reordered
 from hesse.structured.patterns import (
     count,
     matrix_axes,
@@ -97,7 +97,7 @@ def to_linear_operator(tensor: Structured) -> Any:
     rank, node = tensor._groups[-1], tensor._node
     rows, columns = node.rank - rank, rank
     forward = tensor._like(node, (rows, columns))
-    backward = tensor._like(transpose(node, [*range(rows, node.rank), *range(rows)]), (columns, rows))
+    backward = tensor._like(reordered(node, (*range(rows, node.rank), *range(rows))), (columns, rows))
 
     def product(matrix: Structured, size: int) -> Any:
         shape = matrix.shape[matrix.ndim - matrix._groups[-1] :]
@@ -115,7 +115,7 @@ def to_linear_operator(tensor: Structured) -> Any:
     )
 
 
-@functools.lru_cache(maxsize=4096)
+@remembered
 def _is_sparse(node: Node, rank: int) -> bool:
     size = count(node.shape[:rank])
     block = size // count(tuple(node.shape[p] for p in same_positions(node, rank)))

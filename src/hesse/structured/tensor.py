@@ -17,8 +17,8 @@ from hesse.ir import (
     Node,
     Shape,
     Variable,
-    add,
     number,
+    remembered,
     substitute,
     topological,
     variable,
@@ -41,14 +41,22 @@ Formula = Callable[..., Node] | Callable[..., list[Node]]
 """One or several expressions of a tensor's node and of static settings."""
 
 
-def _roots(formula: Formula, node: Node, settings: tuple[Any, ...]) -> list[Node]:
-    """The expressions of a formula, kept with the node."""
-    kept: dict[Any, list[Node]] = node._cache.setdefault(_roots, {})
-    if (formula, settings) not in kept:
-        found = formula(node, *settings)
-        roots = [found] if isinstance(found, Node) else found
-        kept[formula, settings] = simplify(simplify(roots))  # sums of the first pass have common factors, too
-    return kept[formula, settings]
+def _roots(node: Node, formula: Formula, settings: tuple[Any, ...]) -> list[Node]:
+    """The expressions of a formula."""
+    found = _simplified(node, formula, settings)
+    return [found] if isinstance(found, Node) else found
+
+
+@remembered
+def _simplified(node: Node, formula: Formula, settings: tuple[Any, ...]) -> Node | list[Node]:
+    found = formula(node, *settings)
+    if isinstance(found, Node):
+        return _all_simplified([found])[0]
+    return _all_simplified(found)
+
+
+def _all_simplified(roots: list[Node]) -> list[Node]:
+    return simplify(simplify(roots))  # sums that the first pass made have common factors, too
 
 
 class _Ready(NamedTuple):
@@ -143,7 +151,7 @@ class Structured:
             names, dtype = tuple(self._values), self._dtype
             if vector is not None:
                 names, dtype = (*names, VECTOR), self._promoted(vector)
-            runs = executable(_roots(formula, self._node, settings), names, dtype, self._target)
+            runs = executable(_roots(self._node, formula, settings), names, dtype, self._target)
             arrays = self._target.converted([*self._values.values()], [dtype] * len(self._values))
             is_large = runs.program.peak_elements() * runs.itemsize > CHECKED_BYTES
             self._ready[key] = _Ready(runs, arrays, is_large)
@@ -342,7 +350,7 @@ class Structured:
         if other.shape != self.shape:
             raise ShapeError(f"cannot add tensors of shapes {self.shape} and {other.shape}")
         node, values = _renamed(other, self._values)
-        total = add([self._node, node], self._node.shape, flatten=(self._node, node))
+        total = formulas.total(self._node, node)
         if other._target.name != self._target.name:
             raise ArgumentError(
                 f"cannot add tensors with arrays of {self._target.name} and of {other._target.name}"
