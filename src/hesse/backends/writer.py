@@ -65,7 +65,8 @@ class Writer(ABC):
         body = "\n".join([*comments, *(f"    {line}" for line in self.lines), f"    return {returned}"])
         source = f"def {name}({', '.join(arguments.values())}):\n{body}\n"
         exec(compile(source, "<hesse program>", "exec"), self.namespace)
-        return Compiled(self.namespace[name], tuple(inputs), "\n".join([*self.functions, source]))
+        function = self.namespace.pop(name)  # no cycle: the constants in its namespace are freed with it
+        return Compiled(function, tuple(inputs), "\n".join([*self.functions, source]))
 
     def _write(self, k: Ref, item: Instruction, arguments: Mapping[str, str]) -> None:
         if isinstance(item, Load):
