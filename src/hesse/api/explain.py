@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from hesse.backends.executable import Executable
+from hesse.backends.preference import preferred
 from hesse.calculus import Choice
 from hesse.ir import Node, topological
 from hesse.plan import Program
@@ -73,6 +74,14 @@ class Explanation:
         return self.program.peak_elements() * self.executable.itemsize
 
     @property
+    def backend(self) -> str:
+        """The back end that computes it; for NumPy arrays also the one that the estimate prefers."""
+        used, best = self.executable.target.name, preferred(self.executable)
+        return (
+            used if used != "numpy" or best == used else f'{used}   (backend="{best}" is likely to be faster)'
+        )
+
+    @property
     def contractions(self) -> tuple[str, ...]:
         """The pairwise products in their order, in index notation with sizes."""
         letters = "ijklmnopqrstuvwxyzabcdefgh"
@@ -98,6 +107,7 @@ class Explanation:
             f"FLOPs          {self.flops:,.0f}",
             f"bytes moved    {self.bytes:,}",
             f"peak memory    {self.peak_bytes:,} bytes",
+            f"back end       {self.backend}",
             "contractions   " + ("\n               ".join(self.contractions) or "none"),
             "source",
             *("    " + line for line in self.source.splitlines()),

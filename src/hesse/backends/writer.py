@@ -13,7 +13,7 @@ from typing import Any, assert_never
 
 import numpy as np
 
-from hesse.backends.text import Dialect, tuple_text
+from hesse.backends.text import Dialect, affine_text, placed_labels, tuple_text
 from hesse.plan.program import (
     CallApply,
     CallMap,
@@ -23,6 +23,7 @@ from hesse.plan.program import (
     Instruction,
     Literal,
     Load,
+    Placed,
     Program,
     Reduce,
     Ref,
@@ -111,7 +112,9 @@ class Writer(ABC):
 class FunctionalWriter(Writer):
     """For libraries that fuse, or that differentiate: every value is an expression of earlier ones.
 
-    `frees` says that values are computed line by line, so that it helps to forget those that are done with.
+    The namespace must hold the library under the name of the dialect, `dtype`, and two functions: an
+    `affine_view` of an array and a `place` for a value in an array of zeros. `frees` says that values are
+    computed line by line, so that it helps to forget those that are done with.
     """
 
     frees = False
@@ -163,17 +166,31 @@ class FunctionalWriter(Writer):
     def result(self, ref: Ref) -> str:
         return self.names[ref]
 
-    @abstractmethod
     def view(self, item: View, name: str, shape: tuple[int, ...]) -> str:
-        """A value read through affine axes."""
+        """A value read through affine axes: an index expression where one exists, else `affine_view`."""
+        text = self.dialect.indexed(item, name, shape)
+        return text or f"affine_view({name}, {affine_text(item.axes, item.labels, item.ranges)})"
 
-    @abstractmethod
     def contract(self, item: Contract, left: str, right: str) -> str:
         """A product that is summed."""
+        return self.dialect.einsum(item, left, right)
 
-    @abstractmethod
     def combine(self, k: Ref, item: Combine) -> None:
-        """The lines of a sum of placed terms."""
+        """The line of a sum: dense terms, and others put in their places by `place`."""
+        shape, module = self.program.shapes[k], self.dialect.module
+        terms = [(term, self.names[term.source]) for term in item.terms]
+        dense = [(term, name) for term, name in terms if term.is_dense(shape)]
+        parts = [self.dialect.dense_sum(dense)] if dense else []
+        if dense and item.repeats(shape):
+            parts = [f"{module}.broadcast_to({parts[0]}, {tuple_text(shape)})"]
+        parts += [self._placed(term, name, shape) for term, name in terms if not term.is_dense(shape)]
+        self.set(k, " + ".join(parts) if parts else f"{module}.zeros({tuple_text(shape)}, dtype)")
+
+    def _placed(self, term: Placed, name: str, shape: tuple[int, ...]) -> str:
+        labels = placed_labels(term)
+        value = self.dialect.aligned(name, term.labels, labels)
+        value = value if term.factor == 1 else f"{term.factor!r} * {value}"
+        return f"place({value}, {affine_text(term.output, labels, term.ranges)}, {tuple_text(shape)})"
 
     @abstractmethod
     def elementwise(self, name: str) -> Callable[..., Any]:

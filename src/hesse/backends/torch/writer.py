@@ -90,7 +90,7 @@ class TorchWriter(FunctionalWriter):
             begin = "new_zeros(" if total is None else f"{self._array(k, item, dense, shape)}({total}, "
             self.set(k, f"{begin}{size}, {names})")
         for term, name in placed:
-            self.lines.append(self._placed(f"t{k}", term, name, shape))
+            self.lines.append(self._added(f"t{k}", term, name, shape))
 
     def _array(self, k: Ref, item: Combine, dense: list[tuple[Placed, str]], shape: tuple[int, ...]) -> str:
         """What makes an array that can be added to out of the dense terms: new memory, if it must be."""
@@ -104,7 +104,7 @@ class TorchWriter(FunctionalWriter):
         is_whole = term.factor == 1 and len(term.labels) == len(shape)
         return "own_array" if is_ours and is_alone and is_whole else "new_array"
 
-    def _placed(self, target: str, term: Placed, name: str, shape: tuple[int, ...]) -> str:
+    def _added(self, target: str, term: Placed, name: str, shape: tuple[int, ...]) -> str:
         labels = placed_labels(term)
         where = _flat(term.output, labels, term.ranges, shape)
         text = f"{target}, {TORCH.aligned(name, term.labels, labels)}, {term.factor!r}, {where}"
