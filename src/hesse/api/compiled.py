@@ -148,7 +148,7 @@ class Derivative:
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         if not options:
             try:
-                entry = self._fast[tuple([(type(a), a.shape, a.dtype) for a in arguments])]
+                entry = self._fast[_fast_key(arguments)]
             except (AttributeError, KeyError, TypeError):
                 pass  # the first call of this signature, or something that is not an array
             else:
@@ -161,7 +161,7 @@ class Derivative:
         if found is None:
             return self._as_expression(names, [as_node(array) for array in arrays.values])
         if not options and all(type(a) is np.ndarray or library_of(a) is not None for a in arguments):
-            _keep(self._fast, tuple([(type(a), a.shape, a.dtype) for a in arguments]), found)
+            _keep(self._fast, _fast_key(arguments), found)
         return found.run(arrays.values)
 
     def compile(self, backend: str | Target = "numpy", **settings: Any) -> Derivative:
@@ -180,7 +180,7 @@ class Derivative:
 
     def _entry(self, names: tuple[str, ...], arrays: Arrays, by_name: bool) -> _Entry | None:
         """The compiled derivative, or None if it depends on variables of a trace around it."""
-        key = (names if by_name else None, arrays.signature)
+        key = (names if by_name else None, arrays.key)
         if key not in self._entries:
             dtypes = [value.dtype for value in arrays.values]
             built, labels = self._built(names, arrays.shapes, arrays.kinds, dtypes)
@@ -239,6 +239,11 @@ class Derivative:
         array([2., 4.])
         """
         return Bound(self, bound)
+
+
+def _fast_key(arrays: Sequence[Any]) -> tuple[Any, ...]:
+    """What decides about arrays; only those of JAX can be weakly typed."""
+    return tuple([(type(a), a.shape, a.dtype, getattr(a, "weak_type", None)) for a in arrays])
 
 
 def _keep(entries: dict[Any, _Entry], key: Any, entry: _Entry) -> None:
@@ -329,7 +334,7 @@ class Bound:
         free = {**dict(zip(self._free, arguments, strict=False)), **options}
         names = tuple(free)
         arrays = as_arrays(names, list(free.values()), self._derivative._options.backend)
-        key = (names, arrays.signature)
+        key = (names, arrays.key)
         if key not in self._entries:
             self._entries[key] = self._prepared(dict(zip(names, arrays.values, strict=True)))
         entry, prepared = self._entries[key]

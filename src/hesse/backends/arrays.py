@@ -23,7 +23,7 @@ NUMBERS = (float, int, bool)
 
 
 class Arrays(NamedTuple):
-    """The checked arrays of a call: by which target and in which dtype it is computed, and the cache key.
+    """The checked arrays of a call: by which target and in which dtype it is computed.
 
     `as_numpy` says that only NumPy arrays and numbers were given, so that NumPy arrays are given back.
     """
@@ -34,6 +34,11 @@ class Arrays(NamedTuple):
     target: Target
     as_numpy: bool
     signature: Signature
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """All that a compiled program depends on: an integer may be an index, a float may not."""
+        return self.signature, tuple(self.kinds), self.dtype
 
     @property
     def casts(self) -> list[DType | None]:

@@ -136,7 +136,7 @@ class CompiledExpression:
             raise ArgumentError(f"no value for {', '.join(sorted(missing))}")
         arrays = as_arrays(list(self._variables), [values[name] for name in self._variables], self._backend)
         sizes = {name: int(values[name]) for name in self._symbols - set(self._variables) if name in values}
-        key = (arrays.signature, tuple(sorted(sizes.items())))
+        key = (arrays.key, tuple(sorted(sizes.items())))
         if key not in self._programs:
             while len(self._programs) >= KEPT_PROGRAMS:
                 self._programs.pop(next(iter(self._programs)), None)
