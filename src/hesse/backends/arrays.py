@@ -62,6 +62,7 @@ class Arrays(NamedTuple):
 
 def as_arrays(names: Sequence[str], values: Sequence[Any], backend: str | Target | None = None) -> Arrays:
     """The arguments as arrays; anything that is not an array of real numbers is refused by name."""
+    values = [value.dense() if hasattr(value, "dense") else value for value in values]  # of `Structured`
     target = target_for(values, backend)
     libraries = [library_of(value) for value in values]
     arrays = [
