@@ -14,7 +14,7 @@ from hesse.api.explain import Explanation
 from hesse.api.trace import INDEX_SUFFIX, argument, nested_names, trace
 from hesse.backends.arrays import Arrays, as_arrays
 from hesse.backends.executable import Executable, executable
-from hesse.backends.target import DType, Target, library_of, target_named
+from hesse.backends.target import DType, Target, as_target, library_of, target_named
 from hesse.calculus import Choice, check_mode
 from hesse.errors import ArgumentError
 from hesse.frontends.expression import Expression
@@ -42,8 +42,8 @@ class Options:
     backend: str | Target | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.backend, str):
-            target_named(self.backend)
+        if self.backend is not None:
+            as_target(self.backend)
         if self.chunk is not None:
             check_chunk(self.chunk)
             if self.form == "structured":
@@ -173,9 +173,7 @@ class Derivative:
         >>> hesse.grad(lambda x: np.sum(x * x)).compile(backend="jax")(np.array([1.0, 2.0]))
         array([2., 4.])
         """
-        target = target_named(backend) if isinstance(backend, str) else backend
-        target = target.configured(**settings)
-        options = replace(self._options, backend=target)
+        options = replace(self._options, backend=as_target(backend).configured(**settings))
         return Derivative(self._function, self._build, options, self._extra)
 
     def _entry(self, names: tuple[str, ...], arrays: Arrays, by_name: bool) -> _Entry | None:

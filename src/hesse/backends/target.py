@@ -128,10 +128,19 @@ def target_for(values: Iterable[Any], backend: str | Target | None = None) -> Ta
     found = {name for name in map(library_of, values) if name is not None}
     if len(found) > 1:
         raise ArgumentError("arrays of PyTorch and of JAX are mixed; convert those of one to the other")
-    asked = target_named(backend) if isinstance(backend, str) else backend
-    if asked is None:
+    if backend is None:
         return target_named(next(iter(found), "numpy"))
     if found and asked.name not in found:
         (name,) = found
         raise ArgumentError(f"the backend is {asked.name!r}, but arrays of {name} were given; convert them")
     return asked
+def as_target(backend: str | Target) -> Target:
+    """A target, which may be given by its name."""
+    if isinstance(backend, str):
+        return target_named(backend)
+    if not isinstance(backend, Target):
+        raise ArgumentError(f"a backend is one of {', '.join(map(repr, BACKENDS))}, not {backend!r}")
+    return backend
+
+
+    asked = as_target(backend)
