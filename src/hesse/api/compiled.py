@@ -115,7 +115,9 @@ def _structured(
 ) -> list[Structured]:
     """The tensors of which the results are the parts; `as_numpy`: those are NumPy's."""
     tensors = []
-    target, dtype = (target_named("numpy"), None) if as_numpy else (runs.target, runs.dtype)
+    target, dtype = runs.target, runs.dtype
+    if as_numpy:
+        target, dtype = target_named("numpy"), target.numpy_dtype(dtype)
     start = 0  # each tensor takes as many results as it has parts
     for (node, names, _), ranks in zip(storages, groups, strict=True):
         stop = start + len(names)
@@ -310,6 +312,24 @@ def _structured_advice(roots: Sequence[Node], itemsize: int) -> str:
     return f"The structured form (form='structured') keeps it in {bytes_text(kept)}."
 
 
+class _Early:
+    """The part of a program that depends on bound data alone, computed once where its results may be kept."""
+
+    def __init__(self, runs: Executable, arrays: Sequence[Any]) -> None:
+        self._runs = runs
+        self._arrays = arrays
+        self._kept: list[Any] | None = None
+
+    def results(self) -> list[Any]:
+        if self._kept is not None:
+            return self._kept
+        target = self._runs.target
+        results = list(target.call(self._runs.compiled, self._arrays, False))
+        if target.may_be_kept([*self._arrays, *results]):
+            self._kept = results
+        return results
+
+
 class Bound:
     """A derivative with some arguments fixed; call it with the others."""
 
@@ -324,7 +344,7 @@ class Bound:
         arrays = as_arrays(list(bound), list(bound.values()), derivative._options.backend)
         self._bound = dict(zip(bound, map(arrays.target.copied, arrays.values), strict=True))
         self._free = [name for name in known if name not in bound]
-        self._entries: dict[Any, tuple[_Entry, list[Any]]] = {}
+        self._entries: dict[Any, tuple[_Entry, _Early]] = {}
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         if len(arguments) > len(self._free):
@@ -335,10 +355,10 @@ class Bound:
         key = (names, arrays.key)
         if key not in self._entries:
             self._entries[key] = self._prepared(dict(zip(names, arrays.values, strict=True)))
-        entry, prepared = self._entries[key]
-        return entry.run([*prepared, *arrays.values])
+        entry, early = self._entries[key]
+        return entry.run([*early.results(), *arrays.values])
 
-    def _prepared(self, free: dict[str, Any]) -> tuple[_Entry, list[Any]]:
+    def _prepared(self, free: dict[str, Any]) -> tuple[_Entry, _Early]:
         """The entry for the free arguments, and what depends on bound data only: it comes first."""
         derivative = self._derivative
         names, values = derivative._parameters.by_name({**self._bound, **free})
@@ -357,9 +377,9 @@ class Bound:
         first, second, loads = split(straight, {label for label, _ in early})
         given, wanted = [arrays.values[k] for _, (k, _) in early], [cast for _, (_, cast) in early]
         before = Executable(first, tuple(label for label, _ in early), runs.dtype, runs.target)
-        prepared = list(runs.target.call(before.compiled, runs.target.converted(given, wanted), False))
         after = Executable(second, (*loads, *(label for label, _ in late)), runs.dtype, runs.target)
         order = tuple(free)
-        places = [(k, None) for k in range(len(prepared))]
-        places += [(len(prepared) + order.index(names[k]), dtype) for _, (k, dtype) in late]
-        return whole._replace(executable=after, casts=tuple(places)), prepared
+        places = [(k, None) for k in range(len(loads))]
+        places += [(len(loads) + order.index(names[k]), dtype) for _, (k, dtype) in late]
+        whole = whole._replace(executable=after, casts=tuple(places))
+        return whole, _Early(before, runs.target.converted(given, wanted))

@@ -15,6 +15,8 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+
 from hesse.backends.writer import Compiled
 from hesse.errors import ArgumentError
 from hesse.plan.program import Program
@@ -75,6 +77,17 @@ class Target(ABC):
     @abstractmethod
     def converted(self, values: Sequence[Any], dtypes: Sequence[DType | None]) -> list[Array]:
         """Arrays and numbers as arrays of this library, cast where a dtype is given."""
+
+    def numpy_dtype(self, dtype: DType) -> np.dtype[Any]:
+        """What NumPy calls a dtype of this library."""
+        return np.dtype(dtype)
+
+    def may_be_kept(self, arrays: Sequence[Array]) -> bool:
+        """Whether what was computed from these arrays holds in later calls.
+
+        It does not where the library watches the arrays, to trace or to differentiate this very call.
+        """
+        return True
 
     @abstractmethod
     def copied(self, array: Any) -> Any:
@@ -139,6 +152,7 @@ def as_target(backend: str | Target) -> Target:
     if isinstance(backend, str):
         return target_named(backend)
     if not isinstance(backend, Target):
+    asked = as_target(backend)
         raise ArgumentError(f"a backend is one of {', '.join(map(repr, BACKENDS))}, not {backend!r}")
     return backend
 

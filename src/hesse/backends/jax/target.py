@@ -63,6 +63,9 @@ class JaxTarget(Target):
         ]
 
     def copied(self, array: Any) -> Any:
+    def may_be_kept(self, arrays: Sequence[Any]) -> bool:
+        return not any(isinstance(array, jax.core.Tracer) for array in arrays)
+
         return array if isinstance(array, jax.Array) else np.array(array)
 
     def zeros(self, shape: tuple[int, ...], dtype: np.dtype[Any], beside: Sequence[Any]) -> Any:
@@ -72,12 +75,10 @@ class JaxTarget(Target):
         return array.at[index].add(value)
 
     def call(self, compiled: Compiled, arrays: Sequence[Any], as_numpy: bool) -> Sequence[Any]:
-        if not as_numpy:
-            return compiled.function(*arrays)
-        is_double = any(array.dtype.itemsize == 8 for array in arrays)
+        is_double = not jax.config.x64_enabled and any(array.dtype == np.float64 for array in arrays)
         with jax.enable_x64(True) if is_double else contextlib.nullcontext():
             results = compiled.function(*arrays)
-        return _as_numpy(results, arrays)
+        return _as_numpy(results, arrays) if as_numpy else results
 
     def free_bytes(self) -> int:
         statistics = jax.devices()[0].memory_stats()
@@ -97,7 +98,7 @@ class _Buffer:
         }
 
 
-def _as_numpy(results: Sequence[Any], arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
+def _as_numpy(results: Sequence[Any], arguments: Sequence[Any]) -> list[np.ndarray]:
     """Results as NumPy arrays: those on the processor are handed over, each buffer to one array."""
     found: list[np.ndarray] = []
     taken = {_address(argument) for argument in arguments}
@@ -110,8 +111,9 @@ def _as_numpy(results: Sequence[Any], arguments: Sequence[np.ndarray]) -> list[n
     return found
 
 
-def _address(array: np.ndarray) -> int:
-    address: int = array.__array_interface__["data"][0]
+def _address(array: Any) -> int:
+    is_numpy = isinstance(array, np.ndarray)
+    address: int = array.__array_interface__["data"][0] if is_numpy else array.unsafe_buffer_pointer()
     return address
 
 
