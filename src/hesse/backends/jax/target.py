@@ -66,6 +66,7 @@ class JaxTarget(Target):
     def may_be_kept(self, arrays: Sequence[Any]) -> bool:
         return not any(isinstance(array, jax.core.Tracer) for array in arrays)
 
+    def copied(self, array: Any) -> Any:
         return array if isinstance(array, jax.Array) else np.array(array)
 
     def zeros(self, shape: tuple[int, ...], dtype: np.dtype[Any], beside: Sequence[Any]) -> Any:
@@ -85,6 +86,14 @@ class JaxTarget(Target):
         if not statistics:  # the processor
             return host_bytes()
         return int(statistics["bytes_limit"] - statistics["bytes_in_use"])
+
+
+def _known(dtype: Any) -> np.dtype[Any]:
+    """The dtype in the byte order of this computer, if JAX has it."""
+    found: np.dtype[Any] = np.dtype(dtype).newbyteorder("=")
+    if found == np.longdouble and found.itemsize > 8:
+        raise ArgumentError(f"JAX has no {found.name}; pass arrays of float64")
+    return found
 
 
 class _Buffer:
