@@ -136,6 +136,15 @@ def target_named(backend: str) -> Target:
     return found
 
 
+def as_target(backend: str | Target) -> Target:
+    """A target, which may be given by its name."""
+    if isinstance(backend, str):
+        return target_named(backend)
+    if not isinstance(backend, Target):
+        raise ArgumentError(f"a backend is one of {', '.join(map(repr, BACKENDS))}, not {backend!r}")
+    return backend
+
+
 def target_for(values: Iterable[Any], backend: str | Target | None = None) -> Target:
     """The target that computes with these values: the one that is asked for, else that of their library."""
     found = {name for name in map(library_of, values) if name is not None}
@@ -143,18 +152,8 @@ def target_for(values: Iterable[Any], backend: str | Target | None = None) -> Ta
         raise ArgumentError("arrays of PyTorch and of JAX are mixed; convert those of one to the other")
     if backend is None:
         return target_named(next(iter(found), "numpy"))
+    asked = as_target(backend)
     if found and asked.name not in found:
         (name,) = found
         raise ArgumentError(f"the backend is {asked.name!r}, but arrays of {name} were given; convert them")
     return asked
-def as_target(backend: str | Target) -> Target:
-    """A target, which may be given by its name."""
-    if isinstance(backend, str):
-        return target_named(backend)
-    if not isinstance(backend, Target):
-    asked = as_target(backend)
-        raise ArgumentError(f"a backend is one of {', '.join(map(repr, BACKENDS))}, not {backend!r}")
-    return backend
-
-
-    asked = as_target(backend)

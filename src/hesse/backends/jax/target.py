@@ -15,6 +15,7 @@ import numpy as np
 from hesse.backends.jax.writer import JaxWriter
 from hesse.backends.target import Target, host_bytes
 from hesse.backends.writer import Compiled
+from hesse.errors import ArgumentError
 from hesse.plan.program import Program
 
 
@@ -46,8 +47,8 @@ class JaxTarget(Target):
     def dtype(self, dtypes: Sequence[Any], as_numpy: bool = False) -> np.dtype[Any]:
         if as_numpy:  # also where JAX is told not to use 64 bits: that is its habit, not NumPy's
             common: np.dtype[Any] = np.result_type(*dtypes) if dtypes else np.dtype(np.float64)
-            return common
-        allowed = map(jax.dtypes.canonicalize_dtype, dtypes or [float])
+            return _known(common)
+        allowed = [jax.dtypes.canonicalize_dtype(_known(dtype)) for dtype in dtypes or [float]]
         promoted: np.dtype[Any] = functools.reduce(jnp.promote_types, allowed)
         return promoted
 
@@ -62,7 +63,6 @@ class JaxTarget(Target):
             for value, dtype in zip(values, dtypes, strict=True)
         ]
 
-    def copied(self, array: Any) -> Any:
     def may_be_kept(self, arrays: Sequence[Any]) -> bool:
         return not any(isinstance(array, jax.core.Tracer) for array in arrays)
 
