@@ -342,7 +342,10 @@ class Bound:
                     f"{derivative.__name__} has no argument {name}; it has {', '.join(known)}"
                 )
         arrays = as_arrays(list(bound), list(bound.values()), derivative._options.backend)
-        self._bound = dict(zip(bound, map(arrays.target.copied, arrays.values), strict=True))
+        self._bound = {
+            name: value if is_weak else arrays.target.copied(array)  # numbers stay numbers
+            for (name, value), array, is_weak in zip(bound.items(), arrays.values, arrays.weak, strict=True)
+        }
         self._free = [name for name in known if name not in bound]
         self._entries: dict[Any, tuple[_Entry, _Early]] = {}
 
@@ -354,7 +357,7 @@ class Bound:
         arrays = as_arrays(names, list(free.values()), self._derivative._options.backend)
         key = (names, arrays.key)
         if key not in self._entries:
-            self._entries[key] = self._prepared(dict(zip(names, arrays.values, strict=True)))
+            self._entries[key] = self._prepared(free)
         entry, early = self._entries[key]
         return entry.run([*early.results(), *arrays.values])
 

@@ -18,7 +18,7 @@ from hesse.backends.target import DType, Target, library_of, target_for
 from hesse.errors import ArgumentError, DifferentiationError
 
 Signature = tuple[tuple[str | None, tuple[int, ...], DType | None], ...]
-"""For each array its library, its shape and its dtype (None: a Python number)."""
+"""For each array its library, its shape and its dtype (None: one that has no say, as of a Python number)."""
 NUMBERS = (float, int, bool)
 
 
@@ -34,6 +34,11 @@ class Arrays(NamedTuple):
     target: Target
     as_numpy: bool
     signature: Signature
+
+    @property
+    def weak(self) -> list[bool]:
+        """For each array whether its dtype has no say."""
+        return [dtype is None for _, _, dtype in self.signature]
 
     @property
     def key(self) -> tuple[Any, ...]:
