@@ -14,7 +14,7 @@ from hesse.api.explain import Explanation
 from hesse.api.trace import INDEX_SUFFIX, argument, nested_names, trace
 from hesse.backends.arrays import Arrays, as_arrays
 from hesse.backends.executable import Executable, executable
-from hesse.backends.target import DType, Target, library_of, target_named
+from hesse.backends.target import DType, Target, as_target, library_of, target_named
 from hesse.calculus import Choice, check_mode
 from hesse.errors import ArgumentError
 from hesse.frontends.expression import Expression
@@ -42,8 +42,8 @@ class Options:
     backend: str | Target | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.backend, str):
-            target_named(self.backend)
+        if self.backend is not None:
+            as_target(self.backend)
         if self.chunk is not None:
             check_chunk(self.chunk)
             if self.form == "structured":
@@ -115,7 +115,9 @@ def _structured(
 ) -> list[Structured]:
     """The tensors of which the results are the parts; `as_numpy`: those are NumPy's."""
     tensors = []
-    target, dtype = (target_named("numpy"), None) if as_numpy else (runs.target, runs.dtype)
+    target, dtype = runs.target, runs.dtype
+    if as_numpy:
+        target, dtype = target_named("numpy"), target.numpy_dtype(dtype)
     start = 0  # each tensor takes as many results as it has parts
     for (node, names, _), ranks in zip(storages, groups, strict=True):
         stop = start + len(names)
@@ -148,7 +150,7 @@ class Derivative:
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         if not options:
             try:
-                entry = self._fast[tuple([(type(a), a.shape, a.dtype) for a in arguments])]
+                entry = self._fast[_fast_key(arguments)]
             except (AttributeError, KeyError, TypeError):
                 pass  # the first call of this signature, or something that is not an array
             else:
@@ -161,7 +163,7 @@ class Derivative:
         if found is None:
             return self._as_expression(names, [as_node(array) for array in arrays.values])
         if not options and all(type(a) is np.ndarray or library_of(a) is not None for a in arguments):
-            _keep(self._fast, tuple([(type(a), a.shape, a.dtype) for a in arguments]), found)
+            _keep(self._fast, _fast_key(arguments), found)
         return found.run(arrays.values)
 
     def compile(self, backend: str | Target = "numpy", **settings: Any) -> Derivative:
@@ -173,14 +175,12 @@ class Derivative:
         >>> hesse.grad(lambda x: np.sum(x * x)).compile(backend="jax")(np.array([1.0, 2.0]))
         array([2., 4.])
         """
-        target = target_named(backend) if isinstance(backend, str) else backend
-        target = target.configured(**settings)
-        options = replace(self._options, backend=target)
+        options = replace(self._options, backend=as_target(backend).configured(**settings))
         return Derivative(self._function, self._build, options, self._extra)
 
     def _entry(self, names: tuple[str, ...], arrays: Arrays, by_name: bool) -> _Entry | None:
         """The compiled derivative, or None if it depends on variables of a trace around it."""
-        key = (names if by_name else None, arrays.signature)
+        key = (names if by_name else None, arrays.key)
         if key not in self._entries:
             dtypes = [value.dtype for value in arrays.values]
             built, labels = self._built(names, arrays.shapes, arrays.kinds, dtypes)
@@ -239,6 +239,11 @@ class Derivative:
         array([2., 4.])
         """
         return Bound(self, bound)
+
+
+def _fast_key(arrays: Sequence[Any]) -> tuple[Any, ...]:
+    """What decides about arrays; only those of JAX can be weakly typed."""
+    return tuple([(type(a), a.shape, a.dtype, getattr(a, "weak_type", None)) for a in arrays])
 
 
 def _keep(entries: dict[Any, _Entry], key: Any, entry: _Entry) -> None:
@@ -307,6 +312,24 @@ def _structured_advice(roots: Sequence[Node], itemsize: int) -> str:
     return f"The structured form (form='structured') keeps it in {bytes_text(kept)}."
 
 
+class _Early:
+    """The part of a program that depends on bound data alone, computed once where its results may be kept."""
+
+    def __init__(self, runs: Executable, arrays: Sequence[Any]) -> None:
+        self._runs = runs
+        self._arrays = arrays
+        self._kept: list[Any] | None = None
+
+    def results(self) -> list[Any]:
+        if self._kept is not None:
+            return self._kept
+        target = self._runs.target
+        results = list(target.call(self._runs.compiled, self._arrays, False))
+        if target.may_be_kept([*self._arrays, *results]):
+            self._kept = results
+        return results
+
+
 class Bound:
     """A derivative with some arguments fixed; call it with the others."""
 
@@ -319,9 +342,12 @@ class Bound:
                     f"{derivative.__name__} has no argument {name}; it has {', '.join(known)}"
                 )
         arrays = as_arrays(list(bound), list(bound.values()), derivative._options.backend)
-        self._bound = dict(zip(bound, map(arrays.target.copied, arrays.values), strict=True))
+        self._bound = {
+            name: value if is_weak else arrays.target.copied(array)  # numbers stay numbers
+            for (name, value), array, is_weak in zip(bound.items(), arrays.values, arrays.weak, strict=True)
+        }
         self._free = [name for name in known if name not in bound]
-        self._entries: dict[Any, tuple[_Entry, list[Any]]] = {}
+        self._entries: dict[Any, tuple[_Entry, _Early]] = {}
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         if len(arguments) > len(self._free):
@@ -329,13 +355,13 @@ class Bound:
         free = {**dict(zip(self._free, arguments, strict=False)), **options}
         names = tuple(free)
         arrays = as_arrays(names, list(free.values()), self._derivative._options.backend)
-        key = (names, arrays.signature)
+        key = (names, arrays.key)
         if key not in self._entries:
-            self._entries[key] = self._prepared(dict(zip(names, arrays.values, strict=True)))
-        entry, prepared = self._entries[key]
-        return entry.run([*prepared, *arrays.values])
+            self._entries[key] = self._prepared(free)
+        entry, early = self._entries[key]
+        return entry.run([*early.results(), *arrays.values])
 
-    def _prepared(self, free: dict[str, Any]) -> tuple[_Entry, list[Any]]:
+    def _prepared(self, free: dict[str, Any]) -> tuple[_Entry, _Early]:
         """The entry for the free arguments, and what depends on bound data only: it comes first."""
         derivative = self._derivative
         names, values = derivative._parameters.by_name({**self._bound, **free})
@@ -354,9 +380,9 @@ class Bound:
         first, second, loads = split(straight, {label for label, _ in early})
         given, wanted = [arrays.values[k] for _, (k, _) in early], [cast for _, (_, cast) in early]
         before = Executable(first, tuple(label for label, _ in early), runs.dtype, runs.target)
-        prepared = list(runs.target.call(before.compiled, runs.target.converted(given, wanted), False))
         after = Executable(second, (*loads, *(label for label, _ in late)), runs.dtype, runs.target)
         order = tuple(free)
-        places = [(k, None) for k in range(len(prepared))]
-        places += [(len(prepared) + order.index(names[k]), dtype) for _, (k, dtype) in late]
-        return whole._replace(executable=after, casts=tuple(places)), prepared
+        places = [(k, None) for k in range(len(loads))]
+        places += [(len(loads) + order.index(names[k]), dtype) for _, (k, dtype) in late]
+        whole = whole._replace(executable=after, casts=tuple(places))
+        return whole, _Early(before, runs.target.converted(given, wanted))

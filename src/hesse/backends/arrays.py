@@ -18,12 +18,12 @@ from hesse.backends.target import DType, Target, library_of, target_for
 from hesse.errors import ArgumentError, DifferentiationError
 
 Signature = tuple[tuple[str | None, tuple[int, ...], DType | None], ...]
-"""For each array its library, its shape and its dtype (None: a Python number)."""
+"""For each array its library, its shape and its dtype (None: one that has no say, as of a Python number)."""
 NUMBERS = (float, int, bool)
 
 
 class Arrays(NamedTuple):
-    """The checked arrays of a call: by which target and in which dtype it is computed, and the cache key.
+    """The checked arrays of a call: by which target and in which dtype it is computed.
 
     `as_numpy` says that only NumPy arrays and numbers were given, so that NumPy arrays are given back.
     """
@@ -34,6 +34,16 @@ class Arrays(NamedTuple):
     target: Target
     as_numpy: bool
     signature: Signature
+
+    @property
+    def weak(self) -> list[bool]:
+        """For each array whether its dtype has no say."""
+        return [dtype is None for _, _, dtype in self.signature]
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """All that a compiled program depends on: an integer may be an index, a float may not."""
+        return self.signature, tuple(self.kinds), self.dtype
 
     @property
     def casts(self) -> list[DType | None]:
@@ -57,6 +67,7 @@ class Arrays(NamedTuple):
 
 def as_arrays(names: Sequence[str], values: Sequence[Any], backend: str | Target | None = None) -> Arrays:
     """The arguments as arrays; anything that is not an array of real numbers is refused by name."""
+    values = [value.dense() if hasattr(value, "dense") else value for value in values]  # of `Structured`
     target = target_for(values, backend)
     libraries = [library_of(value) for value in values]
     arrays = [

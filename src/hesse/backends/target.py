@@ -15,6 +15,8 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+
 from hesse.backends.writer import Compiled
 from hesse.errors import ArgumentError
 from hesse.plan.program import Program
@@ -76,6 +78,17 @@ class Target(ABC):
     def converted(self, values: Sequence[Any], dtypes: Sequence[DType | None]) -> list[Array]:
         """Arrays and numbers as arrays of this library, cast where a dtype is given."""
 
+    def numpy_dtype(self, dtype: DType) -> np.dtype[Any]:
+        """What NumPy calls a dtype of this library."""
+        return np.dtype(dtype)
+
+    def may_be_kept(self, arrays: Sequence[Array]) -> bool:
+        """Whether what was computed from these arrays holds in later calls.
+
+        It does not where the library watches the arrays, to trace or to differentiate this very call.
+        """
+        return True
+
     @abstractmethod
     def copied(self, array: Any) -> Any:
         """An array that stays the same when the given one, of this library or of NumPy, is changed."""
@@ -123,14 +136,23 @@ def target_named(backend: str) -> Target:
     return found
 
 
+def as_target(backend: str | Target) -> Target:
+    """A target, which may be given by its name."""
+    if isinstance(backend, str):
+        return target_named(backend)
+    if not isinstance(backend, Target):
+        raise ArgumentError(f"a backend is one of {', '.join(map(repr, BACKENDS))}, not {backend!r}")
+    return backend
+
+
 def target_for(values: Iterable[Any], backend: str | Target | None = None) -> Target:
     """The target that computes with these values: the one that is asked for, else that of their library."""
     found = {name for name in map(library_of, values) if name is not None}
     if len(found) > 1:
         raise ArgumentError("arrays of PyTorch and of JAX are mixed; convert those of one to the other")
-    asked = target_named(backend) if isinstance(backend, str) else backend
-    if asked is None:
+    if backend is None:
         return target_named(next(iter(found), "numpy"))
+    asked = as_target(backend)
     if found and asked.name not in found:
         (name,) = found
         raise ArgumentError(f"the backend is {asked.name!r}, but arrays of {name} were given; convert them")

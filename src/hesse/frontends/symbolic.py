@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from hesse.backends.arrays import Arrays, as_arrays
 from hesse.backends.executable import Executable, executable
-from hesse.backends.target import Target, target_named
+from hesse.backends.target import Target, as_target
 from hesse.calculus import differentiate
 from hesse.errors import ArgumentError, DifferentiationError, ShapeError
 from hesse.ir import Einsum, Node, Variable, bind_sizes, size_names, topological
@@ -79,8 +79,7 @@ class SymbolicMethods:
         The back end is "numpy", "torch" or "jax", with its settings; by default the arrays decide.
         """
         if backend is not None:
-            target = target_named(backend) if isinstance(backend, str) else backend
-            backend = target.configured(**settings)
+            backend = as_target(backend).configured(**settings)
         return CompiledExpression(simplify([self.node])[0], backend)
 
     def to(self, notation: str) -> str:
@@ -136,7 +135,7 @@ class CompiledExpression:
             raise ArgumentError(f"no value for {', '.join(sorted(missing))}")
         arrays = as_arrays(list(self._variables), [values[name] for name in self._variables], self._backend)
         sizes = {name: int(values[name]) for name in self._symbols - set(self._variables) if name in values}
-        key = (arrays.signature, tuple(sorted(sizes.items())))
+        key = (arrays.key, tuple(sorted(sizes.items())))
         if key not in self._programs:
             while len(self._programs) >= KEPT_PROGRAMS:
                 self._programs.pop(next(iter(self._programs)), None)

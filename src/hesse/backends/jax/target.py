@@ -15,6 +15,7 @@ import numpy as np
 from hesse.backends.jax.writer import JaxWriter
 from hesse.backends.target import Target, host_bytes
 from hesse.backends.writer import Compiled
+from hesse.errors import ArgumentError
 from hesse.plan.program import Program
 
 
@@ -46,8 +47,8 @@ class JaxTarget(Target):
     def dtype(self, dtypes: Sequence[Any], as_numpy: bool = False) -> np.dtype[Any]:
         if as_numpy:  # also where JAX is told not to use 64 bits: that is its habit, not NumPy's
             common: np.dtype[Any] = np.result_type(*dtypes) if dtypes else np.dtype(np.float64)
-            return common
-        allowed = map(jax.dtypes.canonicalize_dtype, dtypes or [float])
+            return _known(common)
+        allowed = [jax.dtypes.canonicalize_dtype(_known(dtype)) for dtype in dtypes or [float]]
         promoted: np.dtype[Any] = functools.reduce(jnp.promote_types, allowed)
         return promoted
 
@@ -62,6 +63,9 @@ class JaxTarget(Target):
             for value, dtype in zip(values, dtypes, strict=True)
         ]
 
+    def may_be_kept(self, arrays: Sequence[Any]) -> bool:
+        return not any(isinstance(array, jax.core.Tracer) for array in arrays)
+
     def copied(self, array: Any) -> Any:
         return array if isinstance(array, jax.Array) else np.array(array)
 
@@ -72,18 +76,24 @@ class JaxTarget(Target):
         return array.at[index].add(value)
 
     def call(self, compiled: Compiled, arrays: Sequence[Any], as_numpy: bool) -> Sequence[Any]:
-        if not as_numpy:
-            return compiled.function(*arrays)
-        is_double = any(array.dtype.itemsize == 8 for array in arrays)
+        is_double = not jax.config.x64_enabled and any(array.dtype == np.float64 for array in arrays)
         with jax.enable_x64(True) if is_double else contextlib.nullcontext():
             results = compiled.function(*arrays)
-        return _as_numpy(results, arrays)
+        return _as_numpy(results, arrays) if as_numpy else results
 
     def free_bytes(self) -> int:
         statistics = jax.devices()[0].memory_stats()
         if not statistics:  # the processor
             return host_bytes()
         return int(statistics["bytes_limit"] - statistics["bytes_in_use"])
+
+
+def _known(dtype: Any) -> np.dtype[Any]:
+    """The dtype in the byte order of this computer, if JAX has it."""
+    found: np.dtype[Any] = np.dtype(dtype).newbyteorder("=")
+    if found == np.longdouble and found.itemsize > 8:
+        raise ArgumentError(f"JAX has no {found.name}; pass arrays of float64")
+    return found
 
 
 class _Buffer:
@@ -97,7 +107,7 @@ class _Buffer:
         }
 
 
-def _as_numpy(results: Sequence[Any], arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
+def _as_numpy(results: Sequence[Any], arguments: Sequence[Any]) -> list[np.ndarray]:
     """Results as NumPy arrays: those on the processor are handed over, each buffer to one array."""
     found: list[np.ndarray] = []
     taken = {_address(argument) for argument in arguments}
@@ -110,8 +120,9 @@ def _as_numpy(results: Sequence[Any], arguments: Sequence[np.ndarray]) -> list[n
     return found
 
 
-def _address(array: np.ndarray) -> int:
-    address: int = array.__array_interface__["data"][0]
+def _address(array: Any) -> int:
+    is_numpy = isinstance(array, np.ndarray)
+    address: int = array.__array_interface__["data"][0] if is_numpy else array.unsafe_buffer_pointer()
     return address
 
 

@@ -14,6 +14,7 @@ from torch._C._functorch import is_functorch_wrapped_tensor
 
 from hesse.backends.target import Target, host_bytes
 from hesse.backends.torch.graphs import Graphed, is_worth_capturing
+from hesse.backends.torch.runtime import transformed_zeros
 from hesse.backends.torch.writer import TorchWriter
 from hesse.backends.writer import Compiled
 from hesse.errors import ArgumentError
@@ -89,10 +90,21 @@ class TorchTarget(Target):
             for value, dtype in zip(values, dtypes, strict=True)
         ]
 
+    def numpy_dtype(self, dtype: torch.dtype) -> np.dtype[Any]:
+        return np.dtype(str(dtype).removeprefix("torch."))
+
+    def may_be_kept(self, arrays: Sequence[Tensor]) -> bool:
+        return not any(
+            array.requires_grad or array.is_inference() or is_functorch_wrapped_tensor(array)
+            for array in arrays
+        )
+
     def copied(self, array: Any) -> Any:
         return array.clone() if isinstance(array, Tensor) else np.array(array)
 
     def zeros(self, shape: tuple[int, ...], dtype: torch.dtype, beside: Sequence[Tensor]) -> Tensor:
+        if any(map(is_functorch_wrapped_tensor, beside)):
+            return transformed_zeros(shape, *beside).to(dtype)
         return torch.zeros(shape, dtype=dtype, device=_device(beside))
 
     def added(self, array: Tensor, index: Any, value: Tensor) -> Tensor:
@@ -123,14 +135,20 @@ def _device(arrays: Sequence[Tensor]) -> torch.device:
 def _torch_dtype(dtype: Any) -> torch.dtype:
     if isinstance(dtype, torch.dtype):
         return dtype
-    found: torch.dtype = getattr(torch, np.dtype(dtype).name)
+    found: torch.dtype | None = getattr(torch, np.dtype(dtype).name, None)
+    if found is None:
+        raise ArgumentError(f"PyTorch has no {np.dtype(dtype).name}; pass arrays of float64")
     return found
 
 
 def _from_numpy(value: Any) -> Tensor:
     array = np.asarray(value)
+    steps = [stride // array.itemsize for stride in array.strides if stride % array.itemsize == 0]
     # PyTorch knows no read-only arrays; nothing is written to it, but PyTorch would warn
-    return torch.from_numpy(array if array.flags.writeable else array.copy())
+    is_known = array.flags.writeable and array.dtype.isnative
+    if not is_known or len(steps) < array.ndim or min(steps, default=0) < 0:
+        array = np.array(array, array.dtype.newbyteorder("="), order="C")
+    return torch.from_numpy(array)
 
 
 TARGET = TorchTarget()
