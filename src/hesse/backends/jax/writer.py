@@ -15,8 +15,9 @@ from hesse.backends.text import Dialect
 from hesse.backends.writer import FunctionalWriter
 from hesse.plan.program import Contract, Program
 
-SMALL_MATRIX = 16
-"""Many products that are matrices of at most so many entries are multiplied and summed, which XLA fuses."""
+SHORT_SUM, SMALL_MATRIX = 4, 16
+"""Sums of at most so many products, and many products that are matrices of at most so many entries, are
+multiplied and summed, which XLA fuses with what is around them."""
 JAX = Dialect("jnp", permute="transpose", total="jnp.sum", has_negative_steps=False)
 
 
@@ -35,9 +36,10 @@ class JaxWriter(FunctionalWriter):
 
     def contract(self, item: Contract, left: str, right: str) -> str:
         sizes = self.sizes(item)
-        sides = set(item.left_labels) ^ set(item.right_labels)
-        batch = set(item.left_labels) & set(item.right_labels) & set(item.labels)
-        if batch and math.prod(sizes[label] for label in sides) <= SMALL_MATRIX:
+        both = set(item.left_labels) & set(item.right_labels)
+        summed = math.prod(sizes[label] for label in both - set(item.labels))
+        entries = math.prod(sizes[label] for label in set(item.labels) - both)
+        if summed <= SHORT_SUM or (both & set(item.labels) and entries <= SMALL_MATRIX):
             return JAX.multiplied_and_summed(item, left, right)
         return super().contract(item, left, right)
 
