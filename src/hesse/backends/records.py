@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 from hesse.backends.kernels import Kernel
@@ -22,20 +23,16 @@ MOST_DOUBLINGS = 32
 """Where values cannot be looked at, `expm_chain` is nan for matrices of a norm beyond 2^31."""
 
 
-class Namespace:
+class Namespace(SimpleNamespace):
     """The functions of an array library, and those that libraries spell differently.
 
     `eye(size, like)`, `zeros(shape, like)` and `arange(size, like)` are on the device of the array `like`,
-    the first two also in its dtype. `repeat(step, counts, state)` applies `step(level, state)` for the levels
-    below the largest of the counts.
+    the first two also in its dtype. `repeat(step, counts, state)` applies `step(state, due)` for the levels
+    below the largest of the counts, where `due` says which counts are above the level (None: all of them).
     """
 
     def __init__(self, library: Any, **names: Any) -> None:
-        self.library = library
-        self.__dict__.update(names)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.library, name)
+        super().__init__(**{**vars(library), **names})
 
 
 def inverse(xp: Any, params: Params, a: Any) -> Any:
@@ -100,14 +97,7 @@ def expm_chain(xp: Any, params: Params, a: Any) -> Any:
     doublings = xp.where(exponents > -1, exponents + 1, xp.zeros_like(exponents))
     step = xp.ldexp(xp.ones_like(norms), -doublings)[:, None, None]
 
-    def doubled_where_due(level: Any, chains: list[Any]) -> list[Any]:
-        due = [(level < doublings).reshape((-1,) + (1,) * (chain.ndim - 1)) for chain in chains]
-        # Matrices that are done are doubled as zeros: their chains could overflow, and then even a
-        # discarded infinity makes the derivative nan.
-        doubled = _doubled([xp.where(d, c, xp.zeros_like(c)) for d, c in zip(due, chains, strict=True)])
-        return [xp.where(d, new, old) for d, new, old in zip(due, doubled, chains, strict=True)]
-
-    chains = xp.repeat(doubled_where_due, doublings, _chain_series(xp, a * step, step, length))
+    chains = xp.repeat(partial(_doubled, xp), doublings, _chain_series(xp, a * step, step, length))
     return (chains[-1] * xp.exp(mean).reshape((-1,) + (1,) * (2 * length))).reshape(shape)
 
 
@@ -135,18 +125,25 @@ def _chain_series(xp: Any, a: Any, step: Any, length: int) -> list[Any]:
         for k in range(length):
             polynomials[k] = _contract(polynomials[k], a)
             if k:
-                polynomials[k] = polynomials[k] + polynomials[k - 1][..., None, None] * unit
-            chains[k] = chains[k] + polynomials[k] / math.factorial(degree + k)
+                polynomials[k] += polynomials[k - 1][..., None, None] * unit
+            chains[k] += polynomials[k] / math.factorial(degree + k)
     return [chain * (step**k).reshape((-1,) + (1,) * (2 * k + 2)) for k, chain in enumerate(chains)]
 
 
-def _doubled(chains: list[Any]) -> list[Any]:
-    """The chains over a simplex twice as long.
+def _doubled(xp: Any, chains: list[Any], due: Any) -> list[Any]:
+    """The chains over a simplex twice as long, where that is due.
 
     The middle of the simplex falls into some link m and cuts it in two:
     T_k(2t)[a1,b1, …] = sum over m of T_m(t)[a1,b1, …, am,c] T_(k-m+1)(t)[c,bm, …, ak,bk].
     """
-    return [sum(_contract(chains[m], chains[k - m]) for m in range(k + 1)) for k in range(len(chains))]
+    if due is None:
+        return [sum(_contract(chains[m], chains[k - m]) for m in range(k + 1)) for k in range(len(chains))]
+    masks = [due.reshape((-1,) + (1,) * (chain.ndim - 1)) for chain in chains]
+    # What is not due is doubled as zeros: it could overflow, and even a discarded infinity makes the
+    # derivative nan.
+    zeroed = [xp.where(mask, chain, xp.zeros_like(chain)) for mask, chain in zip(masks, chains, strict=True)]
+    doubled = _doubled(xp, zeroed, None)
+    return [xp.where(m, new, old) for m, new, old in zip(masks, doubled, chains, strict=True)]
 
 
 def _contract(left: Any, right: Any) -> Any:
@@ -177,15 +174,13 @@ def product(xp: Any, params: Params, x: Any) -> Any:
 
 
 def path_products(xp: Any, params: Params, x: Any) -> Any:
-    """P[i,j] = x[j] … x[i-1] for i >= j, zero for i < j."""
-    count, rest = x.shape[0], tuple(x.shape[1:])
+    """P[i,j] = x[j] … x[i-1] for i >= j, zero for i < j: running products that start below the diagonal."""
+    count, rest = x.shape[0] + 1, tuple(x.shape[1:])
     places = xp.arange(count, x)
-    started = (places[:, None] >= places).reshape((count, count) + (1,) * len(rest))
-    running = xp.cumprod(xp.where(started, x[:, None], xp.ones_like(x[:, None])), axis=0)
-    below = xp.where(started, running, xp.zeros_like(running))
-    below = xp.concatenate([xp.zeros((1, count, *rest), x), below], axis=0)
-    below = xp.concatenate([below, xp.zeros((count + 1, 1, *rest), x)], axis=1)
-    return below + xp.eye(count + 1, x).reshape((count + 1, count + 1) + (1,) * len(rest))
+    distance = (places[:, None] - places).reshape((count, count) + (1,) * len(rest))
+    factors = xp.concatenate([xp.zeros((1, *rest), x), x], axis=0)[:, None]
+    running = xp.cumprod(xp.where(distance > 0, factors, xp.ones_like(factors)), axis=0)
+    return xp.where(distance >= 0, running, xp.zeros_like(running))
 
 
 def argmax(xp: Any, params: Params, x: Any) -> Any:

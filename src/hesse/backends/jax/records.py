@@ -30,7 +30,9 @@ def _repeat(step: Callable[[Any, Any], Any], counts: Any, state: Any) -> Any:
     most = jnp.max(counts)
 
     def step_or_skip(level: Any, state: Any) -> Any:
-        return jax.lax.cond(level < most, lambda state: step(level, state), lambda state: state, state)
+        return jax.lax.cond(
+            level < most, lambda state: step(state, counts > level), lambda state: state, state
+        )
 
     state = jax.lax.fori_loop(0, records.MOST_DOUBLINGS, step_or_skip, state)
     return records.nan_beyond_the_most(jnp, counts, state)

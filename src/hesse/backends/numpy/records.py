@@ -26,9 +26,10 @@ def kernel(name: str) -> Kernel:
     return find(name, KERNELS, "hesse.backends.numpy.records.KERNELS")
 
 
-def _repeat(step: Callable[[int, Any], Any], counts: Array, state: Any) -> Any:
-    for level in range(int(counts.max())):
-        state = step(level, state)
+def _repeat(step: Callable[[Any, Array | None], Any], counts: Array, state: Any) -> Any:
+    least, most = int(counts.min()), int(counts.max())
+    for level in range(most):
+        state = step(state, None if level < least else counts > level)
     return state
 
 

@@ -24,15 +24,16 @@ def kernel(name: str, checked: bool = True) -> Kernel:
     return find(name, table, "hesse.backends.torch.records.KERNELS")
 
 
-def _repeat(step: Callable[[int, Any], Any], counts: Any, state: Any) -> Any:
+def _repeat(step: Callable[[Any, Any], Any], counts: Any, state: Any) -> Any:
     """Only as often as needed, where the counts can be looked at."""
     hidden = torch.compiler.is_compiling() or torch._C._functorch.is_functorch_wrapped_tensor(counts)
     if hidden or (counts.is_cuda and torch.cuda.is_current_stream_capturing()):
         for level in range(records.MOST_DOUBLINGS):
-            state = step(level, state)
+            state = step(state, counts > level)
         return records.nan_beyond_the_most(torch, counts, state)
-    for level in range(int(counts.max())):
-        state = step(level, state)
+    least, most = torch.stack(torch.aminmax(counts)).tolist()
+    for level in range(most):
+        state = step(state, None if level < least else counts > level)
     return state
 
 
