@@ -27,6 +27,8 @@ AGAIN = 5
 """How often a row that seems slower is measured again: where arrays lie differs from process to process."""
 SLOWER_FIRST, FIRST_NOISE = 1.15, 5e-3
 """A first call is slower if it takes so many times as long and so many seconds more."""
+FIRST_CALLS = 3
+"""How often it is then measured again."""
 HEADINGS = ("problem", "size", "result", "old", "new", "new/old", "95 %", "first old", "first new", "", "")
 
 
@@ -103,24 +105,36 @@ class Comparison:
             row.trouble = str(trouble)
         return row
 
-    def confirm(self, row: Row) -> None:
-        """Measure a row again, in fresh processes, if it seems slower."""
-        if row.trouble:
-            return
-        if row.ratio.is_slower or row.has_slower_first:
-            self.say(f"again: {row.problem}, {row.size}, {row.comparison} ({row.ratio.middle:.2f})")
-            runs = [self._again(row) for _ in range(AGAIN)]
-            old, new = ([run.prepared[k]["first"] for run in runs] for k in (0, 1))
-            row.firsts = min(old), min(new)
-            row.enter(*(list(chain(*(run.samples[k] for run in runs))) for k in (0, 1)))
-            row.is_again = True
+    def confirm(self, rows: list[Row]) -> None:
+        """Measure the rows of a problem that seem slower again, in fresh processes."""
+        slower = [row for row in rows if not row.trouble and row.ratio.is_slower]
+        if slower:
+            self.say(f"again: {slower[0].problem}, {len(slower)} of {len(rows)} rows")
+            runs = [self._again(slower) for _ in range(AGAIN)]
+            for k, row in enumerate(slower):
+                row.enter(*(list(chain(*(run[k].samples[which] for run in runs))) for which in (0, 1)))
+                row.is_again = True
+        for row in rows:
+            if not row.trouble and row.has_slower_first:
+                self.say(f"first call again: {row.problem}, {row.size}, {row.comparison}")
+                firsts = [self._firsts(row) for _ in range(FIRST_CALLS)]
+                row.firsts = min(old for old, _ in firsts), min(new for _, new in firsts)
 
-    def _again(self, row: Row) -> Pairs:
+    def _again(self, rows: list[Row]) -> list[Pairs]:
+        found = []
+        with versions(*self.trees) as pair:
+            for row in rows:
+                opened(pair, row.problem, row.size)
+                found.append(prepared(pair, row.comparison))
+                measure(pair, found[-1], self.seconds)
+        return found
+
+    def _firsts(self, row: Row) -> tuple[float, float]:
+        """First calls in processes that have done nothing else."""
         with versions(*self.trees) as pair:
             opened(pair, row.problem, row.size)
-            pairs = prepared(pair, row.comparison)
-            measure(pair, pairs, self.seconds)
-        return pairs
+            old, new = prepared(pair, row.comparison).prepared
+        return old["first"], new["first"]
 
 
 def report(rows: list[Row]) -> str:
@@ -153,9 +167,11 @@ def main() -> int:
             parser.error(f"{tree} has no src/hesse")
     comparison = Comparison(options.old, options.new, options.seconds)
     chosen = [problem for problem in PROBLEMS if options.only in problem.name]
-    rows = [row for problem in chosen for row in comparison.rows(problem)]
-    for row in rows:
-        comparison.confirm(row)
+    rows = []
+    for problem in chosen:
+        found = list(comparison.rows(problem))
+        comparison.confirm(found)
+        rows += found
     print(report(rows))
     return int(any(row.is_bad for row in rows))
 

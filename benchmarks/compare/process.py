@@ -40,8 +40,12 @@ class Version:
         self.process = subprocess.Popen(
             command, cwd=ROOT, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
+        self.source = str(source)
+
+    def greet(self) -> None:
+        """Wait until it has begun, with the right version."""
         found = self._answer()["source"]
-        if found != str(source):
+        if found != self.source:
             raise Ended(f"{self.name}: hesse is imported from {found}")
 
     def ask(self, *request: object) -> dict[str, Any]:
@@ -73,15 +77,14 @@ class Version:
 @contextmanager
 def versions(old: Path, new: Path) -> Iterator[tuple[Version, Version]]:
     """Both versions in fresh processes."""
-    first = Version(old)
+    pair = Version(old), Version(new)
     try:
-        second = Version(new)
-        try:
-            yield first, second
-        finally:
-            second.close()
+        for version in pair:
+            version.greet()
+        yield pair
     finally:
-        first.close()
+        for version in pair:
+            version.close()
 
 
 @dataclass

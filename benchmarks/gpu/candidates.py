@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -39,11 +38,6 @@ def by_hesse(problem: Problem, form: str, backend: str, graph: bool = True) -> F
     return made
 
 
-def has_backends() -> bool:
-    """Whether hesse can run on the arrays of other libraries."""
-    return "backend" in inspect.signature(hesse.hessian).parameters
-
-
 def closed_forms(problem: Problem, form: str, jax: Jax | None, torch: Torch) -> list[Candidate]:
     """The closed forms: the others are compared with the first of them."""
     found = []
@@ -59,12 +53,12 @@ def closed_forms(problem: Problem, form: str, jax: Jax | None, torch: Torch) -> 
 
 def others(problem: Problem, form: str, jax: Jax, torch: Torch) -> list[Candidate]:
     """hesse and the libraries."""
-    found: list[Candidate] = []
-    if has_backends():
-        found.append(Candidate(HESSE_JAX, jax, lambda: by_hesse(problem, form, "jax")))
-        found.append(Candidate(HESSE_EAGER, torch, lambda: by_hesse(problem, form, "torch", graph=False)))
-        if torch.device != "cpu":
-            found.append(Candidate(HESSE_GRAPH, torch, lambda: by_hesse(problem, form, "torch")))
+    found: list[Candidate] = [
+        Candidate(HESSE_JAX, jax, lambda: by_hesse(problem, form, "jax")),
+        Candidate(HESSE_EAGER, torch, lambda: by_hesse(problem, form, "torch", graph=False)),
+    ]
+    if torch.device != "cpu":
+        found.append(Candidate(HESSE_GRAPH, torch, lambda: by_hesse(problem, form, "torch")))
     return found + (_peers(problem, jax, torch) if form == DENSE else [])
 
 

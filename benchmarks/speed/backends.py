@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
-import hesse
 from benchmarks.speed.candidates import (
     CLOSED_JAX,
     DENSE,
@@ -35,11 +33,10 @@ def backend_candidates(problem: Problem, arguments: Arrays, with_dense: bool) ->
     found: list[Candidate] = []
     if "jax" not in absent:
         found += _closed_forms(jax_library(), problem, arguments, with_dense)
-    if "backend" in inspect.signature(hesse.hessian).parameters:
-        makers: dict[str, Callable[[], Library]] = {"torch": torch_library, "jax": jax_library}
-        for name, library in makers.items():
-            if name not in absent:
-                found += _by_hesse(library(), problem, arguments, with_dense)
+    makers: dict[str, Callable[[], Library]] = {"torch": torch_library, "jax": jax_library}
+    for name, library in makers.items():
+        if name not in absent:
+            found += _by_hesse(library(), problem, arguments, with_dense)
     return found
 
 
