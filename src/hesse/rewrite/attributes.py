@@ -7,7 +7,7 @@ module is applied with that of `rules`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from hesse.ir import (
     Add,
@@ -25,23 +25,8 @@ from hesse.ir import (
 from hesse.ops.ranges import POSITIVE, UNKNOWN, Range
 from hesse.ops.registry import ELEMENTWISE
 
-ATTRIBUTES = ("symmetric", "antisymmetric", "diagonal", "psd", "positive")
-"""Facts that can be declared of a variable."""
-
-MATRIX_ATTRIBUTES = ("symmetric", "antisymmetric", "diagonal", "psd")
-"""Facts that only square matrices can have."""
-
-IMPLIED = {"psd": "symmetric", "diagonal": "symmetric"}
-"""Facts that follow from others."""
-
 MOST_LEVELS = 8
 """How deep in an expression positive variables are looked for."""
-
-
-def with_implied(attributes: Iterable[str]) -> frozenset[str]:
-    """The attributes with all that follows from them."""
-    given = frozenset(attributes)
-    return given | {IMPLIED[name] for name in given if name in IMPLIED}
 
 
 def is_positive(node: Node, levels: int = MOST_LEVELS) -> bool:
