@@ -13,7 +13,6 @@ import io
 import os
 import sys
 import tempfile
-from importlib import resources
 from pathlib import Path
 
 import lark
@@ -24,7 +23,7 @@ DIGEST_SIZE = 16
 @functools.cache
 def parser() -> lark.Lark:
     """The parser, from tables kept earlier if there are any."""
-    grammar = resources.files("hesse.frontends.language").joinpath("grammar.lark").read_text(encoding="utf-8")
+    grammar = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
     made_of = repr((grammar, lark.__version__, sys.version_info))
     kept = _cache_folder() / f"grammar-{_digest(made_of.encode()).hex()}"
     content = b""
