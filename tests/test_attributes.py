@@ -12,8 +12,17 @@ import hesse
 import naive
 from hesse.errors import ArgumentError, ShapeError
 from hesse.ir import Node
+from hesse.ir.attributes import (
+    ATTRIBUTES,
+    STRUCTURES,
+    independent,
+    projected,
+    stated,
+    swap_sign,
+    with_implied,
+)
 from hesse.rewrite import attributes, simplify
-from hesse.rewrite.attributes import ATTRIBUTE_RULES, IMPLIED
+from hesse.rewrite.attributes import ATTRIBUTE_RULES
 from oracles import assert_close
 
 x, y = (hesse.variable(name, (3,)) for name in "xy")
@@ -150,9 +159,9 @@ def test_no_rule_fires_on_leaves_and_undeclared_variables(rule: Callable[[Node],
 
 
 def test_implied_attributes() -> None:
-    for fact, implied in IMPLIED.items():
+    for fact in ("psd", "diagonal"):
         declared = hesse.variable("D", (3, 3), attributes=[fact])
-        assert implied in declared.node.attributes
+        assert declared.node.attributes == {fact, "symmetric"}
         assert declared.T.node is declared.node
     assert hesse.variable("D", (3, 3), symmetric=True).node is symmetric_variable("D")
 
@@ -194,3 +203,48 @@ def test_derivatives_use_the_facts() -> None:
 def test_bad_declarations(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         hesse.variable("A", **{"shape": (3, 3), **arguments})
+
+
+COMBINATIONS = [frozenset({name}) for name in ATTRIBUTES] + [
+    frozenset({"positive", "symmetric"}),
+    frozenset({"positive", "psd"}),
+    frozenset({"psd", "diagonal"}),
+]
+
+
+@pytest.mark.parametrize("names", COMBINATIONS, ids=lambda names: " ".join(sorted(names)))
+def test_projected_arrays_have_their_attributes(names: frozenset[str]) -> None:
+    """By definitions written out here; without the projection they hold of none."""
+    holds = {
+        "symmetric": lambda a: (a == a.T).all(),
+        "antisymmetric": lambda a: (a == -a.T).all(),
+        "diagonal": lambda a: np.count_nonzero(a - np.diag(np.diag(a))) == 0,
+        "psd": lambda a: np.linalg.eigvalsh(a).min() > 0,
+        "positive": lambda a: a.min() > 0,
+    }
+    assert set(holds) == set(ATTRIBUTES)
+    array = np.random.default_rng(3).normal(size=(4, 4))
+    made = projected(array, with_implied(names))
+    for name in with_implied(names):
+        assert holds[name](made) and not holds[name](array)
+        assert ATTRIBUTES[name].flaw(made) is None
+        if name != "psd":  # an array that is not symmetric is not psd by what psd implies
+            assert ATTRIBUTES[name].flaw(array) is not None
+    assert ATTRIBUTES["psd"].flaw(-np.eye(2)) == "has a negative eigenvalue"
+
+
+@pytest.mark.parametrize("name", sorted(STRUCTURES))
+def test_independent_entries_determine_the_matrix(name: str) -> None:
+    names = with_implied([name])
+    made = projected(np.random.default_rng(4).normal(size=(3, 3)), names)
+    assert (swap_sign(names) * made == made.T).all()
+    part = independent(made, names)
+    strictly = np.tril(part, -1)
+    assert np.array_equal(part + swap_sign(names) * strictly.T, made)
+    assert np.count_nonzero(part) < np.count_nonzero(made) or name == "diagonal"
+
+
+def test_the_fewest_attributes_are_stated() -> None:
+    assert stated(frozenset({"positive", "psd", "symmetric"})) == ["positive", "psd"]
+    assert stated(frozenset({"symmetric"})) == ["symmetric"]
+    assert all(stated(with_implied([name])) == [name] for name in ATTRIBUTES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from hesse.convexity.facts import Facts
 from hesse.convexity.reflection import plain_outline
 from hesse.errors import ArgumentError
 from hesse.ir import Node, Variable, delta, topological, transpose
+from hesse.ops.registry import OPERATIONS
 
 M, N, K = 4, 3, 2
 SIZES = {"m": M, "n": N, "k": K}
@@ -574,3 +576,13 @@ def test_many_random_functions_are_certified() -> None:
     assert verdicts.count("convex") >= 20, verdicts
     assert verdicts.count("concave") >= 6, verdicts
     assert verdicts.count("unknown") >= 30, verdicts
+
+
+def test_linear_operations_that_may_have_negative_coefficients(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A running sum makes nothing negative; if that were not known, it would only keep what is affine."""
+    curved, affine = np.sum(np.cumsum(np.abs(five))), np.sum(np.cumsum(2 * five))
+    assert convexity(curved.node, five.node).verdict == "convex"
+    record = OPERATIONS["cumulative_sum"]
+    monkeypatch.setitem(OPERATIONS, record.name, replace(record, image=None))
+    assert convexity(curved.node, five.node).verdict == "unknown"
+    assert convexity(affine.node, five.node).verdict == "convex"

@@ -10,8 +10,8 @@ import pytest
 import hesse
 from hesse.api.formula import Formula
 from hesse.frontends.expression import Expression
+from hesse.printing.digits import taken_apart
 from hesse.rewrite import simplify
-from hesse.rewrite.digits import taken_apart
 
 SIZES = {"m": 2, "n": 3, "k": 4, "p": 5}
 

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.special
 
 from frontend_cases import Case, cases, check, traced
 from hesse.errors import ShapeError, TracingError
-from hesse.frontends.ufuncs import COMPARISONS, FACTORS, LOGICAL, ONE_OPERAND, TWO_OPERANDS
+from hesse.frontends.ufuncs import FACTORS, LOGICAL, elementwise
+from hesse.ops.registry import ELEMENTWISE
 
+
+def functions(names: str) -> list[np.ufunc]:
+    return [getattr(np, name) for name in names.split()]
+
+
+ONE_OPERAND = functions(
+    "absolute fabs sign exp exp2 expm1 log log2 log10 log1p sqrt cbrt reciprocal square sin cos tan arcsin"
+    " arccos arctan sinh cosh tanh arcsinh arccosh arctanh floor ceil trunc fix rint"
+)
+TWO_OPERANDS = functions("power float_power arctan2 hypot maximum minimum logaddexp")
+COMPARISONS = functions("greater greater_equal less less_equal equal not_equal")
 POSITIVE = {np.log, np.log2, np.log10, np.log1p, np.sqrt, np.power, np.float_power, np.arccosh}
 UNIT = {np.arcsin, np.arccos, np.arctanh}
 SHAPES = [
@@ -165,3 +179,10 @@ def test_shapes_that_do_not_broadcast(operation: object) -> None:
     x, y = traced(np.ones((2, 3)), "x"), traced(np.ones(4), "y")
     with pytest.raises(ShapeError, match=r"the shapes \(2, 3\) and \(4,\) do not broadcast together"):
         operation(x, y)  # type: ignore[operator]
+
+
+def test_a_row_that_was_entered_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Functions are looked up in the table when they are called."""
+    monkeypatch.setitem(ELEMENTWISE, "later", replace(ELEMENTWISE["tanh"], name="later"))
+    found = elementwise("later", traced(np.ones(3), "x")).node
+    assert (found.name, found.shape) == ("later", (3,))

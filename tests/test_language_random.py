@@ -7,13 +7,11 @@ import re
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import hesse
-from hesse.frontends.language import build_tables, tables
-from hesse.frontends.language.reader import _parser, read
+from hesse.frontends.language.reader import read
 from hesse.frontends.language.source import Source
 
 EXAMPLES = int(os.environ.get("HESSE_FUZZ", "0"))
@@ -159,17 +157,3 @@ def test_damaged_formulas_are_read_or_refused_with_a_position(
     for place, token, removed in damages:
         text = text[:place] + token + text[place + removed :]
     test_texts_of_all_kinds_are_read_or_refused_with_a_position.hypothesis.inner_test(text)
-
-
-def test_the_stored_tables_are_those_of_the_grammar() -> None:
-    assert build_tables.digest() == tables.GRAMMAR_DIGEST, (
-        "run python -m hesse.frontends.language.build_tables"
-    )
-    fresh = build_tables.parser()
-    for text in [*STARTS, "-a^2 where a = b'"]:
-        assert _parser().parse(text) == fresh.parse(text)
-
-
-def test_another_version_of_lark_builds_the_parser(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "LARK_VERSION", "0")
-    assert _parser.__wrapped__().parse("x'*A*x") == _parser().parse("x'*A*x")

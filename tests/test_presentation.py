@@ -28,8 +28,8 @@ from hesse.ops.linalg import expm, solve
 from hesse.ops.normalization import log_softmax, softmax
 from hesse.ops.registry import operation
 from hesse.printing import layout_note
-from hesse.rewrite.conditions import complements, signs, steps
-from hesse.rewrite.presentation import (
+from hesse.printing.conditions import complements, signs, steps
+from hesse.printing.presentation import (
     collected,
     merged,
     multiplied_out,

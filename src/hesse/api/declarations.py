@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from hesse.frontends.language import sizes_as_numbers
 from hesse.ir import Variable
+from hesse.ir.attributes import stated
 
 
 def type_words(variable: Variable) -> str:
@@ -16,14 +17,9 @@ def type_words(variable: Variable) -> str:
     >>> type_words(parse("psd matrix A; x'*A*x").variables[0])
     'psd matrix'
     """
-    facts = variable.attributes
-    words = ["positive"] if "positive" in facts else []
-    words += [fact for fact in ("psd", "diagonal", "antisymmetric") if fact in facts]
-    if "symmetric" in facts and not facts & {"psd", "diagonal"}:
-        words.append("symmetric")
     kinds = ("scalar", "vector", "matrix")
     kind = kinds[variable.rank] if variable.rank < len(kinds) else f"tensor({variable.rank})"
-    return " ".join([*words, kind])
+    return " ".join([*stated(variable.attributes), kind])
 
 
 def sizes_text(variable: Variable) -> str:

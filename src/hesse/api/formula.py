@@ -9,16 +9,17 @@ import numpy as np
 
 from hesse.api.declarations import with_declarations
 from hesse.api.matrix_form import verified_form
-from hesse.api.verify import Differentiation, structured, verify
+from hesse.api.verify import Differentiation, verify
 from hesse.backends.numpy.interpreter import Values
 from hesse.backends.target import Target
 from hesse.calculus import differentiate
 from hesse.errors import ArgumentError
 from hesse.frontends.expression import Expression
-from hesse.frontends.language import STRUCTURES, read_formula
+from hesse.frontends.language import read_formula
 from hesse.frontends.symbolic import CompiledExpression, bind_shape
 from hesse.ir import Apply, Einsum, Map, Node, Shape, Variable, pairwise, size_names, substitute, topological
 from hesse.ir import variable as variable_node
+from hesse.ir.attributes import STRUCTURES, special_first, swap_sign
 from hesse.printing import Graph, KroneckerForm, einsum_text, index_text, latex, text
 from hesse.rewrite import simplify
 
@@ -335,36 +336,24 @@ def _without_structure(variable: Variable) -> Variable:
 
 def _with_structure(node: Node, variable: Variable, symmetric: str) -> Node:
     """The derivative by a matrix with a declared structure: its last two axes in the asked-for sense."""
-    facts = variable.attributes
-    if symmetric == "free" or not facts & {"symmetric", "antisymmetric", "diagonal"}:
+    sign = swap_sign(variable.attributes)
+    if symmetric == "free" or not sign:
         return node
     diagonal = pairwise("...ii->...ii", node)
-    if "diagonal" in facts:
+    if "diagonal" in variable.attributes:
         return diagonal
-    mirrored = pairwise("...ij->...ji", node)
-    both = node + mirrored if "symmetric" in facts else node - mirrored
+    both = node + pairwise("...ij->...ji", node) * sign
     if symmetric == "projected":
         return both * 0.5
-    return both - diagonal if "symmetric" in facts else both
+    return both - diagonal if sign > 0 else both
 
 
 def _check_facts(variable: Variable, array: np.ndarray) -> None:
     """Refuse an array that is not what the variable was declared to be: results would be wrong."""
-    facts = variable.attributes
-    if "positive" in facts and not (array > 0).all():
-        raise ArgumentError(f"{variable.name} was declared positive, but the array has entries that are not")
-    structure = facts & {"symmetric", "antisymmetric", "diagonal"}
-    if structure and not np.allclose(array, structured(array, structure), rtol=1e-6, atol=1e-12):
-        fact = next(name for name in ("diagonal", "symmetric", "antisymmetric") if name in facts)
-        raise ArgumentError(f"{variable.name} was declared {fact}, but the array is not")
-    if "psd" in facts and array.size and _is_indefinite(array):
-        raise ArgumentError(f"{variable.name} was declared psd, but the array has a negative eigenvalue")
-
-
-def _is_indefinite(array: np.ndarray) -> bool:
-    """Whether a symmetric matrix has an eigenvalue that is negative by more than rounding."""
-    eigenvalues = np.linalg.eigvalsh(array.astype(float))
-    return bool(eigenvalues[0] < -1e-9 * max(1.0, abs(eigenvalues[-1])))
+    for attribute in special_first(variable.attributes):
+        flaw = attribute.flaw(array)
+        if flaw is not None:
+            raise ArgumentError(f"{variable.name} was declared {attribute.name}, but the array {flaw}")
 
 
 def parse(text: str, /, **types: str) -> Formula:

@@ -9,7 +9,7 @@ from hesse.frontends.expression import Expression
 from hesse.frontends.products import einsum
 from hesse.ir import Size
 from hesse.ir import variable as variable_node
-from hesse.rewrite.attributes import ATTRIBUTES, MATRIX_ATTRIBUTES, with_implied
+from hesse.ir.attributes import ATTRIBUTES, STRUCTURES, with_implied
 
 __all__ = ["einsum", "variable"]
 
@@ -40,7 +40,7 @@ def variable(
             raise ShapeError(f"a size must be a number or a name, not {size!r}")
     facts = _facts(name, [attributes] if isinstance(attributes, str) else list(attributes), symmetric)
     for fact in facts:
-        if fact in MATRIX_ATTRIBUTES and (len(sizes) != 2 or sizes[0] != sizes[1]):
+        if fact in STRUCTURES and (len(sizes) != 2 or sizes[0] != sizes[1]):
             raise ShapeError(f"a {fact} variable must be a square matrix, not of shape {sizes}")
     return Expression(variable_node(name, sizes, with_implied(facts)))
 

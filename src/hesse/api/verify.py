@@ -16,6 +16,7 @@ import numpy as np
 
 from hesse.errors import VerificationError
 from hesse.ir import Shape, Size, Variable
+from hesse.ir.attributes import independent, projected
 
 Evaluate = Callable[[Mapping[str, np.ndarray], Mapping[str, int]], np.ndarray]
 
@@ -59,7 +60,7 @@ class Differentiation(NamedTuple):
 def verify(step: Differentiation) -> float:
     """The relative difference between the derivative and a finite difference; an error if it is too large."""
     for values, sizes, generator in points(step):
-        direction = structured(
+        direction = projected(
             generator.normal(size=values[step.by.name].shape), step.by.attributes - {"positive"}
         )
         quotient = _difference_quotient(step, values, sizes, direction)
@@ -69,7 +70,7 @@ def verify(step: Differentiation) -> float:
         if exact is None:
             continue
         rank = step.by.rank
-        weights = _independent(direction, step.by.attributes) if step.independent else direction
+        weights = independent(direction, step.by.attributes) if step.independent else direction
         slope = np.tensordot(exact, weights, rank) if rank else exact * direction
         scale = np.max(np.abs(slope), initial=0.0) + np.max(np.abs(quotient.value), initial=0.0)
         error = np.max(np.abs(slope - quotient.value), initial=0.0)
@@ -190,7 +191,7 @@ def _array(
     generator: np.random.Generator, variable: Variable, sizes: Mapping[str, int], style: Style
 ) -> np.ndarray:
     shape = tuple(size_value(size, sizes) for size in variable.shape)
-    return structured(style(generator, shape), variable.attributes)
+    return projected(style(generator, shape), variable.attributes)
 
 
 def size_value(size: Size, sizes: Mapping[str, int]) -> int:
@@ -198,30 +199,6 @@ def size_value(size: Size, sizes: Mapping[str, int]) -> int:
     if isinstance(size, int):
         return size
     return int(np.prod([int(part) if part.isdigit() else sizes[part] for part in size.split("*")]))
-
-
-def structured(array: np.ndarray, attributes: frozenset[str]) -> np.ndarray:
-    """An array that has the declared attributes, made from one that need not."""
-    if "psd" in attributes:
-        array = array @ array.T / len(array) + 0.3 * np.eye(len(array))
-    if "positive" in attributes:
-        array = np.abs(array) + 0.1
-    if "diagonal" in attributes:
-        array = np.diag(np.diagonal(array))
-    elif "symmetric" in attributes:
-        array = (array + array.T) / 2
-    elif "antisymmetric" in attributes:
-        array = (array - array.T) / 2
-    return array
-
-
-def _independent(array: np.ndarray, attributes: frozenset[str]) -> np.ndarray:
-    """The entries that determine a matrix of this structure, the others set to zero."""
-    if "diagonal" in attributes:
-        return np.diag(np.diagonal(array))
-    if "symmetric" in attributes:
-        return np.tril(array)
-    return np.tril(array, -1) if "antisymmetric" in attributes else array
 
 
 def _near_unit(generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:

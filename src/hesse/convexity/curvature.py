@@ -10,26 +10,23 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from hesse.convexity.facts import Facts
-from hesse.convexity.functions import FUNCTIONS, X_LOG_X, Function, power
-from hesse.convexity.ranges import Range, product
 from hesse.convexity.reflection import Reflection, plain_outline, reflections
 from hesse.convexity.terms import Term, TooLarge, constant_exponent, expand
 from hesse.ir import Add, Apply, Einsum, Map, Node, reshape, topological, unscaled
+from hesse.ops.behaviour import Behaviour, Domain, power_behaviour
+from hesse.ops.elementwise import LOGARITHM
+from hesse.ops.ranges import NONNEGATIVE, UNKNOWN, Range, product
+from hesse.ops.registry import ELEMENTWISE, OPERATIONS, Linear, printed_name
+from hesse.ops.special import X_LOG_X
 
 Curvature = Literal["constant", "affine", "convex", "concave", "unknown"]
 FLIPPED: dict[Curvature, Curvature] = {"convex": "concave", "concave": "convex"}
-SMOOTH_OPERATIONS = ("softmax", "logsumexp", "log_softmax", "determinant", "expm_chain", "product")
-LINEAR_OPERATIONS = ("gather", "scatter", "cumulative_sum", "vec", "reshape")
-"""Structural operations with coefficients 0 and 1."""
-DEFINITE_OPERATIONS = ("inverse", "log_determinant", "solve")
-"""Operations of which nothing is claimed unless their first operand is positive definite."""
-
-
-MISSING = {
+MISSING: dict[Domain, str] = {
     "all": "",
     "upper": "its operand is known neither to be large enough nor to be concave",
     "positive": "its operand is not known to be positive",
     "nonzero": "its operand is not known to be positive or negative",
+    "definite": "its operand is not known to be positive definite",
 }
 """What must be known of the operand of a function for its domain to be convex."""
 
@@ -117,7 +114,7 @@ class _Rules:
         inner = operands[moving[0]]
         if len(moving) > 1:
             base = self.facts.range_of(node.operands[moving[0]])
-            inner = _composed(f"the power {len(moving)}", power(len(moving)), inner, base)
+            inner = _composed(f"the power {len(moving)}", power_behaviour(len(moving)), inner, base)
         return _weighted(inner, product(others).scaled(node.scale))
 
     def _power(self, node: Einsum) -> Analysis:
@@ -133,8 +130,8 @@ class _Rules:
             return undecided
         ranges = [self.facts.range_of(f.base).power(f.exponent) for f in term.factors if f not in moving]
         ((base, _, exponent),) = moving
-        function = power(exponent)
-        inner = _composed(f"the power {exponent:g}", function, self.known[base], self.facts.range_of(base))
+        behaviour = power_behaviour(exponent)
+        inner = _composed(f"the power {exponent:g}", behaviour, self.known[base], self.facts.range_of(base))
         return _weighted(inner, product(ranges).scaled(term.scale))
 
     def _map(self, node: Map, operands: Sequence[Analysis]) -> Analysis:
@@ -149,23 +146,20 @@ class _Rules:
             and inside.name == "determinant"
         ):
             return self._definite_operation("log_determinant", inside, self.known[inside.operands[0]], True)
-        if node.name in FUNCTIONS:
-            return _composed(node.name, FUNCTIONS[node.name], first, ranges[0])
-        exponent = constant_exponent(node)
+        exponent = constant_exponent(node) if node.name == "power" else None
         if exponent is not None:
-            return _composed(f"the power {exponent:g}", power(exponent), first, ranges[0])
+            return _composed(f"the power {exponent:g}", power_behaviour(exponent), first, ranges[0])
+        behaviour = ELEMENTWISE[node.name].behaviour
+        if behaviour is not None and len(operands) == 1:
+            return _composed(node.name, behaviour, first, ranges[0])
         match node.name:
-            case "maximum" | "logaddexp":
-                return _increasing(node.name, operands, "convex", smooth=node.name == "logaddexp")
-            case "minimum":
-                return _increasing(node.name, operands, "concave", smooth=False)
             case "where" if first.curvature == "constant":
                 return _sum(operands[1:])  # one of them at each entry: what holds of sums holds of either
             case "xlogy" if node.operands[0] is node.operands[1]:
                 return _composed("x*log(x)", X_LOG_X, first, ranges[0])
             case "xlogy" if first.curvature == "constant":
-                return _weighted(_composed("log", FUNCTIONS["log"], operands[1], ranges[1]), ranges[0])
-        return Analysis("unknown", smooth=False, reason=f"no rule for {node.name}")
+                return _weighted(_composed("log", LOGARITHM, operands[1], ranges[1]), ranges[0])
+        return _by_behaviour(node.name, behaviour, operands)
 
     def _is_squared_norm(self, node: Node) -> bool:
         """Whether the node is |u|^2, in any inner product, for an affine u, perhaps with a constant."""
@@ -204,20 +198,19 @@ class _Rules:
         extremum = _extremum(node)
         if extremum is not None:
             return _increasing("max" if extremum == "convex" else "min", [first], extremum, smooth=False)
-        if node.name in DEFINITE_OPERATIONS:
+        record = OPERATIONS[node.name]
+        if record.behaviour is not None and record.behaviour.domain == "definite":
             return self._definite_operation(node.name, node, first, rest_is_constant)
         if node.name == "kron" and (first.curvature == "constant" or rest_is_constant):
             place = 1 if first.curvature == "constant" else 0
             return _weighted(operands[place], self.facts.range_of(node.operands[1 - place]))
         if not rest_is_constant:
             return Analysis("unknown", smooth=False, reason=f"no rule for {node.name}")
-        if node.name in LINEAR_OPERATIONS:
-            return first
-        if node.name == "logsumexp":
-            return _increasing("logsumexp", [first], "convex", smooth=True)
-        if node.name == "log_softmax" and first.curvature == "affine":
-            return Analysis("concave", reason="log_softmax of an affine function is concave")
-        return Analysis("unknown", node.name in SMOOTH_OPERATIONS, reason=f"no rule for {node.name}")
+        if isinstance(record, Linear):
+            # what is linear and makes nothing negative has no negative coefficients
+            kept = record.range(NONNEGATIVE, *[UNKNOWN] * len(others))
+            return _weighted(first, NONNEGATIVE if kept.is_nonnegative else UNKNOWN)
+        return _by_behaviour(node.name, record.behaviour, [first])
 
     def _definite_operation(
         self, name: str, node: Apply, first: Analysis, rest_is_constant: bool
@@ -227,9 +220,12 @@ class _Rules:
         if first.curvature != "affine" or not self.facts.is_semidefinite(node.operands[0]):
             reason = f"{name} is only known to be defined on a convex set for affine psd matrices"
             return Analysis("unknown", convex_domain=False, reason=reason)
-        if name == "log_determinant" and rest_is_constant:
-            return Analysis("concave", reason="logdet of positive definite matrices is concave")
-        return Analysis("unknown", reason=f"no rule for {name}")
+        behaviour = OPERATIONS[name].behaviour
+        curvature = "unknown" if behaviour is None or not rest_is_constant else behaviour.curvature()
+        if curvature == "unknown":
+            return Analysis("unknown", reason=f"no rule for {name}")
+        reason = f"{printed_name(name)} of positive definite matrices is {curvature}"
+        return Analysis(curvature, reason=reason)
 
 
 def _gathered(term: Term) -> Term:
@@ -270,15 +266,27 @@ def _increasing(name: str, operands: Sequence[Analysis], curvature: Curvature, s
     return Analysis("unknown", smooth, reason=f"{name} of functions that are not {curvature}")
 
 
-def _composed(name: str, function: Function, inner: Analysis, operand: Range) -> Analysis:
+def _by_behaviour(name: str, behaviour: Behaviour | None, operands: Sequence[Analysis]) -> Analysis:
+    """A function of whole tensors, or of several operands, by what is known of it everywhere."""
+    if behaviour is None:
+        return Analysis("unknown", smooth=False, reason=f"no rule for {name}")
+    curvature = behaviour.curvature()
+    if curvature != "unknown" and behaviour.direction() == 1:
+        return _increasing(name, operands, curvature, behaviour.smooth)
+    if curvature != "unknown" and all(operand.curvature in ("constant", "affine") for operand in operands):
+        return Analysis(curvature, behaviour.smooth, reason=f"{name} of an affine function is {curvature}")
+    return Analysis("unknown", behaviour.smooth, reason=f"no rule for {name}")
+
+
+def _composed(name: str, behaviour: Behaviour, inner: Analysis, operand: Range) -> Analysis:
     """f(g(x)): f convex and g affine, f convex and increasing and g convex, and so on."""
-    bounded = function.domain == "upper" and inner.curvature in ("affine", "concave")
-    if not function.is_defined(operand) and not bounded:
-        reason = f"the domain of {name} is not known to be convex: {MISSING[function.domain]}"
+    bounded = behaviour.domain == "upper" and inner.curvature in ("affine", "concave")
+    if not behaviour.is_defined(operand) and not bounded:
+        reason = f"the domain of {name} is not known to be convex: {MISSING[behaviour.domain]}"
         return Analysis("unknown", convex_domain=False, reason=reason)
-    inside = not function.closed or function.is_inside(operand) or inner.curvature == "affine"
-    smooth = function.smooth and inside
-    curvature, direction = function.curvature(operand), function.direction(operand)
+    inside = not behaviour.closed or behaviour.is_inside(operand) or inner.curvature == "affine"
+    smooth = behaviour.smooth and inside
+    curvature, direction = behaviour.curvature(operand), behaviour.direction(operand)
     if inner.curvature == "affine" and curvature != "unknown":
         return Analysis(curvature, smooth, reason=f"{name} is {curvature}")
     fits = (inner.curvature == curvature and direction == 1) or (
@@ -295,7 +303,7 @@ def _composed(name: str, function: Function, inner: Analysis, operand: Range) ->
 def _extremum(node: Apply) -> Literal["convex", "concave"] | None:
     """Whether the node is a maximum (convex) or a minimum (concave) of entries of its operand."""
     if node.name != "gather":
-        return "convex" if node.name == "max" else None
+        return None
     whole, index = node.operands
     if isinstance(index, Apply) and index.name == "flat_index":
         index = index.operands[0]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hesse.convexity.ranges import Range
 from hesse.convexity.terms import Axes, Factor, Term, TooLarge, expand, merged
 from hesse.ir import Add, Node, add, plain_axes, scale
+from hesse.ops.ranges import Range
 
 
 def without_common_powers(node: Add, range_of: Callable[[Node], Range]) -> list[Term] | None:

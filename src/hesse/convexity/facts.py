@@ -11,19 +11,6 @@ import math
 import numpy as np
 
 from hesse.convexity.factoring import without_common_powers
-from hesse.convexity.functions import FUNCTIONS, image, power
-from hesse.convexity.ranges import (
-    INFINITY,
-    NONNEGATIVE,
-    NONPOSITIVE,
-    POSITIVE,
-    UNIT,
-    UNKNOWN,
-    Range,
-    at_least,
-    product,
-    total,
-)
 from hesse.convexity.reflection import Knowledge, Outline, plain_outline, reflections
 from hesse.convexity.semidefinite import Proof, prove
 from hesse.convexity.terms import Term, TooLarge, constant_exponent, expand, is_symmetric
@@ -40,7 +27,9 @@ from hesse.ir import (
     topological,
     uniform_value,
 )
-from hesse.ops.elementwise import INDICATORS
+from hesse.ops.behaviour import power_behaviour
+from hesse.ops.ranges import NONNEGATIVE, NONPOSITIVE, POSITIVE, UNKNOWN, Range, product, total
+from hesse.ops.registry import ELEMENTWISE, OPERATIONS
 
 
 class Facts:
@@ -117,48 +106,15 @@ class Facts:
 
     def _map(self, node: Map) -> Range:
         ranges = [self.range_of(operand) for operand in node.operands]
-        if node.name in FUNCTIONS:
-            return image(node.name, FUNCTIONS[node.name], ranges[0])
-        exponent = constant_exponent(node)
+        exponent = constant_exponent(node) if node.name == "power" else None
         if exponent is not None:
-            return ranges[0].power(exponent).intersection(power(exponent).values)
-        match node.name:
-            case "maximum":
-                low, high = max(r.low for r in ranges), max(r.high for r in ranges)
-                return Range(low, high, any(r.is_positive for r in ranges))
-            case "minimum":
-                low, high = min(r.low for r in ranges), min(r.high for r in ranges)
-                return Range(low, high, any(r.is_negative for r in ranges))
-            case "where":
-                _, one, two = ranges
-                nonzero = one.excludes_zero and two.excludes_zero
-                return Range(min(one.low, two.low), max(one.high, two.high), nonzero)
-            case "logaddexp":
-                return at_least(max(r.low for r in ranges))
-            case "hypot":
-                return NONNEGATIVE
-            case "stop_gradient":
-                return ranges[0]
-        return UNIT if node.name in INDICATORS else UNKNOWN
+            return ranges[0].power(exponent).intersection(power_behaviour(exponent).values)
+        return ELEMENTWISE[node.name].range(*ranges)
 
     def _operation(self, node: Apply) -> Range:
-        operand = self.range_of(node.operands[0])
-        match node.name:
-            case "softmax":
-                return Range(0.0, 1.0, True)
-            case "log_softmax":
-                return Range(-INFINITY, 0.0)
-            case "logsumexp":
-                return at_least(operand.low)
-            case "gather" | "vec" | "reshape" | "max":
-                return operand
-            case "cumulative_sum":
-                return operand.summed()
-            case "scatter":
-                return operand.summed().with_zero()
-            case "determinant" if self.is_semidefinite(node.operands[0]):
-                return NONNEGATIVE
-        return UNKNOWN
+        if node.name == "determinant" and self.is_semidefinite(node.operands[0]):
+            return NONNEGATIVE
+        return OPERATIONS[node.name].range(*map(self.range_of, node.operands))
 
     def is_semidefinite(self, node: Node) -> bool:
         """Whether a tensor, rows in the first half of its axes, is positive semidefinite (and symmetric)."""

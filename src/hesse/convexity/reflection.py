@@ -18,9 +18,9 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from hesse.convexity.ranges import Range, product
 from hesse.convexity.terms import Axes, Factor, Term, is_symmetric
 from hesse.ir import Axis, Node, Size, first_labels
+from hesse.ops.ranges import Range, product
 
 Sigma = dict[int, int]
 MOST_TRIALS = 300

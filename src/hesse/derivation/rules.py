@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from hesse.ir import Add, Apply, Einsum, Map, Node, Variable, dependents, topological
+from hesse.ops.registry import printed_name
 
 MOST_RULES = 3
 """More rules than this are not told apart."""
 
-TITLES = {
-    "reciprocal": "1/x",
-    "power": "a power",
-    "inverse": "inv",
-    "determinant": "det",
-    "log_determinant": "logdet",
-    "expm_chain": "expm",
-}
-"""Functions that are known by other names."""
+TITLES = {"reciprocal": "1/x", "power": "a power", "expm_chain": "expm"}
+"""Functions that are known by other names than those that formulas call them by."""
 
 
 def rules_between(node: Node, variable: Node) -> str:
@@ -33,7 +27,7 @@ def _rule(node: Node, moving: set[Node]) -> list[str]:
     places = [k for k, operand in enumerate(node.operands) if operand in moving]
     match node:
         case Map() | Apply():
-            return [f"derivative of {TITLES.get(node.name, node.name)}"] if places else []
+            return [f"derivative of {TITLES.get(node.name) or printed_name(node.name)}"] if places else []
         case Einsum() if len(places) > 1:
             same = len({(node.operands[k], node.axes[k]) for k in places}) == 1
             return ["power rule" if same else "product rule"]

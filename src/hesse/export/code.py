@@ -18,12 +18,10 @@ from hesse.export.python_calls import DIALECTS
 from hesse.export.python_function import python_file
 from hesse.export.writer import LINE_LENGTH, Signature, signature
 from hesse.ir import Node, Shape
+from hesse.ir.attributes import ATTRIBUTES
 from hesse.plan import flatten, lower
 from hesse.printing import text
 from hesse.rewrite import expanded, simplify
-
-FACTS = frozenset({"symmetric", "antisymmetric", "diagonal", "psd", "positive"})
-"""Attributes of variables that the code relies on."""
 
 
 def export(node: Node, language: str, name: str = "f", description: str = "") -> str:
@@ -64,7 +62,9 @@ def _documentation(node: Node, given: Signature, description: str) -> str:
         lines += ["", *(line for part in description.splitlines() for line in _wrapped(part))]
     lines += ["", "Arguments:"]
     for variable in given.variables:
-        facts = sorted(variable.attributes & FACTS) + (["indices"] if variable.kind == "integer" else [])
+        facts = sorted(variable.attributes & ATTRIBUTES.keys()) + (
+            ["indices"] if variable.kind == "integer" else []
+        )
         lines.append(
             f"    {variable.name}: {_shape_text(variable.shape)}{''.join(f', {fact}' for fact in facts)}"
         )

@@ -9,62 +9,20 @@ from typing import Any
 import numpy as np
 
 import hesse.ops.elementwise as table
-from hesse.frontends.dispatch import NAMED, implements
+from hesse.frontends.dispatch import FUNCTIONS, NAMED, implements
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_expression, as_node, broadcast_nodes, expand, is_boolean, is_number
 from hesse.frontends.tracing import untraceable
 from hesse.ir import Node, add, multiply, scale, uniform
+from hesse.ops.registry import ELEMENTWISE
 
-ONE_OPERAND: dict[Any, str] = {
-    np.absolute: "abs",
+OTHER_NAMES: dict[Any, str] = {
     np.fabs: "abs",
-    np.sign: "sign",
-    np.exp: "exp",
-    np.exp2: "exp2",
-    np.expm1: "expm1",
-    np.log: "log",
-    np.log2: "log2",
-    np.log10: "log10",
-    np.log1p: "log1p",
-    np.sqrt: "sqrt",
-    np.cbrt: "cbrt",
-    np.reciprocal: "reciprocal",
-    np.square: "square",
-    np.sin: "sin",
-    np.cos: "cos",
-    np.tan: "tan",
-    np.arcsin: "arcsin",
-    np.arccos: "arccos",
-    np.arctan: "arctan",
-    np.sinh: "sinh",
-    np.cosh: "cosh",
-    np.tanh: "tanh",
-    np.arcsinh: "arcsinh",
-    np.arccosh: "arccosh",
-    np.arctanh: "arctanh",
-    np.floor: "floor",
-    np.ceil: "ceil",
-    np.trunc: "trunc",
     np.fix: "trunc",
+    np.float_power: "power",
     np.rint: "round",
 }
-TWO_OPERANDS: dict[Any, str] = {
-    np.power: "power",
-    np.float_power: "power",
-    np.arctan2: "arctan2",
-    np.hypot: "hypot",
-    np.maximum: "maximum",
-    np.minimum: "minimum",
-    np.logaddexp: "logaddexp",
-}
-COMPARISONS: dict[Any, str] = {
-    np.greater: "greater",
-    np.greater_equal: "greater_equal",
-    np.less: "less",
-    np.less_equal: "less_equal",
-    np.equal: "equal",
-    np.not_equal: "not_equal",
-}
+"""NumPy functions whose row or builder has another name; ufuncs are found by their own names."""
 LOGICAL: dict[Any, str] = {np.logical_and: "logical_and", np.logical_or: "logical_or"}
 BITWISE: dict[Any, Any] = {
     np.bitwise_and: np.logical_and,
@@ -92,25 +50,7 @@ SCIPY_ONE_OPERAND: dict[str, str] = {
 
 def elementwise(name: str, *values: Any) -> Expression:
     """A function of the table on broadcast operands."""
-    return Expression(getattr(table, name)(*broadcast_nodes(name, values)))
-
-
-def _register_one_operand(function: Any, name: str) -> None:
-    @implements(function)
-    def handler(x: Any, /) -> Expression:
-        return elementwise(name, x)
-
-
-def _register_two_operands(function: Any, name: str) -> None:
-    @implements(function)
-    def handler(x: Any, y: Any, /) -> Expression:
-        return elementwise(name, x, y)
-
-
-def _register_comparison(function: Any, name: str) -> None:
-    @implements(function)
-    def handler(x: Any, y: Any, /) -> Expression:
-        return Expression(elementwise(name, x, y).node, boolean=True)
+    return Expression(table.function(name)(*broadcast_nodes(name, values)))
 
 
 def _register_logical(function: Any, name: str) -> None:
@@ -142,9 +82,6 @@ def _register_all(register: Callable[[Any, Any], None], functions: dict[Any, Any
         register(function, name)
 
 
-_register_all(_register_one_operand, ONE_OPERAND)
-_register_all(_register_two_operands, TWO_OPERANDS)
-_register_all(_register_comparison, COMPARISONS)
 _register_all(_register_logical, LOGICAL)
 _register_all(_register_bitwise, BITWISE)
 _register_all(_register_factor, FACTORS)
@@ -319,3 +256,29 @@ def full_like(a: Any, fill_value: Any, *, shape: Any = None) -> Expression:
     given = as_expression(a).shape if shape is None else shape
     sizes = given if isinstance(given, tuple) else tuple(np.atleast_1d(given).tolist())
     return Expression(expand(as_node(fill_value), sizes, "full_like"), boolean=is_boolean(fill_value))
+
+
+def _register_same_meaning(function: Any, name: str) -> None:
+    """A NumPy function that is a function of the table on broadcast operands."""
+    boolean = name in table.INDICATORS
+
+    def of_one(x: Any, /) -> Expression:
+        return Expression(elementwise(name, x).node, boolean)
+
+    def of_two(x: Any, y: Any, /) -> Expression:
+        return Expression(elementwise(name, x, y).node, boolean)
+
+    implements(function)(of_two if getattr(function, "nin", 1) == 2 else of_one)
+
+
+def _ufuncs_of_the_table() -> dict[Any, str]:
+    """The ufuncs that have the name of a row or builder, and no handler of their own above."""
+    found = {getattr(np, name, None): name for name in (*ELEMENTWISE, *table.BUILDERS)}
+    return {
+        function: name
+        for function, name in found.items()
+        if isinstance(function, np.ufunc) and function not in FUNCTIONS
+    }
+
+
+_register_all(_register_same_meaning, {**OTHER_NAMES, **_ufuncs_of_the_table()})

@@ -12,6 +12,7 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
+from hesse.ir.attributes import swap_sign
 from hesse.ir.axis import Axis, Size, combine, label_axis
 from hesse.ir.axis import number as number_of
 from hesse.ir.labelled import Product
@@ -28,8 +29,6 @@ LARGEST_RANK, LARGEST_SUM = 4, 8
 """Tensors of more axes and sums of more terms are not searched for symmetries."""
 KEY = "symmetries"
 """Where a node remembers its symmetries."""
-SYMMETRIC = frozenset({"symmetric", "psd", "diagonal"})
-"""Attributes of variables whose two axes may be swapped."""
 keep_symmetry: set[str] = set()
 """Operations that turn symmetric matrices (the last two axes) into symmetric ones; `ops` enters them."""
 
@@ -263,9 +262,7 @@ def _swap_sign(node: Node, first: int, second: int) -> int:
     """1 or -1 if swapping two axes changes at most the sign of the node, else 0."""
     match node:
         case Variable():
-            if SYMMETRIC.isdisjoint(node.attributes):
-                return -1 if "antisymmetric" in node.attributes else 0
-            return 1
+            return swap_sign(node.attributes)
         case Map():
             return int(all(_sign_of_pair(operand, first, second) == 1 for operand in node.operands))
         case Apply():

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 
 from hesse.ir import Node, multiply, reciprocal
+from hesse.ops.behaviour import Behaviour, halves, whole
+from hesse.ops.ranges import NONNEGATIVE, POSITIVE, Range
 from hesse.ops.registry import define, elementwise
 
 SELU_ALPHA = 1.6732632423543772848170429916717
@@ -26,6 +28,7 @@ sigmoid = define(
     latex=r"\sigma\left({}\right)",
     value=_sigmoid_value,
     flops=10,
+    behaviour=Behaviour(Range(0.0, 1.0, nonzero=True), halves("convex", "concave", 1)),
 )
 
 softplus = define(
@@ -33,6 +36,7 @@ softplus = define(
     lambda y, x: sigmoid(x),
     value=lambda x: max(x, 0.0) + math.log1p(math.exp(-abs(x))),
     flops=20,
+    behaviour=Behaviour(POSITIVE, whole("convex", 1)),
 )
 
 relu = define(
@@ -41,6 +45,7 @@ relu = define(
     sample=((0.2, 2.0),),
     value=lambda x: max(x, 0.0),
     definition=lambda x: elementwise("maximum", x, 0.0),
+    behaviour=Behaviour(NONNEGATIVE, whole("convex", 1), smooth=False, strict=False),
 )
 
 
@@ -51,6 +56,7 @@ softsign = define(
     sample=((0.2, 2.0),),
     value=lambda x: x / (1.0 + abs(x)),
     flops=3,
+    behaviour=Behaviour(Range(-1.0, 1.0), halves("convex", "concave", 1), smooth=False),
 )
 
 

@@ -13,15 +13,19 @@ from collections.abc import Callable
 import numpy as np
 
 from hesse.ir import Constant, Map, Node, is_zero, multiply, uniform, uniform_value
-from hesse.ops.registry import define, elementwise
+from hesse.ops.behaviour import Behaviour, valley, whole
+from hesse.ops.ranges import NONNEGATIVE, UNIT, UNKNOWN, Range
+from hesse.ops.registry import ELEMENTWISE, define, elementwise
 
 STEP = (0.2, 0.4)
 """An interval without jumps of floor, ceil, round and trunc."""
+INDICATOR = Behaviour(UNIT, smooth=False)
+"""Values 0 and 1."""
 
 
 def _indicator(name: str, symbol: str, holds: Callable[[float, float], bool]) -> Callable[..., Node]:
     latex = rf"\left[{{}} {symbol} {{}}\right]"
-    return define(name, None, None, latex=latex, value=lambda a, b: float(holds(a, b)))
+    return define(name, None, None, latex=latex, value=lambda a, b: float(holds(a, b)), behaviour=INDICATOR)
 
 
 greater = _indicator("greater", ">", lambda a, b: a > b)
@@ -32,29 +36,29 @@ equal = _indicator("equal", "=", lambda a, b: a == b)
 not_equal = _indicator("not_equal", r"\neq", lambda a, b: a != b)
 logical_and = _indicator("logical_and", r"\land", lambda a, b: a != 0 and b != 0)
 logical_or = _indicator("logical_or", r"\lor", lambda a, b: a != 0 or b != 0)
-logical_not = define("logical_not", None, latex=r"\left[\lnot {}\right]", value=lambda a: float(a == 0))
-
-INDICATORS = frozenset(
-    {
-        "greater",
-        "greater_equal",
-        "less",
-        "less_equal",
-        "equal",
-        "not_equal",
-        "logical_and",
-        "logical_or",
-        "logical_not",
-    }
+logical_not = define(
+    "logical_not",
+    None,
+    latex=r"\left[\lnot {}\right]",
+    value=lambda a: float(a == 0),
+    behaviour=INDICATOR,
 )
+
+INDICATORS = frozenset(name for name, row in ELEMENTWISE.items() if row.behaviour is INDICATOR)
 """Rows whose values are 0 and 1."""
 
-sign = define("sign", None, sample=((0.2, 2.0),), value=lambda x: float(x > 0) - float(x < 0))
+sign = define(
+    "sign",
+    None,
+    sample=((0.2, 2.0),),
+    value=lambda x: float(x > 0) - float(x < 0),
+    behaviour=Behaviour(Range(-1.0, 1.0), whole("unknown", 1), smooth=False, strict=False),
+)
 floor = define("floor", None, latex=r"\left\lfloor {} \right\rfloor", sample=(STEP,), value=math.floor)
 ceil = define("ceil", None, latex=r"\left\lceil {} \right\rceil", sample=(STEP,), value=math.ceil)
 round = define("round", None, sample=(STEP,), value=builtins.round)
 trunc = define("trunc", None, sample=(STEP,), value=math.trunc)
-stop_gradient = define("stop_gradient", None, value=lambda x: x)
+stop_gradient = define("stop_gradient", None, value=lambda x: x, image=lambda x: x)
 
 abs = define(
     "abs",
@@ -62,6 +66,7 @@ abs = define(
     latex=r"\left|{}\right|",
     sample=((0.2, 2.0),),
     value=builtins.abs,
+    behaviour=Behaviour(NONNEGATIVE, valley(), smooth=False),
 )
 
 
@@ -76,6 +81,9 @@ maximum = define(
     lambda y, a, b: _share(b, a),
     latex=r"\max\left({}, {}\right)",
     value=max,
+    short="max",
+    behaviour=Behaviour(UNKNOWN, whole("convex", 1), smooth=False),
+    image=lambda a, b: Range(max(a.low, b.low), max(a.high, b.high), a.is_positive or b.is_positive),
 )
 
 minimum = define(
@@ -84,6 +92,9 @@ minimum = define(
     lambda y, a, b: _share(a, b),
     latex=r"\min\left({}, {}\right)",
     value=min,
+    short="min",
+    behaviour=Behaviour(UNKNOWN, whole("concave", 1), smooth=False),
+    image=lambda a, b: Range(min(a.low, b.low), min(a.high, b.high), a.is_negative or b.is_negative),
 )
 
 clip = define(
@@ -115,6 +126,7 @@ define(
     lambda y, condition, a, b: logical_not(condition),
     sample=((1.0, 1.0), (-2.0, 2.0), (-2.0, 2.0)),
     value=lambda condition, a, b: a if condition else b,
+    image=lambda condition, a, b: a.union(b),
 )
 
 

@@ -31,6 +31,7 @@ from hesse.ops.activations import (
     softplus,
     softsign,
 )
+from hesse.ops.behaviour import Behaviour, halves, power_behaviour, whole
 from hesse.ops.choices import (
     INDICATORS,
     abs,
@@ -54,6 +55,7 @@ from hesse.ops.choices import (
     trunc,
     where,
 )
+from hesse.ops.ranges import NONNEGATIVE, POSITIVE, UNKNOWN, at_least
 from hesse.ops.registry import ELEMENTWISE, define, elementwise
 from hesse.ops.special import digamma, erf, erfc, lgamma, logaddexp, polygamma, xlogy
 from hesse.ops.trigonometric import (
@@ -145,7 +147,8 @@ __all__ = [
     "xlogy",
 ]
 
-POSITIVE = (0.3, 2.5)
+INSIDE = (0.3, 2.5)
+"""An interval of positive numbers."""
 LARGEST_PRODUCT = 4
 """Integer powers up to this one are products."""
 
@@ -160,19 +163,38 @@ def negative(x: Node) -> Node:
     return -x
 
 
-exp = define("exp", lambda y, x: y, latex=r"\exp\left({}\right)", value=math.exp, flops=10)
+EXPONENTIAL = Behaviour(POSITIVE, whole("convex", 1))
+LOGARITHM = Behaviour(UNKNOWN, whole("concave", 1), "upper")
 
-exp2 = define("exp2", lambda y, x: y * math.log(2.0), latex=r"2^{{{}}}", value=math.exp2, flops=10)
+exp = define(
+    "exp", lambda y, x: y, latex=r"\exp\left({}\right)", value=math.exp, flops=10, behaviour=EXPONENTIAL
+)
 
-expm1 = define("expm1", lambda y, x: exp(x), value=math.expm1, flops=10)
+exp2 = define(
+    "exp2",
+    lambda y, x: y * math.log(2.0),
+    latex=r"2^{{{}}}",
+    value=math.exp2,
+    flops=10,
+    behaviour=EXPONENTIAL,
+)
+
+expm1 = define(
+    "expm1",
+    lambda y, x: exp(x),
+    value=math.expm1,
+    flops=10,
+    behaviour=Behaviour(at_least(-1.0), whole("convex", 1)),
+)
 
 log = define(
     "log",
     lambda y, x: reciprocal(x),
     latex=r"\log\left({}\right)",
-    sample=(POSITIVE,),
+    sample=(INSIDE,),
     value=math.log,
     flops=10,
+    behaviour=LOGARITHM,
 )
 
 log1p = define(
@@ -182,6 +204,7 @@ log1p = define(
     sample=((-0.6, 2.0),),
     value=math.log1p,
     flops=10,
+    behaviour=Behaviour(UNKNOWN, whole("concave", 1), "upper", lower=-1.0),
 )
 
 
@@ -199,18 +222,20 @@ sqrt = define(
     "sqrt",
     lambda y, x: reciprocal(y) * 0.5,
     latex=r"\sqrt{{{}}}",
-    sample=(POSITIVE,),
+    sample=(INSIDE,),
     value=math.sqrt,
     flops=2,
+    behaviour=Behaviour(NONNEGATIVE, whole("concave", 1), "upper", closed=True),
 )
 
 cbrt = define(
     "cbrt",
     lambda y, x: square(reciprocal(y)) / 3.0,
     latex=r"\sqrt[3]{{{}}}",
-    sample=(POSITIVE,),
+    sample=(INSIDE,),
     value=math.cbrt,
     flops=20,
+    behaviour=Behaviour(UNKNOWN, halves("convex", "concave", 1), smooth=False),
 )
 
 # Applied by the function `reciprocal` of `ir`, which divisions use.
@@ -218,8 +243,9 @@ define(
     "reciprocal",
     lambda y, x: -square(y),
     latex=r"\frac{{1}}{{{}}}",
-    sample=(POSITIVE,),
+    sample=(INSIDE,),
     value=lambda x: 1.0 / x,
+    behaviour=power_behaviour(-1.0),
 )
 
 
@@ -269,7 +295,7 @@ define(
     _power_by_base,
     _power_by_exponent,
     latex=r"\left({}\right)^{{{}}}",
-    sample=(POSITIVE, (-2.0, 3.0)),
+    sample=(INSIDE, (-2.0, 3.0)),
     value=math.pow,
     flops=20,
 )

@@ -30,6 +30,7 @@ from hesse.ir import (
     uniform,
     view,
 )
+from hesse.ops.behaviour import Behaviour, whole
 from hesse.ops.registry import General, operation, register
 
 ShapeRule = Callable[[tuple[Shape, ...], tuple[Any, ...]], Shape]
@@ -298,6 +299,8 @@ register(
         "{}^{{-1}}",
         flops=_cubic(2.0),
         keeps_symmetry=True,
+        short="inv",
+        behaviour=Behaviour(domain="definite"),
     ),
     General(
         "determinant",
@@ -305,6 +308,8 @@ register(
         (_determinant_partial,),
         r"\det\left({}\right)",
         flops=_cubic(2 / 3),
+        short="det",
+        behaviour=Behaviour(),
     ),
     General(
         "log_determinant",
@@ -312,6 +317,8 @@ register(
         (_log_determinant_partial,),
         r"\log\left|\det\left({}\right)\right|",
         flops=_cubic(2 / 3),
+        short="logdet",
+        behaviour=Behaviour(pieces=whole("concave"), domain="definite"),
     ),
     General(
         "sign_determinant",
@@ -326,6 +333,7 @@ register(
         (_solve_partial_matrix, _solve_partial_right),
         "{}^{{-1}} {}",
         flops=_cubic(2 / 3),
+        behaviour=Behaviour(domain="definite"),
     ),
     General(
         "cholesky",
@@ -341,8 +349,16 @@ register(
         "{}^{{+}}",
         flops=_cubic(20.0),
         keeps_symmetry=True,
+        short="pinv",
     ),
-    General("expm_chain", _chain_rule, (_chain_partial,), r"\exp\left({}\right)", flops=_cubic(40.0)),
+    General(
+        "expm_chain",
+        _chain_rule,
+        (_chain_partial,),
+        r"\exp\left({}\right)",
+        flops=_cubic(40.0),
+        behaviour=Behaviour(),
+    ),
     General(
         "eigvalsh",
         _square_rule("eigvalsh", 1),

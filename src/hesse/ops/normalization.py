@@ -10,6 +10,8 @@ from typing import Any
 
 from hesse.errors import ShapeError
 from hesse.ir import Apply, Node, Shape, broadcast, delta, multiply, pairwise, total, uniform
+from hesse.ops.behaviour import Behaviour, whole
+from hesse.ops.ranges import NONPOSITIVE, Range, at_least
 from hesse.ops.registry import General, elementwise, operation, register
 
 
@@ -80,7 +82,26 @@ def _log_softmax_partial(y: Apply) -> Node:
 
 
 register(
-    General("logsumexp", _reduced, (_logsumexp_partial,), r"\operatorname{{logsumexp}}\left({}\right)"),
-    General("softmax", _kept, (_softmax_partial,), r"\operatorname{{softmax}}\left({}\right)"),
-    General("log_softmax", _kept, (_log_softmax_partial,), r"\log\operatorname{{softmax}}\left({}\right)"),
+    General(
+        "logsumexp",
+        _reduced,
+        (_logsumexp_partial,),
+        r"\operatorname{{logsumexp}}\left({}\right)",
+        behaviour=Behaviour(pieces=whole("convex", 1)),
+        image=lambda x: at_least(x.low),
+    ),
+    General(
+        "softmax",
+        _kept,
+        (_softmax_partial,),
+        r"\operatorname{{softmax}}\left({}\right)",
+        behaviour=Behaviour(Range(0.0, 1.0, nonzero=True)),
+    ),
+    General(
+        "log_softmax",
+        _kept,
+        (_log_softmax_partial,),
+        r"\log\operatorname{{softmax}}\left({}\right)",
+        behaviour=Behaviour(NONPOSITIVE, whole("concave")),
+    ),
 )

@@ -17,12 +17,33 @@ from typing import Any
 
 from hesse.errors import ShapeError
 from hesse.ir import Apply, Node, Shape, apply_, keep_symmetry, map_, uniform, uniform_value
+from hesse.ops.behaviour import Behaviour
+from hesse.ops.ranges import UNKNOWN, Range
 
 Formula = Callable[..., Node]
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Facts:
+    """What an operation may say of itself; whatever is left out is not claimed.
+
+    `short` is its name in formulas if that is another one than its own. `image(*ranges)` is a range of the
+    values for operands in given ranges, where that is more than `behaviour.values`.
+    """
+
+    short: str | None = None
+    behaviour: Behaviour | None = None
+    image: Callable[..., Range] | None = None
+
+    def range(self, *operands: Range) -> Range:
+        """A range in which all values lie."""
+        if self.image is not None:
+            return self.image(*operands)
+        return UNKNOWN if self.behaviour is None else self.behaviour.values
+
+
 @dataclass(frozen=True)
-class Elementwise:
+class Elementwise(_Facts):
     """An element-wise function `y = f(x, …)`.
 
     `partials[k](y, x, …)` is the factor dy/dx_k; None says that the function is locally constant in
@@ -47,7 +68,7 @@ class Elementwise:
 
 
 @dataclass(frozen=True)
-class General:
+class General(_Facts):
     """A nonlinear operation on whole tensors.
 
     `shape(shapes, params)` gives the shape of the result, `partials[k](y)` the partial of the node `y`
@@ -65,7 +86,7 @@ class General:
 
 
 @dataclass(frozen=True)
-class Linear:
+class Linear(_Facts):
     """A structural operation, linear in its first operand, acting on leading axes.
 
     `transpose(node, cotangent)` takes a tensor with the axes of the node first and any further axes
@@ -80,6 +101,12 @@ class Linear:
 
 ELEMENTWISE: dict[str, Elementwise] = {}
 OPERATIONS: dict[str, General | Linear] = {}
+
+
+def printed_name(name: str) -> str:
+    """The name of an operation in formulas."""
+    record = ELEMENTWISE.get(name) or OPERATIONS.get(name)
+    return name if record is None else record.short or name
 
 
 def register(*records: Elementwise | General | Linear) -> None:
@@ -101,13 +128,31 @@ def define(
     value: Callable[..., float] | None = None,
     flops: int = 1,
     definition: Formula | None = None,
+    short: str | None = None,
+    behaviour: Behaviour | None = None,
+    image: Callable[..., Range] | None = None,
 ) -> Callable[..., Node]:
     """Enter a row into the element-wise table and return the function on nodes that applies it."""
     if latex is None:
         printed = name.replace("_", r"\_")
         latex = rf"\operatorname{{{{{printed}}}}}\left({', '.join(['{}'] * len(partials))}\right)"
+    if image is None and behaviour is not None and value is not None and len(partials) == 1:
+        image = partial(behaviour.image, value)
     sample = sample or ((-2.0, 2.0),) * len(partials)
-    register(Elementwise(name, partials, latex, sample, value, flops, definition))
+    register(
+        Elementwise(
+            name,
+            partials,
+            latex,
+            sample,
+            value,
+            flops,
+            definition,
+            short=short,
+            behaviour=behaviour,
+            image=image,
+        )
+    )
     return partial(elementwise, name)
 
 

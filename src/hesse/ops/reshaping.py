@@ -28,6 +28,7 @@ from hesse.ir import (
     unscaled,
     view,
 )
+from hesse.ops.behaviour import Behaviour, whole
 from hesse.ops.registry import General, Linear, elementwise, operation, register
 
 
@@ -132,8 +133,21 @@ def _reshape_transpose(y: Apply, cotangent: Node) -> Node:
 
 
 register(
-    Linear("vec", _vec_rule, _vec_transpose, r"\operatorname{{vec}}\left({}\right)"),
-    Linear("reshape", _reshape_rule, _reshape_transpose, r"\operatorname{{reshape}}\left({}\right)"),
+    Linear("vec", _vec_rule, _vec_transpose, r"\operatorname{{vec}}\left({}\right)", image=lambda x: x),
+    Linear(
+        "reshape",
+        _reshape_rule,
+        _reshape_transpose,
+        r"\operatorname{{reshape}}\left({}\right)",
+        image=lambda x: x,
+    ),
     General("kron", _kron_rule, (_kron_partial_left, _kron_partial_right), r"{} \otimes {}"),
-    General("max", _max_rule, (_max_partial,), r"\max\left({}\right)"),
+    General(
+        "max",
+        _max_rule,
+        (_max_partial,),
+        r"\max\left({}\right)",
+        behaviour=Behaviour(pieces=whole("convex", 1), smooth=False),
+        image=lambda x: x,
+    ),
 )

@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 
 from hesse.ir import Node, multiply, reciprocal, uniform
+from hesse.ops.behaviour import Behaviour, Piece, halves, whole
+from hesse.ops.ranges import INFINITY, UNKNOWN, Range, at_least
 from hesse.ops.registry import define, elementwise
 
 SPECIAL_FLOPS = 40
@@ -18,9 +20,21 @@ def _gauss(x: Node) -> Node:
     return elementwise("exp", -multiply(x, x)) * (2.0 / math.sqrt(math.pi))
 
 
-erf = define("erf", lambda y, x: _gauss(x), value=math.erf, flops=SPECIAL_FLOPS)
+erf = define(
+    "erf",
+    lambda y, x: _gauss(x),
+    value=math.erf,
+    flops=SPECIAL_FLOPS,
+    behaviour=Behaviour(Range(-1.0, 1.0), halves("convex", "concave", 1)),
+)
 
-erfc = define("erfc", lambda y, x: -_gauss(x), value=math.erfc, flops=SPECIAL_FLOPS)
+erfc = define(
+    "erfc",
+    lambda y, x: -_gauss(x),
+    value=math.erfc,
+    flops=SPECIAL_FLOPS,
+    behaviour=Behaviour(Range(0.0, 2.0, nonzero=True), halves("concave", "convex", -1)),
+)
 
 lgamma = define(
     "lgamma",
@@ -29,6 +43,7 @@ lgamma = define(
     sample=((0.4, 4.0),),
     value=math.lgamma,
     flops=SPECIAL_FLOPS,
+    behaviour=Behaviour(UNKNOWN, (Piece(0.0, INFINITY, "convex", 0),), "positive"),
 )
 
 digamma = define(
@@ -37,6 +52,7 @@ digamma = define(
     latex=r"\psi\left({}\right)",
     sample=((0.4, 4.0),),
     flops=SPECIAL_FLOPS,
+    behaviour=Behaviour(UNKNOWN, (Piece(0.0, INFINITY, "concave", 1),), "positive"),
 )
 
 polygamma = define(
@@ -70,6 +86,8 @@ xlogy = define(
     value=lambda x, z: x * math.log(z) if x else 0.0,
     flops=10,
 )
+X_LOG_X = Behaviour(UNKNOWN, whole("convex"), "upper", closed=True)
+"""`xlogy(x, x)`."""
 
 logaddexp = define(
     "logaddexp",
@@ -79,4 +97,6 @@ logaddexp = define(
     latex=r"\log\left(e^{{{}}} + e^{{{}}}\right)",
     value=lambda a, b: max(a, b) + math.log1p(math.exp(-abs(a - b))),
     flops=20,
+    behaviour=Behaviour(UNKNOWN, whole("convex", 1)),
+    image=lambda a, b: at_least(max(a.low, b.low)),
 )

@@ -30,6 +30,8 @@ from hesse.ir import (
     uniform,
     view,
 )
+from hesse.ops.behaviour import Behaviour
+from hesse.ops.ranges import Range
 from hesse.ops.registry import General, Linear, operation, register
 
 WHOLE = slice(None)
@@ -273,10 +275,21 @@ def _index_rule(shapes: tuple[Shape, ...], params: tuple[Any, ...]) -> Shape:
 
 
 register(
-    Linear("gather", _gather_rule, _gather_transpose, r"{}_{{{}}}"),
-    Linear("scatter", _scatter_rule, _scatter_transpose, r"\operatorname{{scatter}}\left({}, {}\right)"),
+    Linear("gather", _gather_rule, _gather_transpose, r"{}_{{{}}}", image=lambda x, index: x),
     Linear(
-        "cumulative_sum", _same_rule, _cumulative_sum_transpose, r"\operatorname{{cumsum}}\left({}\right)"
+        "scatter",
+        _scatter_rule,
+        _scatter_transpose,
+        r"\operatorname{{scatter}}\left({}, {}\right)",
+        image=lambda u, index: u.summed().with_zero(),
+    ),
+    Linear(
+        "cumulative_sum",
+        _same_rule,
+        _cumulative_sum_transpose,
+        r"\operatorname{{cumsum}}\left({}\right)",
+        short="cumsum",
+        image=Range.summed,
     ),
     General("path_products", _path_rule, (_path_partial,), r"\operatorname{{paths}}\left({}\right)"),
     General(
@@ -284,8 +297,9 @@ register(
         _same_rule,
         (_cumulative_product_partial,),
         r"\operatorname{{cumprod}}\left({}\right)",
+        short="cumprod",
     ),
-    General("product", _product_rule, (_product_partial,), r"\prod\left({}\right)"),
+    General("product", _product_rule, (_product_partial,), r"\prod\left({}\right)", behaviour=Behaviour()),
     General(
         "argmax",
         _last_axis_rule("argmax", 1),

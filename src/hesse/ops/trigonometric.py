@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 
 from hesse.ir import Node, multiply, reciprocal
+from hesse.ops.behaviour import Behaviour, halves, valley, whole
+from hesse.ops.ranges import NONNEGATIVE, UNKNOWN, Range, at_least
 from hesse.ops.registry import define, elementwise
 
 INSIDE_UNIT = (-0.9, 0.9)
@@ -27,11 +29,21 @@ def _one_minus_square(x: Node) -> Node:
 
 
 sin = define(
-    "sin", lambda y, x: elementwise("cos", x), latex=r"\sin\left({}\right)", value=math.sin, flops=10
+    "sin",
+    lambda y, x: elementwise("cos", x),
+    latex=r"\sin\left({}\right)",
+    value=math.sin,
+    flops=10,
+    behaviour=Behaviour(Range(-1.0, 1.0)),
 )
 
 cos = define(
-    "cos", lambda y, x: -elementwise("sin", x), latex=r"\cos\left({}\right)", value=math.cos, flops=10
+    "cos",
+    lambda y, x: -elementwise("sin", x),
+    latex=r"\cos\left({}\right)",
+    value=math.cos,
+    flops=10,
+    behaviour=Behaviour(Range(-1.0, 1.0)),
 )
 
 tan = define(
@@ -67,6 +79,7 @@ arctan = define(
     latex=r"\arctan\left({}\right)",
     value=math.atan,
     flops=10,
+    behaviour=Behaviour(Range(-2.0, 2.0), halves("convex", "concave", 1)),
 )
 
 arctan2 = define(
@@ -79,11 +92,21 @@ arctan2 = define(
 )
 
 sinh = define(
-    "sinh", lambda y, x: elementwise("cosh", x), latex=r"\sinh\left({}\right)", value=math.sinh, flops=10
+    "sinh",
+    lambda y, x: elementwise("cosh", x),
+    latex=r"\sinh\left({}\right)",
+    value=math.sinh,
+    flops=10,
+    behaviour=Behaviour(UNKNOWN, halves("concave", "convex", 1)),
 )
 
 cosh = define(
-    "cosh", lambda y, x: elementwise("sinh", x), latex=r"\cosh\left({}\right)", value=math.cosh, flops=10
+    "cosh",
+    lambda y, x: elementwise("sinh", x),
+    latex=r"\cosh\left({}\right)",
+    value=math.cosh,
+    flops=10,
+    behaviour=Behaviour(at_least(1.0), valley()),
 )
 
 tanh = define(
@@ -93,6 +116,7 @@ tanh = define(
     latex=r"\tanh\left({}\right)",
     value=math.tanh,
     flops=10,
+    behaviour=Behaviour(Range(-1.0, 1.0), halves("convex", "concave", 1)),
 )
 
 arcsinh = define(
@@ -100,6 +124,7 @@ arcsinh = define(
     lambda y, x: _inverse_root(1.0 + _square(x)),
     value=math.asinh,
     flops=10,
+    behaviour=Behaviour(UNKNOWN, halves("convex", "concave", 1)),
 )
 
 arccosh = define(
@@ -108,6 +133,7 @@ arccosh = define(
     sample=((1.3, 3.0),),
     value=math.acosh,
     flops=10,
+    behaviour=Behaviour(NONNEGATIVE, whole("concave", 1), "upper", lower=1.0, closed=True),
 )
 
 arctanh = define(
@@ -126,4 +152,5 @@ hypot = define(
     sample=((0.3, 2.0), (-2.0, -0.3)),
     value=math.hypot,
     flops=10,
+    behaviour=Behaviour(NONNEGATIVE, smooth=False),
 )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from hesse.ir import Add, Einsum, Map, Node, remembered, topological
 from hesse.printing.describe import describe, is_large
+from hesse.printing.digits import is_reshape, taken_apart
 from hesse.printing.forms import (
     Call,
     Chain,
@@ -32,9 +33,8 @@ from hesse.printing.join import Joining, signed
 from hesse.printing.kronecker import matrix_of
 from hesse.printing.names import Names
 from hesse.printing.pieces import Draft, Level, Piece, in_order, render
+from hesse.printing.presentation import present
 from hesse.printing.products import is_matrix_power, matrix_powers
-from hesse.rewrite.digits import is_reshape, taken_apart
-from hesse.rewrite.presentation import present
 
 SHARED_LENGTH = 10
 """A subexpression that is used more than once gets a name if its text is longer than this …"""

@@ -24,6 +24,7 @@ from hesse.ir import (
     topological,
 )
 from hesse.printing.chains import matrix_form, whole_labels
+from hesse.printing.digits import regrouped
 from hesse.printing.forms import (
     Call,
     Chain,
@@ -40,7 +41,6 @@ from hesse.printing.forms import (
 )
 from hesse.printing.notation import range_notes, unused_sizes
 from hesse.printing.products import filled, norm, powers
-from hesse.rewrite.digits import regrouped
 
 LITERAL_LIMIT = 6
 """Constants with at most this many entries are written out."""

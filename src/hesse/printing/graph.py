@@ -9,11 +9,12 @@ from pathlib import Path
 
 from hesse.errors import ArgumentError
 from hesse.ir import Add, Apply, Constant, Einsum, Map, Node, Variable, topological
+from hesse.ops.registry import printed_name
 from hesse.printing.describe import describe
 from hesse.printing.einsum_text import affine_spec, einsum_spec
 from hesse.printing.layout import Layout, layered
 from hesse.printing.notation import number_text, shape_text
-from hesse.printing.pieces import SHORT_NAMES, render
+from hesse.printing.pieces import render
 
 LABEL_LIMIT = 36
 """Longer labels are cut."""
@@ -99,7 +100,7 @@ def label(node: Node) -> str:
         case Map():
             text = node.name
         case Apply():
-            text = SHORT_NAMES.get(node.name, node.name)
+            text = printed_name(node.name)
         case _:
             text = render(describe(node), {}).text
     return text if len(text) <= LABEL_LIMIT else text[: LABEL_LIMIT - 1] + "…"

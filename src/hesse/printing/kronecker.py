@@ -32,11 +32,11 @@ from hesse.ir import (
     unscaled,
 )
 from hesse.printing.describe import describe, scaled_form
+from hesse.printing.digits import divided, is_reshape, regrouped
 from hesse.printing.forms import Call, Elementwise, Form, Leaf, Number, Sum, Symbol, leaves
 from hesse.printing.index_forms import plain_labels, whole_nodes
+from hesse.printing.presentation import present
 from hesse.printing.products import chained, transposed, transposes
-from hesse.rewrite.digits import divided, is_reshape, regrouped
-from hesse.rewrite.presentation import present
 
 MOST_TERMS = 8
 """Derivatives of more terms have no matrix form that anybody would read …"""

@@ -8,6 +8,7 @@ from dataclasses import replace
 from enum import IntEnum
 from typing import NamedTuple, assert_never
 
+from hesse.ops.registry import printed_name
 from hesse.printing.forms import (
     Call,
     Chain,
@@ -30,19 +31,6 @@ from hesse.printing.forms import (
 )
 from hesse.printing.notation import LOGARITHMS, axes_text, letter, number_text, rounded
 from hesse.printing.products import matrix_powers
-
-SHORT_NAMES = {
-    "inverse": "inv",
-    "determinant": "det",
-    "diagonal": "diag",
-    "log_determinant": "logdet",
-    "maximum": "max",
-    "minimum": "min",
-    "pseudo_inverse": "pinv",
-    "cumulative_sum": "cumsum",
-    "cumulative_product": "cumprod",
-}
-"""Operations that are printed by another name than that of their record."""
 
 
 class Level(IntEnum):
@@ -209,7 +197,8 @@ def _call(form: Call, pieces: Mapping[Leaf, Piece] | Draft) -> Piece:
         case "expm_chain" if form.params == (1,):
             return Piece(f"expm({arguments[0].text})")
     given = ", ".join([argument.text for argument in arguments] + [str(param) for param in form.params])
-    return Piece(f"{SHORT_NAMES.get(form.name, form.name)}({given})")
+    name = "diag" if form.name == "diagonal" else printed_name(form.name)
+    return Piece(f"{name}({given})")
 
 
 def _power(form: Form, power: int, dot: str, pieces: Mapping[Leaf, Piece] | Draft) -> Piece:

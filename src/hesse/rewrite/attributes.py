@@ -7,7 +7,7 @@ module is applied with that of `rules`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from hesse.ir import (
     Add,
@@ -22,30 +22,11 @@ from hesse.ir import (
     uniform_value,
     zero,
 )
-
-ATTRIBUTES = ("symmetric", "antisymmetric", "diagonal", "psd", "positive")
-"""Facts that can be declared of a variable."""
-
-MATRIX_ATTRIBUTES = ("symmetric", "antisymmetric", "diagonal", "psd")
-"""Facts that only square matrices can have."""
-
-IMPLIED = {"psd": "symmetric", "diagonal": "symmetric"}
-"""Facts that follow from others."""
+from hesse.ops.ranges import POSITIVE, UNKNOWN, Range
+from hesse.ops.registry import ELEMENTWISE
 
 MOST_LEVELS = 8
 """How deep in an expression positive variables are looked for."""
-
-POSITIVE_FUNCTIONS = ("exp", "exp2", "sigmoid", "softplus", "cosh", "erfc")
-"""Element-wise functions with positive values only."""
-
-KEEPING_POSITIVE = ("sqrt", "reciprocal", "relu", "abs", "log1p", "expm1", "sinh", "tanh", "arctan", "cbrt")
-"""Element-wise functions that are positive for positive arguments."""
-
-
-def with_implied(attributes: Iterable[str]) -> frozenset[str]:
-    """The attributes with all that follows from them."""
-    given = frozenset(attributes)
-    return given | {IMPLIED[name] for name in given if name in IMPLIED}
 
 
 def is_positive(node: Node, levels: int = MOST_LEVELS) -> bool:
@@ -55,15 +36,23 @@ def is_positive(node: Node, levels: int = MOST_LEVELS) -> bool:
     value = uniform_value(node)
     if value is not None:
         return value > 0
-    if isinstance(node, Map) and node.name in POSITIVE_FUNCTIONS:
+    if isinstance(node, Map) and _range(node, UNKNOWN).is_positive:
         return True
     if levels == 0 or not node.operands:
         return False
-    if isinstance(node, Einsum):
-        signed = node.scale > 0 and not is_sparse(node)
-    else:
-        signed = isinstance(node, Add) or (isinstance(node, Map) and node.name in KEEPING_POSITIVE)
+    match node:
+        case Einsum():
+            signed = node.scale > 0 and not is_sparse(node)
+        case Map():
+            signed = _range(node, POSITIVE).is_positive
+        case _:
+            signed = isinstance(node, Add)
     return signed and all(is_positive(operand, levels - 1) for operand in node.operands)
+
+
+def _range(node: Map, operand: Range) -> Range:
+    """The range of a function of entries all of which lie in one range."""
+    return ELEMENTWISE[node.name].range(*[operand] * len(node.operands))
 
 
 def _positive_argument(node: Node, name: str) -> Node | None:

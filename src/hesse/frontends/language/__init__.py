@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from hesse.frontends.language.elaborate import Reading
 
-__all__ = ["STRUCTURES", "read_formula", "sizes_as_numbers"]
-
-STRUCTURES = frozenset({"symmetric", "antisymmetric", "diagonal", "psd"})
-"""Facts about how the entries of a matrix depend on each other."""
+__all__ = ["read_formula", "sizes_as_numbers"]
 
 
 def read_formula(text: str, types: Mapping[str, str]) -> Reading:

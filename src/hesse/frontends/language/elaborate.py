@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from hesse.errors import ArgumentError
-from hesse.frontends.language import STRUCTURES, functions, indices, operators
+from hesse.frontends.language import functions, indices, operators
 from hesse.frontends.language.context import Context
 from hesse.frontends.language.reader import read
 from hesse.frontends.language.sizes import Cell, size_of
@@ -30,6 +30,7 @@ from hesse.frontends.language.syntax import (
 from hesse.frontends.language.types import KEYWORDS, Type, declared_type, default_rank, type_from_text
 from hesse.frontends.language.values import Value, build
 from hesse.ir import Node, Variable, size_names, variable
+from hesse.ir.attributes import STRUCTURES
 
 UNITS = ("eye", "delta")
 

@@ -8,11 +8,10 @@ import re
 from dataclasses import replace
 from typing import Any
 
-import lark
 from lark import Token, Tree, UnexpectedCharacters, UnexpectedEOF, UnexpectedInput
 
 from hesse.errors import NotationError
-from hesse.frontends.language import build_tables, tables
+from hesse.frontends.language.parser import parser
 from hesse.frontends.language.source import DEEPEST_NESTING, LONGEST_TEXT, MOST_TERMS, Source, Span
 from hesse.frontends.language.syntax import (
     Binary,
@@ -53,13 +52,6 @@ KEPT_TREES = 32
 """Several questions are asked about the same text, one after the other."""
 
 
-@functools.cache
-def _parser() -> lark.Lark:
-    """The parser from the stored tables, or from the grammar where another lark may not read them."""
-    same_version = lark.__version__ == tables.LARK_VERSION
-    return lark.Lark.load(tables.TABLES) if same_version else build_tables.parser()
-
-
 @functools.lru_cache(maxsize=KEPT_TREES)
 def read(source: Source) -> Document:
     """The syntax tree of a text."""
@@ -71,7 +63,7 @@ def read(source: Source) -> Document:
             Span(LONGEST_TEXT, LONGEST_TEXT + 1),
         )
     try:
-        tree = _parser().parse(text)
+        tree = parser().parse(text)
     except UnexpectedInput as problem:
         raise _syntax_error(source, problem) from None
     document: Document = _Builder(source).document(tree)

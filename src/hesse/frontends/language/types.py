@@ -8,16 +8,9 @@ from dataclasses import dataclass
 
 from hesse.errors import NotationError
 from hesse.frontends.language.source import Source, Span
+from hesse.ir.attributes import ATTRIBUTES, STRUCTURES, with_implied
 
 RANKS: dict[str, int | None] = {"scalar": 0, "vector": 1, "matrix": 2, "tensor": None}
-ATTRIBUTES: dict[str, frozenset[str]] = {
-    "symmetric": frozenset({"symmetric"}),
-    "antisymmetric": frozenset({"antisymmetric"}),
-    "diagonal": frozenset({"diagonal", "symmetric"}),
-    "psd": frozenset({"psd", "symmetric"}),
-    "positive": frozenset({"positive"}),
-}
-"""Attributes and everything they imply."""
 KEYWORDS = frozenset({*RANKS, *ATTRIBUTES, "where"})
 MOST_AXES = 16
 
@@ -58,7 +51,7 @@ def declared_type(
                 span,
             )
         rank, sizes = _tensor(sizes)
-    attributes = frozenset().union(*(ATTRIBUTES[word] for word in words if word in ATTRIBUTES))
+    attributes = with_implied(word for word in words if word in ATTRIBUTES)
     if rank is None or rank > MOST_AXES:
         raise source.error(NotationError, f"a tensor has at most {MOST_AXES} axes", span)
     if sizes is not None and len(sizes) != rank:
@@ -70,8 +63,8 @@ def declared_type(
     if "antisymmetric" in attributes and len(attributes) > 1:
         others = " and ".join(word for word in words if word in ATTRIBUTES and word != "antisymmetric")
         raise source.error(NotationError, f"an antisymmetric matrix cannot be {others} too", words_span)
-    if attributes - {"positive"} and rank != 2:
-        fact = next(word for word in words if word in ATTRIBUTES and word != "positive")
+    if attributes & STRUCTURES and rank != 2:
+        fact = next(word for word in words if word in STRUCTURES)
         raise source.error(
             NotationError, f"only a matrix can be {fact}, and {name} has {counted(rank, 'axis')}", span
         )

@@ -55,6 +55,11 @@ class Range(NamedTuple):
         low, high = max(self.low, other.low), min(self.high, other.high)
         return Range(low, max(low, high), self.excludes_zero or other.excludes_zero)
 
+    def union(self, other: Range) -> Range:
+        """The range of entries that lie in one of them."""
+        low, high = min(self.low, other.low), max(self.high, other.high)
+        return Range(low, high, self.excludes_zero and other.excludes_zero)
+
     def summed(self) -> Range:
         """The range of sums of one or more entries."""
         low = self.low if self.is_nonnegative else -INFINITY

@@ -38,7 +38,7 @@ from hesse.ir import (
 from hesse.ops.linalg import expm, inverse
 from hesse.ops.normalization import softmax
 from hesse.ops.registry import elementwise
-from hesse.rewrite.conditions import complements, guards, signs, steps, unguarded
+from hesse.printing.conditions import complements, guards, signs, steps, unguarded
 from hesse.rewrite.matrix_rules import inverse_times_matrix
 from hesse.rewrite.size_rules import sizes_cancelled
 
