@@ -15,6 +15,7 @@ import scipy.linalg
 import scipy.special
 
 import naive
+from hesse.backends.numpy.program import NumpyProgram
 from hesse.backends.numpy.records import KERNELS, kernel
 from hesse.backends.numpy.writer import compile_program
 from hesse.calculus import differentiate, forward
@@ -279,7 +280,7 @@ def test_derivatives_agree_with_nested_jax(case: Case) -> None:
 
 def compiled(node: Node, **inputs: np.ndarray) -> np.ndarray:
     """The value by the NumPy back end."""
-    function = compile_program(lower([node]), list(inputs), np.dtype(np.float64)).function
+    function = compile_program(NumpyProgram.of(lower([node])), list(inputs), np.dtype(np.float64)).function
     return function(*inputs.values())[0]
 
 
