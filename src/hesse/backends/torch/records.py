@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import torch
@@ -14,14 +13,12 @@ from hesse.backends.kernels import Kernel, find
 Params = tuple[Any, ...]
 
 
-def kernel(name: str, checked: bool = True) -> Kernel:
+def kernel(name: str) -> Kernel:
     """The kernel of the record with this name.
 
-    Singular and indefinite matrices raise `torch.linalg.LinAlgError`, for which the host waits for the
-    device. Unchecked kernels do not wait, as a captured graph demands; their results are infinite or nan.
+    Singular and indefinite matrices raise `torch.linalg.LinAlgError`, for which the host waits for the device.
     """
-    table = KERNELS if checked or name not in UNCHECKED else UNCHECKED
-    return find(name, table, "hesse.backends.torch.records.KERNELS")
+    return find(name, KERNELS, "hesse.backends.torch.records.KERNELS")
 
 
 def _repeat(step: Callable[[Any, Any], Any], counts: Any, state: Any) -> Any:
@@ -37,18 +34,6 @@ def _repeat(step: Callable[[Any, Any], Any], counts: Any, state: Any) -> Any:
     return state
 
 
-def _inverse(a: Any) -> Any:
-    return torch.linalg.inv_ex(a)[0]
-
-
-def _solve(a: Any, b: Any) -> Any:
-    return torch.linalg.solve_ex(a, b)[0]
-
-
-def _cholesky(a: Any) -> Any:
-    return torch.linalg.cholesky_ex(a)[0]
-
-
 XP = records.Namespace(
     torch,
     arange=lambda size, like: torch.arange(size, device=like.device),
@@ -57,10 +42,6 @@ XP = records.Namespace(
     eye=lambda size, like: torch.eye(size, dtype=like.dtype, device=like.device),
     repeat=_repeat,
     zeros=lambda shape, like: torch.zeros(shape, dtype=like.dtype, device=like.device),
-)
-
-UNCHECKED_XP = records.Namespace(
-    torch, linalg=records.Namespace(torch.linalg, inv=_inverse, solve=_solve, cholesky=_cholesky)
 )
 
 
@@ -97,8 +78,4 @@ KERNELS: dict[str, Kernel] = {
     "logsumexp": logsumexp,
     "scatter": scatter,
     "softmax": softmax,
-}
-
-UNCHECKED: dict[str, Kernel] = {
-    name: partial(records.SHARED[name], UNCHECKED_XP) for name in ("inverse", "solve", "cholesky")
 }
