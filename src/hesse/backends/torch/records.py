@@ -16,7 +16,7 @@ Params = tuple[Any, ...]
 def kernel(name: str) -> Kernel:
     """The kernel of the record with this name.
 
-    Singular and indefinite matrices raise `torch.linalg.LinAlgError`, for which the host waits for the device.
+    Singular and indefinite matrices raise `torch.linalg.LinAlgError`, for which the host waits.
     """
     return find(name, KERNELS, "hesse.backends.torch.records.KERNELS")
 
