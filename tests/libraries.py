@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -10,6 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
+
+from hesse.backends.executable import executable
+from hesse.backends.target import target_named
+from hesse.ir import Node
 
 
 class Library(NamedTuple):
@@ -44,3 +48,23 @@ def plain(array: Any) -> Any:
 def dtype_name(array: Any) -> str:
     """The name of a dtype, which is the same in all libraries."""
     return str(array.dtype).removeprefix("torch.")
+
+
+FAST_COMPILATION = {"xla_backend_optimization_level": 0}
+
+
+def values_of(roots: Sequence[Node], values: Mapping[str, np.ndarray], library: Library, dtype: str) -> Any:
+    """The values of some nodes, by a program of the library; JAX compiles it in a hurry."""
+    target = target_named(library.name)
+    if library is JAX:
+        target = target.configured(jit=False)
+    given = {
+        name: library.array(value, dtype if value.dtype.kind == "f" else None)
+        for name, value in values.items()
+    }
+    known = target.dtype([library.array(0.0, dtype).dtype])
+    runs = executable(roots, list(given), known, target)
+    function = runs.compiled.function
+    if library is JAX:
+        function = jax.jit(function, compiler_options=FAST_COMPILATION)
+    return function(*given.values())

@@ -16,7 +16,7 @@ import pytest
 import torch
 
 import hesse
-from libraries import LIBRARIES, NUMPY, Library, dtype_name, over_libraries, plain
+from libraries import JAX, LIBRARIES, NUMPY, Library, dtype_name, over_libraries, plain
 
 POINT = np.array([1.5, 0.5, 2.0])
 
@@ -116,7 +116,7 @@ def check(found: Any, expected: Any, library: Library, dtype: str, what: str, si
 def test_numbers_have_no_say(name: str, library: Library) -> None:
     entrance, expected = ENTRANCES[name]
     numbers = {**NUMBERS, "integer array": library.array(2, "int64"), "short": library.array(2, "int8")}
-    for dtype in FLOATS if library is NUMPY else FLOATS[1:]:
+    for dtype in ["float32"] if library is JAX else FLOATS:
         for what, number in numbers.items():
             x = library.array(POINT, dtype)
             check(entrance(x, number), expected, library, promoted(library, dtype), f"{dtype}, {what}", dtype)
@@ -127,7 +127,7 @@ def test_numbers_have_no_say(name: str, library: Library) -> None:
 def test_arrays_are_promoted(name: str, library: Library) -> None:
     entrance, expected = ENTRANCES[name]
     pairs = [("float32", "float64"), ("float64", "float32"), ("float16", "float32"), ("float16", "float16")]
-    for first, second in pairs:
+    for first, second in pairs[1:3] if library is JAX else pairs:
         found = entrance(library.array(POINT, first), library.array(2.0, second))
         lowest = min(first, second, key=FLOATS.index)
         check(found, expected, library, promoted(library, first, second), f"{first}, {second}", lowest)

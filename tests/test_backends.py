@@ -1,0 +1,101 @@
+"""Every operation of the tables in every target, by programs: NumPy is what the others are compared with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import naive
+from hesse.calculus import differentiate
+from hesse.ir import Node, total, variable
+from hesse.ops.registry import ELEMENTWISE, OPERATIONS, elementwise, operation
+from hesse.plan import make_plan
+from hesse.plan.program import CallApply, CallMap
+from libraries import JAX, NUMPY, TORCH, Library, dtype_name, plain, values_of
+from test_elementwise_table import points
+from test_operation_records import CASES, KERNEL_INPUTS, Case, definite
+
+others = pytest.mark.parametrize("library", [TORCH, JAX], ids=lambda library: library.name)
+over_dtypes = pytest.mark.parametrize("dtype", ["float64", "float32"])
+TOLERANCE = {"float64": 1e-12, "float32": 2e-5}
+FACTORISATIONS = 100.0
+"""Inverses, eigenvectors and the like are by so much less accurate."""
+
+
+def assert_near(found: Any, expected: Any, dtype: str, looser: float = 1.0) -> None:
+    """Equal up to rounding, relative to the largest entry."""
+    assert dtype_name(found) == dtype_name(expected).replace("intp", "int64")
+    found, expected = plain(found), np.asarray(expected)
+    assert found.shape == expected.shape
+    scale = max(1.0, float(np.abs(expected).max(initial=0.0)))
+    np.testing.assert_allclose(found / scale, expected / scale, rtol=0, atol=looser * TOLERANCE[dtype])
+
+
+def calls(roots: list[Node], kind: type[CallMap] | type[CallApply]) -> set[str]:
+    """The names of the operations that a program calls."""
+    return {item.name for item in make_plan(roots).instructions if isinstance(item, kind)}
+
+
+@over_dtypes
+@others
+@pytest.mark.parametrize("name", ELEMENTWISE)
+def test_rows(name: str, library: Library, dtype: str) -> None:
+    """The value inside the domain and, in double precision, the derivatives by all operands."""
+    values = {f"x{k}": row for k, row in enumerate(points(ELEMENTWISE[name].sample))}
+    variables = [variable(label, row.shape) for label, row in values.items()]
+    node = elementwise(name, *variables)
+    roots = [node]
+    if dtype == "float64":
+        roots += differentiate(total(node, [0]), variables, "reverse")
+    assert name in calls(roots, CallMap)
+    expected = values_of(roots, values, NUMPY, dtype)
+    np.testing.assert_allclose(
+        expected[0], naive.ELEMENTWISE[name](*values.values()), rtol=10 * TOLERANCE[dtype]
+    )
+    for found, value in zip(values_of(roots, values, library, dtype), expected, strict=True):
+        assert_near(found, value, dtype, 10.0 if name == "polygamma" else 1.0)
+
+
+@over_dtypes
+@others
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_records(name: str, library: Library, dtype: str) -> None:
+    params, operands = KERNEL_INPUTS.get(name, ((), (definite(2, 3, 3),)))
+    values = {f"x{k}": operand for k, operand in enumerate(operands)}
+    kinds = ["real" if operand.dtype.kind == "f" else "integer" for operand in operands]
+    variables = [
+        variable(label, operand.shape, kind=kind)
+        for (label, operand), kind in zip(values.items(), kinds, strict=True)
+    ]
+    roots = [operation(name, *variables, params=params)]
+    if name not in ("reshape", "vec", "kron"):  # einsums, where sizes are known
+        assert name in calls(roots, CallApply)
+    (expected,) = values_of(roots, values, NUMPY, dtype)
+    (found,) = values_of(roots, values, library, dtype)
+    looser = FACTORISATIONS if OPERATIONS[name] in LINALG else 1.0
+    if name == "eigenvectors":
+        found, expected = found * found, expected * expected  # their signs are arbitrary
+    assert_near(found, expected, dtype, looser)
+
+
+LINALG = [
+    OPERATIONS[name]
+    for name in (
+        *("inverse", "determinant", "log_determinant", "solve", "cholesky", "pseudo_inverse"),
+        *("eigvalsh", "eigenvectors", "expm_chain"),
+    )
+]
+
+
+@others
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_derivatives_of_records(case: Case, library: Library) -> None:
+    """The value and the first derivative of functions of records."""
+    x = variable("x", case.point.shape)
+    node = case.function(x)
+    roots = [node, *differentiate(node, [x], "reverse")]
+    expected = values_of(roots, {"x": case.point}, NUMPY, "float64")
+    for found, value in zip(values_of(roots, {"x": case.point}, library, "float64"), expected, strict=True):
+        assert_near(found, value, "float64", FACTORISATIONS)
