@@ -54,7 +54,8 @@ class TorchWriter(FunctionalWriter):
 
     def literal(self, value: np.ndarray) -> Any:
         dtype = None if value.dtype.kind in "iu" else self.dtype
-        return torch.tensor(value, dtype=dtype, device=self.device)
+        with torch.inference_mode(False):  # autograd may look into later calls
+            return torch.tensor(value, dtype=dtype, device=self.device)
 
     def view(self, item: View, name: str, shape: tuple[int, ...]) -> str:
         text = TORCH.indexed(item, name, shape)
