@@ -1,7 +1,7 @@
 """Random expressions in every target: values, gradients and Hessians, dense and structured.
 
-Those of `test_random_graphs`, each with one operation in it for certain, and products of views, windows, flips
-and diagonals, whose derivatives place terms that overlap.
+Those of `test_random_graphs`, each with one operation in it for certain, and products of views, windows,
+flips and diagonals, whose derivatives place terms that overlap.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def test_views_and_placements(seed: int) -> None:
     for library in (TORCH, JAX) if seed % 2 else (TORCH,):
         for k, found in enumerate(values_of(roots, {"x": point}, library, "float64")):
             assert_close(plain(found), expected[k], f"{library.name}, result {k}", TOLERANCE)
-    batched = torch.func.vmap(lambda x: compiled_in("torch", roots)(x))(torch.tensor(batch))
+    batched = torch.func.vmap(compiled_in("torch", roots))(torch.tensor(batch))
     for k, found in enumerate(batched):
         assert_close(plain(found), both[k], f"torch, batch {k}", TOLERANCE)
     if seed % 4 == 0:
