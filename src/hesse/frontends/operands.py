@@ -38,7 +38,7 @@ def as_node(value: Any) -> Node:
 
 def as_array(value: Any) -> np.ndarray:
     """A real or boolean array that is known now."""
-    array = np.asarray(value)
+    array = _captured(value)
     if array.dtype.kind == "c":
         raise untraceable(
             "a complex constant", "Only real numbers are supported; separate real and imaginary parts."
@@ -48,6 +48,16 @@ def as_array(value: Any) -> np.ndarray:
             f"a constant of type {type(value).__name__}", "Pass real numbers or arrays of them."
         )
     return array
+
+
+def _captured(value: Any) -> np.ndarray:
+    """What NumPy makes of a value."""
+    try:
+        return np.asarray(value)
+    except (TypeError, RuntimeError) as problem:  # a tensor with a gradient, or one on another device
+        raise untraceable(
+            f"a constant of type {type(value).__name__}", f"Pass it as an argument: {problem}"
+        ) from None
 
 
 def as_expression(value: Any) -> Expression:
@@ -67,7 +77,7 @@ def constant(value: Any) -> Expression:
 
 def is_boolean(value: Any) -> bool:
     """Whether a value is a truth value or an array of them."""
-    return value.boolean if isinstance(value, Expression) else np.asarray(value).dtype == bool
+    return value.boolean if isinstance(value, Expression) else _captured(value).dtype == bool
 
 
 def restructures(*functions: Any) -> Callable[[NodeHandler], NodeHandler]:
