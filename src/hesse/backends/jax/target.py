@@ -41,7 +41,7 @@ class JaxTarget(Target):
     def kind(self, array: Any) -> str:
         for kind, parent in (("f", jnp.floating), ("u", jnp.unsignedinteger), ("i", jnp.integer)):
             if jnp.issubdtype(array.dtype, parent):
-                return kind
+                return kind if kind != "f" or array.dtype.itemsize > 1 else "V"  # eight bits are too short
         return "b" if array.dtype == np.bool_ else str(np.dtype(array.dtype).kind)
 
     def dtype(self, dtypes: Sequence[Any], as_numpy: bool = False) -> np.dtype[Any]:

@@ -70,7 +70,7 @@ class TorchTarget(Target):
 
     def kind(self, array: Tensor) -> str:
         if array.dtype.is_floating_point:
-            return "f"
+            return "f" if array.dtype.itemsize > 1 else "V"  # nothing can be computed with eight bits
         return "c" if array.dtype.is_complex else KINDS.get(array.dtype, "i")
 
     def dtype(self, dtypes: Sequence[Any], as_numpy: bool = False) -> torch.dtype:
@@ -122,13 +122,15 @@ class TorchTarget(Target):
 
 
 def _device(arrays: Sequence[Tensor]) -> torch.device:
-    """The device of all arrays."""
+    """The device of all arrays, which have all of their entries there."""
     if not arrays:
         return torch.device("cpu")
     device = arrays[0].device
     for array in arrays:
         if array.device != device:
             raise ArgumentError(f"tensors are on {device} and on {array.device}; move them to one device")
+        if array.layout != torch.strided:
+            raise ArgumentError("a tensor is sparse; pass a dense one (x.to_dense())")
     return device
 
 
