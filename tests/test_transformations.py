@@ -138,8 +138,8 @@ TORCH_CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any], int]] = {
         2,
     ),
     "nested vmap over one argument each": (
-        lambda x, w: torch.func.vmap(torch.func.vmap(HESSIAN, (None, 0)), (0, None))(x, w),
-        lambda x, w: torch.func.vmap(torch.func.vmap(torch_hessian, (None, 0)), (0, None))(x, w),
+        torch.func.vmap(torch.func.vmap(HESSIAN, (None, 0)), (0, None)),
+        torch.func.vmap(torch.func.vmap(torch_hessian, (None, 0)), (0, None)),
         2,
     ),
     "jacrev": (torch.func.jacrev(HESSIAN), torch.func.jacrev(torch_hessian), 0),
