@@ -105,7 +105,7 @@ RECORDS: dict[str, Machine] = {
         smallest_slice=1,
     ),
     "torch": TorchMachine(short_sum=0, small_matrix=0, launch_bytes=0.0),
-    "jax": JaxMachine(small_matrix=0, most_pieces=0),
+    "jax": JaxMachine(short_sum=0, small_matrix=0, most_pieces=0),
 }
 
 

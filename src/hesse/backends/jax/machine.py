@@ -12,7 +12,7 @@ class JaxMachine(Machine):
     """The thresholds of the JAX back end."""
 
     short_sum: int = 4
-    """Sums of at most so many products are multiplied and summed, which XLA fuses with what is around them."""
+    """Sums of at most so many products are multiplied and summed: XLA fuses them with what is around."""
     small_matrix: int = 16
     """The same for many products that are matrices of at most so many entries."""
     most_pieces: int = 64
