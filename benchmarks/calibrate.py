@@ -1,8 +1,7 @@
-"""`python -m benchmarks.calibrate [--only TEXT]`: the constants of the cost model, measured on this machine.
+"""`python -m benchmarks.calibrate [--only TEXT]`: the record of the NumPy back end, measured on this machine.
 
 Each measurement is named like the field that it measures, gets the record as it is shipped, and returns what
 the field should be here. Thresholds are found by trying sizes, so they are right to a factor of two at best.
-Fields without a measurement are choices: bounds of a search, or how much must be won.
 """
 
 from __future__ import annotations
@@ -12,62 +11,25 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from functools import partial
-from importlib import import_module
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from benchmarks.texts import columns, ratio_text
+from hesse.backends.numpy import NUMPY_MACHINE, NumpyMachine
 from hesse.backends.numpy.runtime import symmetric_product
 
-CONSTANTS = {
-    "hesse.cost": ("ENTRY_COST",),
-    "hesse.plan.lower": ("SMALLEST_HALVED", "HALVED_SHARE", "LARGE_SUM"),
-    "hesse.backends.numpy.slices": (
-        "LEAST_SAVED",
-        "SLICE_ENTRIES",
-        "LARGEST_WHOLE",
-        "LARGEST_READ",
-        "SMALL",
-        "FEWEST_ROWS",
-        "PRODUCT_ROWS",
-        "MANY_SLICES",
-        "FEWEST_SLICES",
-        "SMALLEST_SLICE",
-        "MOST_SEEDS",
-    ),
-    "hesse.backends.numpy.source": (
-        "SHORT_AXIS",
-        "SMALL_BLOCK",
-        "MANY_ROWS",
-        "SMALL_MATRIX",
-        "SMALL_PRODUCT",
-        "LARGE",
-    ),
-    "hesse.backends.numpy.runtime": ("BLOCKS", "BUFFER"),
-    "hesse.backends.numpy.writer": ("LARGE_BROADCAST",),
-}
+CHOICES = ("fewest_rows", "many_slices", "fewest_slices", "most_seeds", "symmetric_blocks")
+"""Fields that are not measured: bounds of a search, or how much must be won."""
 FAR = 4.0
 """A shipped value that is off by more than this factor is marked."""
 PATIENCE, FEWEST = 0.03, 7
 """Seconds to repeat a call for, and how often at least; the least time counts."""
 
-Machine = Any
 Measured = float | None
 """None: the threshold is beyond all sizes that were tried."""
-
-
-def shipped() -> Machine:
-    """The record as it is shipped."""
-    return SimpleNamespace(
-        **{
-            name.lower(): getattr(import_module(module), name)
-            for module, names in CONSTANTS.items()
-            for name in names
-        }
-    )
 
 
 def seconds(*calls: Callable[[], Any]) -> list[float]:
@@ -116,7 +78,7 @@ def random(*shape: int) -> np.ndarray:
 # products and sums
 
 
-def entry_cost(machine: Machine) -> Measured:
+def entry_cost(machine: NumpyMachine) -> Measured:
     """Time of an entry that is moved, in operations of a large matrix product."""
     a, b, c = (random(2**21) for _ in range(3))
     matrix = random(1000, 1000)
@@ -124,25 +86,25 @@ def entry_cost(machine: Machine) -> Measured:
     return (moved / (3 * a.size)) / (multiplied / (2 * 1000**3))
 
 
-def smallest_halved(machine: Machine) -> Measured:
+def smallest_halved(machine: NumpyMachine) -> Measured:
     """Rows from which halves of a symmetric product are quicker than all of it."""
 
     def pays(n: int) -> bool:
         a = random(n, n)
         b = a.T.copy()  # BLAS itself notices a product with the transposed
-        return relative(lambda: symmetric_product(a, b), lambda: a @ b) < 1
+        return relative(lambda: symmetric_product(a, b, machine.symmetric_blocks), lambda: a @ b) < 1
 
     return smallest([16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512], pays)
 
 
-def halved_share(machine: Machine) -> Measured:
+def halved_share(machine: NumpyMachine) -> Measured:
     """Time of a large product by halves relative to all of it."""
     a = random(1200, 1200)
     b = a.T.copy()
-    return relative(lambda: symmetric_product(a, b), lambda: a @ b)
+    return relative(lambda: symmetric_product(a, b, machine.symmetric_blocks), lambda: a @ b)
 
 
-def large_sum(machine: Machine) -> Measured:
+def large_sum(machine: NumpyMachine) -> Measured:
     """Entries from which it pays to add each term as soon as it is known."""
 
     def pays(size: int) -> bool:
@@ -180,20 +142,20 @@ def _in_slices(total: int, entries: int) -> Callable[[], np.ndarray]:
     return lambda: np.concatenate([_kernel(x[k : k + rows], y) for k in range(0, len(x), rows)])
 
 
-def slice_entries(machine: Machine) -> Measured:
+def slice_entries(machine: NumpyMachine) -> Measured:
     """Entries of the slices that are quickest."""
     sizes = powers(11, 21)
     times = seconds(*(_in_slices(2**21, entries) for entries in sizes))
     return sizes[times.index(min(times))]
 
 
-def smallest_slice(machine: Machine) -> Measured:
+def smallest_slice(machine: NumpyMachine) -> Measured:
     """Entries of the smallest slices that take at most twice as long as the best."""
     best = _in_slices(2**19, machine.slice_entries)
     return smallest(powers(10, 16), lambda entries: relative(_in_slices(2**19, entries), best) < 2)
 
 
-def least_saved(machine: Machine) -> Measured:
+def least_saved(machine: NumpyMachine) -> Measured:
     """Entries of intermediates from which slices are quicker than all at once."""
 
     def pays(total: int) -> bool:
@@ -203,7 +165,7 @@ def least_saved(machine: Machine) -> Measured:
     return smallest(powers(12, 22), pays)
 
 
-def small(machine: Machine) -> Measured:
+def small_instruction(machine: NumpyMachine) -> Measured:
     """Entries at which computing takes as long as calling."""
     one = random(1)
 
@@ -230,7 +192,7 @@ def _product_in_slices(width: int, rows: int) -> bool:
 WIDTHS = [32, 64, 90, 128, 180, 256, 360, 512]
 
 
-def largest_whole(machine: Machine) -> Measured:
+def largest_whole(machine: NumpyMachine) -> Measured:
     """Entries of the largest matrix with which slices of the usual size are multiplied at no great loss."""
     found = largest(
         WIDTHS, lambda n: _product_in_slices(n, max(machine.fewest_rows, machine.slice_entries // n))
@@ -238,13 +200,13 @@ def largest_whole(machine: Machine) -> Measured:
     return None if found is None else found**2
 
 
-def largest_read(machine: Machine) -> Measured:
+def largest_read(machine: NumpyMachine) -> Measured:
     """The same for slices of twice as many entries as the matrix has."""
     found = largest(WIDTHS, lambda n: _product_in_slices(n, max(machine.product_rows, 2 * n)))
     return None if found is None else found**2
 
 
-def product_rows(machine: Machine) -> Measured:
+def product_rows(machine: NumpyMachine) -> Measured:
     """Rows of a slice from which a product takes no more time for each of them."""
     matrix = random(256, 256)
     many = random(512, 256)
@@ -259,7 +221,7 @@ def product_rows(machine: Machine) -> Measured:
 # what NumPy's loops and BLAS like
 
 
-def short_axis(machine: Machine) -> Measured:
+def short_axis(machine: NumpyMachine) -> Measured:
     """Entries from which the last axis is long enough to be the innermost loop."""
 
     def is_long(k: int) -> bool:
@@ -270,7 +232,7 @@ def short_axis(machine: Machine) -> Measured:
     return smallest([2, 3, 4, 6, 8, 12, 16, 24, 32, 64], is_long)
 
 
-def small_block(machine: Machine) -> Measured:
+def small_block(machine: NumpyMachine) -> Measured:
     """Columns up to which many blocks are multiplied with vectors more quickly by an einsum."""
 
     def pays(k: int) -> bool:
@@ -286,24 +248,24 @@ def _copy_pays(rows: int, width: int) -> bool:
     return relative(lambda: left @ np.ascontiguousarray(matrix.T), lambda: left @ matrix.T) < 1
 
 
-def many_rows(machine: Machine) -> Measured:
+def many_rows(machine: NumpyMachine) -> Measured:
     """Rows from which it pays to copy a small transposed matrix."""
     return smallest([10, 20, 50, 100, 200, 500], lambda rows: _copy_pays(rows, 16))
 
 
-def small_matrix(machine: Machine) -> Measured:
+def small_matrix(machine: NumpyMachine) -> Measured:
     """Entries of the largest matrix that is worth being copied."""
     found = largest([4, 8, 16, 24, 32, 48, 64, 96], lambda n: _copy_pays(machine.many_rows, n))
     return None if found is None else found**2
 
 
-def small_product(machine: Machine) -> Measured:
+def small_product(machine: NumpyMachine) -> Measured:
     """Multiplications of the largest product for which it pays."""
     found = largest([200, 500, 1000, 2000, 4000, 8000, 16000, 32000], lambda rows: _copy_pays(rows, 16))
     return None if found is None else found * 16**2
 
 
-def large(machine: Machine) -> Measured:
+def large_array(machine: NumpyMachine) -> Measured:
     """Entries of an array with a short last axis from which another order in memory is quicker."""
 
     def matters(size: int) -> bool:
@@ -325,24 +287,24 @@ def _broadcast(rows: int, width: int, size: int | None) -> Callable[[], np.ndarr
     return run if size is not None else lambda: column * row
 
 
-def buffer(machine: Machine) -> Measured:
+def buffer_entries(machine: NumpyMachine) -> Measured:
     """Entries of the largest buffers with which rows of a few hundred entries are repeated quickly."""
     sizes = powers(7, 13)
     times = seconds(*(_broadcast(1500, 600, size) for size in sizes))
     return max(size for size, taken in zip(sizes, times, strict=True) if taken < 1.1 * min(times))
 
 
-def large_broadcast(machine: Machine) -> Measured:
+def large_broadcast(machine: NumpyMachine) -> Measured:
     """Entries from which it pays to say how large the buffers are."""
 
     def pays(size: int) -> bool:
         rows = max(1, size // 600)  # one of them fits into the buffers that are shipped
-        return relative(_broadcast(rows, 600, machine.buffer), _broadcast(rows, 600, None)) < 0.98
+        return relative(_broadcast(rows, 600, machine.buffer_entries), _broadcast(rows, 600, None)) < 0.98
 
     return smallest(powers(10, 20), pays)
 
 
-MEASUREMENTS: dict[str, Callable[[Machine], Measured]] = {
+MEASUREMENTS: dict[str, Callable[[NumpyMachine], Measured]] = {
     function.__name__: function
     for function in (
         entry_cost,
@@ -352,7 +314,7 @@ MEASUREMENTS: dict[str, Callable[[Machine], Measured]] = {
         slice_entries,
         smallest_slice,
         least_saved,
-        small,
+        small_instruction,
         largest_whole,
         largest_read,
         product_rows,
@@ -361,24 +323,29 @@ MEASUREMENTS: dict[str, Callable[[Machine], Measured]] = {
         many_rows,
         small_matrix,
         small_product,
-        large,
-        buffer,
+        large_array,
+        buffer_entries,
         large_broadcast,
     )
 }
 
 
-def line(name: str, machine: Machine) -> list[str]:
+def number_text(value: float) -> str:
+    """Whole numbers as they are, others to four digits."""
+    return f"{int(value):,}" if float(value).is_integer() else f"{value:,.4g}"
+
+
+def line(name: str, machine: NumpyMachine) -> list[str]:
     """A row of the table."""
     value = getattr(machine, name)
-    shown = f"{value:,.4g}" if isinstance(value, float) else f"{value:,}"
-    if name not in MEASUREMENTS:
+    shown = number_text(value)
+    if name in CHOICES:
         return [name, shown, "", "", "a choice"]
     found = MEASUREMENTS[name](machine)
     if found is None:
         return [name, shown, "nowhere in the sizes tried", "", ""]
     ratio = found / value
-    return [name, shown, f"{found:,.4g}", ratio_text(ratio), "OFF" * (not 1 / FAR <= ratio <= FAR)]
+    return [name, shown, number_text(found), ratio_text(ratio), "OFF" * (not 1 / FAR <= ratio <= FAR)]
 
 
 def main() -> int:
@@ -386,11 +353,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.calibrate", description=__doc__)
     parser.add_argument("--only", default="", help="fields whose name contains this text")
     options = parser.parse_args()
-    machine = shipped()
     lines = []
-    for name in vars(machine):
+    for name in (field.name for field in fields(NumpyMachine)):
         if options.only in name:
-            lines.append(line(name, machine))
+            lines.append(line(name, NUMPY_MACHINE))
             print(f"measured: {name}", file=sys.stderr, flush=True)
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores: the less, the better")
     print(columns(("field", "shipped", "here", "here/shipped", ""), lines))

@@ -15,9 +15,8 @@ import scipy.linalg
 import scipy.special
 
 import naive
-from hesse.backends.numpy.program import NumpyProgram
+from hesse.backends.numpy import compile_program, make_plan
 from hesse.backends.numpy.records import KERNELS, kernel
-from hesse.backends.numpy.writer import compile_program
 from hesse.calculus import differentiate, forward
 from hesse.errors import ArgumentError, ShapeError
 from hesse.ir import (
@@ -34,7 +33,6 @@ from hesse.ir import (
 )
 from hesse.ops import linalg, normalization, reshaping, structural
 from hesse.ops.registry import OPERATIONS, General, Linear
-from hesse.plan import lower
 
 NAIVE_LIMIT = 5_000
 """Steps of the naive evaluator that a test can wait for."""
@@ -280,7 +278,7 @@ def test_derivatives_agree_with_nested_jax(case: Case) -> None:
 
 def compiled(node: Node, **inputs: np.ndarray) -> np.ndarray:
     """The value by the NumPy back end."""
-    function = compile_program(NumpyProgram.of(lower([node])), list(inputs), np.dtype(np.float64)).function
+    function = compile_program(make_plan([node]), list(inputs), np.dtype(np.float64)).function
     return function(*inputs.values())[0]
 
 

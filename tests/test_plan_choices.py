@@ -6,8 +6,7 @@ evaluator, inputs stay as they are and results share no memory.
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ from hypothesis import strategies as st
 
 import hesse
 import naive
-from hesse.backends.numpy import compile_program, make_plan, source, writer
+from hesse.backends.numpy import NUMPY_MACHINE, NumpyMachine, compile_program, make_plan
 from hesse.calculus import differentiate
 from hesse.calculus.mirror import mirrored
 from hesse.ir import Add, Axis, Node, add, einsum, label_axis, multiply, select, transpose, variable
@@ -37,9 +36,15 @@ def arrays(seed: int, **shapes: tuple[int, ...]) -> Values:
     return {name: generator.normal(size=shape) for name, shape in shapes.items()}
 
 
-def check(roots: Sequence[Node], values: Values, dtype: type = np.float64) -> str:
+def check(
+    roots: Sequence[Node],
+    values: Values,
+    machine: NumpyMachine = NUMPY_MACHINE,
+    dtype: type = np.float64,
+) -> str:
     """The source of a program after its results have been compared; called twice, inputs kept."""
-    compiled = compile_program(make_plan(roots), [*values], np.dtype(dtype))
+    program = make_plan(roots, machine)
+    compiled = compile_program(program, [*values], np.dtype(dtype), machine=machine)
     given_arrays = [value.astype(dtype) for value in values.values()]
     results = [np.asarray(result) for result in compiled.function(*given_arrays)]
     copies = [result.copy() for result in results]
@@ -61,20 +66,8 @@ def check(roots: Sequence[Node], values: Values, dtype: type = np.float64) -> st
 # In place
 
 
-@pytest.fixture
-def everything_is_large(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    with monkeypatch.context() as patch:
-        lower_thresholds(patch)
-        yield
-
-
-def lower_thresholds(patch: pytest.MonkeyPatch) -> None:
-    """Small arrays are treated as large ones are."""
-    patch.setattr(source, "LARGE", 1)
-    patch.setattr(writer, "LARGE", 1)
-    patch.setattr(source, "SHORT_AXIS", 3)
-    # the package has a function of the name of this module
-    patch.setattr(importlib.import_module("hesse.plan.lower"), "SMALLEST_HALVED", 2)
+EVERYTHING_IS_LARGE = NumpyMachine(large_array=1, short_axis=3, smallest_halved=2)
+"""Small arrays are treated as large ones are."""
 
 
 def test_a_sum_is_not_written_over_an_array_that_another_term_views() -> None:
@@ -98,15 +91,13 @@ def test_gradient_of_a_sum_with_its_own_reverse() -> None:
     np.testing.assert_allclose(hesse.jvp(function)(x, np.ones(3)), expected @ np.ones(3))
 
 
-@pytest.mark.usefixtures("everything_is_large")
 def test_dead_arrays_are_written_over() -> None:
     x, y = variable("x", (30,)), variable("y", (30,))
     chain = elementwise("sin", elementwise("exp", multiply(x, y)))
-    source = check([chain * 3.0], arrays(1, x=(30,), y=(30,)))
+    source = check([chain * 3.0], arrays(1, x=(30,), y=(30,)), EVERYTHING_IS_LARGE)
     assert source.count("out=t") == 2 and "*= 3.0" in source
 
 
-@pytest.mark.usefixtures("everything_is_large")
 def test_a_value_that_is_read_later_is_not_written_over() -> None:
     t = elementwise("exp", variable("M", (4, 4)))
     row = select(t, (1, slice(None)))
@@ -117,19 +108,18 @@ def test_a_value_that_is_read_later_is_not_written_over() -> None:
         multiply(t, transpose(t, [1, 0])),
         elementwise("stop_gradient", t),
     ]
-    check(roots, arrays(2, M=(4, 4)))
+    check(roots, arrays(2, M=(4, 4)), EVERYTHING_IS_LARGE)
 
 
-@pytest.mark.usefixtures("everything_is_large")
 def test_a_value_whose_view_is_read_later_is_not_written_over() -> None:
     """The sine is the last to read t itself, but not the last to read its memory."""
     t = elementwise("exp", variable("x", (9,)))
     backwards = select(t, (BACKWARDS,))
     early, sine = elementwise("cos", backwards), elementwise("sin", t)
-    check([early, multiply(sine, early), elementwise("maximum", backwards, sine)], arrays(2, x=(9,)))
+    roots = [early, multiply(sine, early), elementwise("maximum", backwards, sine)]
+    check(roots, arrays(2, x=(9,)), EVERYTHING_IS_LARGE)
 
 
-@pytest.mark.usefixtures("everything_is_large")
 def test_short_axes_are_outer_loops_in_memory_only() -> None:
     """Terms of the shape (50, 2): intermediates lie transposed in memory, a sum that is a result in order."""
     shape = (50, 2)
@@ -138,8 +128,11 @@ def test_short_axes_are_outer_loops_in_memory_only() -> None:
     inner = add([x, columns, multiply(x, x) * -1.0], shape)
     values = arrays(3, x=shape, y=(50,), z=(2,))
     halved = elementwise("sin", add([x, einsum([y], [[ROW]], [ROW, COLUMN], shape, shape)], shape))
-    assert "order='C'" in check([elementwise("sin", inner), multiply(halved, halved)], values)
-    (result,) = compile_program(make_plan([inner]), [*values], np.dtype(float)).function(*values.values())
+    roots = [elementwise("sin", inner), multiply(halved, halved)]
+    assert "order='C'" in check(roots, values, EVERYTHING_IS_LARGE)
+    program = make_plan([inner], EVERYTHING_IS_LARGE)
+    compiled = compile_program(program, [*values], np.dtype(float), machine=EVERYTHING_IS_LARGE)
+    (result,) = compiled.function(*values.values())
     assert result.flags.c_contiguous
 
 
@@ -163,10 +156,8 @@ def test_random_programs_with_several_results(seed: int, steps: int) -> None:
         pool.append(tamed(pick.one(STEPS)(pick, pool[-5:])))
     roots = [term.node for term in pick.list(pool, pick.integer(1, 4))]
     values = {term.node.name: term.value for term in inputs}
-    with pytest.MonkeyPatch.context() as patch:
-        lower_thresholds(patch)
-        for dtype in (np.float64, np.float32):
-            check(roots, values, dtype)
+    for dtype in (np.float64, np.float32):
+        check(roots, values, EVERYTHING_IS_LARGE, dtype)
 
 
 # By halves
@@ -233,9 +224,10 @@ def test_a_sum_of_products_is_multiplied_out_where_that_is_cheaper() -> None:
     root = einsum(
         [add([one, two], ranges), v], [[ROW, COLUMN, SUMMED], [SUMMED, COLUMN]], [ROW, COLUMN], (n, d), ranges
     )
-    (flat,) = flatten([root])
+    (flat,) = flatten([root], NUMPY_MACHINE)
     assert isinstance(flat, Add)
-    assert lower([flat]).peak_elements() < n * m * d < lower([root]).peak_elements()
+    flat_peak, peak = (lower([node], NUMPY_MACHINE).peak_elements() for node in (flat, root))
+    assert flat_peak < n * m * d < peak
     values = arrays(4, p=(n, m), k=(m, d), q=(n, d), v=(m, d))
     (result,) = compile_program(make_plan([root]), [*values], np.dtype(float)).function(*values.values())
     tensor = np.einsum("ik,kj->ijk", values["p"], values["k"]) - np.einsum(
@@ -246,7 +238,7 @@ def test_a_sum_of_products_is_multiplied_out_where_that_is_cheaper() -> None:
 
 def test_a_difference_of_plain_tensors_is_formed_first() -> None:
     x, y, v = variable("x", (40, 40)), variable("y", (40, 40)), variable("v", (40, 40))
-    (flat,) = flatten([product(x - y, v)])
+    (flat,) = flatten([product(x - y, v)], NUMPY_MACHINE)
     assert not isinstance(flat, Add)
 
 
@@ -321,14 +313,15 @@ def logistic(rows: int | str, columns: int | str) -> Node:
 
 
 def test_names_are_planned_as_sizes_of_a_hundred() -> None:
-    named, numbered = (lower(flatten([logistic(*sizes)])) for sizes in (("m", "n"), (100, 100)))
+    roots = [[logistic(*sizes)] for sizes in (("m", "n"), (100, 100))]
+    named, numbered = (lower(flatten(root, NUMPY_MACHINE), NUMPY_MACHINE) for root in roots)
     assert [type(item) for item in named.instructions] == [type(item) for item in numbered.instructions]
     assert named.flops == numbered.flops
     assert named.shapes[named.results[0]] == ("n", "n")
 
 
 def test_a_sum_over_a_named_size_counts() -> None:
-    program = lower([hesse.parse("sum(vector(1,k))*a").diff("a").node])
+    program = lower([hesse.parse("sum(vector(1,k))*a").diff("a").node], NUMPY_MACHINE)
     assert Count("k") in program.instructions
 
 

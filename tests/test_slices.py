@@ -10,12 +10,21 @@ import numpy as np
 import pytest
 
 import hesse
-from hesse.backends.numpy import NumpyProgram, compile_program, make_plan, sliced, slices
+from hesse import plan
+from hesse.backends.numpy import (
+    NUMPY_MACHINE,
+    NumpyMachine,
+    NumpyProgram,
+    NumpyTarget,
+    compile_program,
+    make_plan,
+    sliced,
+)
 from hesse.backends.numpy.runtime import in_slices
 from hesse.calculus import differentiate
 from hesse.frontends.expression import Expression
 from hesse.ir import Node, variable
-from hesse.plan import Program, flatten, lower
+from hesse.plan import Program
 from hesse.rewrite import simplify
 from oracles import assert_close
 from test_random_graphs import Picker, Term, draw_einsum, draw_sum, draw_view, mapped, tamed
@@ -23,19 +32,16 @@ from test_random_graphs import Picker, Term, draw_einsum, draw_sum, draw_view, m
 DTYPE = np.dtype(float)
 
 
-@pytest.fixture
-def everything_sliced(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Slices of one or two rows, however small the tensors are."""
-    for name, value in {
-        "LEAST_SAVED": 1,
-        "SMALL": 0,
-        "SLICE_ENTRIES": 4,
-        "FEWEST_ROWS": 1,
-        "SMALLEST_SLICE": 1,
-        "MANY_SLICES": 1,
-        "PRODUCT_ROWS": 1,
-    }.items():
-        monkeypatch.setattr(slices, name, value)
+EVERYTHING_SLICED = NumpyMachine(
+    least_saved=1,
+    small_instruction=0,
+    slice_entries=4,
+    fewest_rows=1,
+    smallest_slice=1,
+    many_slices=1,
+    product_rows=1,
+)
+"""Slices of one or two rows, however small the tensors are."""
 
 
 def values(program: Program, names: Sequence[str], arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -47,10 +53,15 @@ def values(program: Program, names: Sequence[str], arrays: Sequence[np.ndarray])
     return list(compile_program(runnable, names, DTYPE).function(*arrays))
 
 
+def plain_plan(roots: Sequence[Node]) -> Program:
+    """The program without slices."""
+    return plan.make_plan(roots, NUMPY_MACHINE)
+
+
 def assert_same(roots: Sequence[Node], names: Sequence[str], arrays: Sequence[np.ndarray]) -> bool:
     """Compare a program with its slices; whether there were any."""
-    straight = lower(flatten(roots))
-    cut = sliced(straight)
+    straight = plain_plan(roots)
+    cut = sliced(straight, EVERYTHING_SLICED)
     for expected, found in zip(values(straight, names, arrays), values(cut, names, arrays), strict=True):
         assert found.shape == expected.shape
         assert_close(found, expected)
@@ -75,7 +86,7 @@ def random_roots(seed: int) -> tuple[list[Node], list[Term]]:
 
 
 @pytest.mark.parametrize("first", range(0, 600, 100))
-def test_random_programs(everything_sliced: None, first: int) -> None:
+def test_random_programs(first: int) -> None:
     found = 0
     for seed in range(first, first + 100):
         roots, inputs = random_roots(seed)
@@ -113,7 +124,7 @@ CASES: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("order", [0, 1, 2])
-def test_derivatives(everything_sliced: None, name: str, order: int) -> None:
+def test_derivatives(name: str, order: int) -> None:
     function, shapes = CASES[name]
     random = np.random.default_rng(5)
     names = "xyz"[: len(shapes)]
@@ -130,7 +141,7 @@ def test_pairs_take_no_memory_for_differences() -> None:
     x = np.random.default_rng(0).normal(size=(800, 3))
     H = hesse.hessian(pairs, form="structured")
     program = H.explain(x).program
-    straight = lower(flatten(H.explain(x).roots))
+    straight = plain_plan(H.explain(x).roots)
     assert program.slices is not None
     assert program.peak_elements() < 1.5 * 800**2
     assert straight.peak_elements() > 3 * 800**2
@@ -183,7 +194,7 @@ def test_products_with_a_larger_matrix_are_cut_if_that_saves_much(rows: int) -> 
     value, gradient = derivative(U, V, T, M)
     program = derivative.explain(U, V, T, M).program
     assert program.slices is not None
-    assert program.slices.rows % slices.PRODUCT_ROWS == 0
+    assert program.slices.rows % NUMPY_MACHINE.product_rows == 0
     assert program.peak_elements() < rows * 500
     np.testing.assert_allclose(value, np.sum(M * (T - U @ V.T) ** 2), rtol=1e-12)
     np.testing.assert_allclose(gradient, -2 * (M * (T - U @ V.T)) @ V, rtol=1e-10, atol=1e-10)
@@ -212,7 +223,7 @@ def test_a_chain_does_not_lead_back_through_small_vectors() -> None:
     gradient = hesse.grad(f)
     program = gradient.explain(x, B).program
     assert program.slices is not None
-    whole = lower(flatten(gradient.explain(x, B).roots)).peak_elements()
+    whole = plain_plan(gradient.explain(x, B).roots).peak_elements()
     assert program.peak_elements() < 0.7 * whole
     small = gradient(x[:20], B[:20, :20])
     step = 1e-6
@@ -223,11 +234,13 @@ def test_a_chain_does_not_lead_back_through_small_vectors() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_dtypes_and_memory_of_results(everything_sliced: None, dtype: Any) -> None:
+def test_dtypes_and_memory_of_results(dtype: Any) -> None:
     x = np.random.default_rng(6).normal(size=(9, 3)).astype(dtype)
     before = x.copy()
     x.flags.writeable = False
-    first, second = (hesse.value_and_grad(pairs)(x) for _ in range(2))
+    derivative = hesse.value_and_grad(pairs, backend=NumpyTarget(EVERYTHING_SLICED))
+    assert derivative.explain(x).program.slices is not None
+    first, second = (derivative(x) for _ in range(2))
     assert first[1].dtype == dtype
     assert not np.shares_memory(first[1], second[1])
     assert not np.shares_memory(first[1], x)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import opt_einsum
@@ -17,8 +18,30 @@ SYMBOLIC_SIZE = 100
 """What a symbolic size counts as when costs are compared."""
 
 
-ENTRY_COST = 16
-"""Operations of a matrix product that take as long as moving one array entry."""
+@dataclass(frozen=True)
+class Machine:
+    """What decides between programs: how an array library behaves on the processor it runs on.
+
+    Costs are in operations of a large matrix product (a multiplication and an addition are two), sizes in
+    array entries. As it stands the record is that of a library without habits of its own.
+    """
+
+    entry_cost: float = 16.0
+    """Operations that take as long as moving one array entry."""
+    smallest_halved: float = math.inf
+    """Rows from which a product that is known to be symmetric is computed by halves."""
+    halved_share: float = 1.0
+    """The share of the operations of such a product that is left."""
+    large_sum: float = math.inf
+    """Entries of a sum whose terms should not all be in memory together."""
+
+    def halves(self, sizes: Iterable[int]) -> bool:
+        """Whether a symmetric product of two matrices with these rows, columns and so on is halved."""
+        return min(sizes) >= self.smallest_halved
+
+
+PLAIN_MACHINE = Machine()
+"""For decisions that are made before a library is chosen: one derivative is the same for all of them."""
 
 
 def concrete(size: Size) -> int:
@@ -48,10 +71,9 @@ class Cost(NamedTuple):
     flops: float
     entries: float
 
-    @property
-    def time(self) -> float:
+    def time(self, machine: Machine) -> float:
         """Operations, with each entry moved counted as several: memory is slower than arithmetic."""
-        return self.flops + ENTRY_COST * self.entries
+        return self.flops + machine.entry_cost * self.entries
 
 
 @functools.lru_cache(maxsize=8192)
@@ -107,6 +129,6 @@ def node_cost(node: Node) -> Cost:
     return Cost(count, 2 * count)
 
 
-def estimate(roots: Sequence[Node]) -> float:
-    """The cost of computing the roots, each node once (comparable, not in seconds)."""
-    return sum(node_cost(node).time for node in topological(roots) if node.operands)
+def estimate(roots: Sequence[Node], machine: Machine = PLAIN_MACHINE) -> float:
+    """The cost of computing the roots, each node once (in operations, not in seconds)."""
+    return sum(node_cost(node).time(machine) for node in topological(roots) if node.operands)

@@ -62,12 +62,15 @@ def cost(derivative: Formula, sizes: Mapping[str, int]) -> Cost:
     bound = bound_sizes(derivative, sizes)
     node = bound_node(derivative, bound)
     storage = stored(node)
-    plan = Explanation((node,), Executable(make_plan([node]), (), np.dtype(float), TARGET))
+    straight = make_plan([node], TARGET.machine)
+    plan = Explanation((node,), Executable(straight, (), np.dtype(float), TARGET))
     return Cost(
         sizes=bound,
         shape=tuple(map(number, node.shape)),
         flops=plan.flops,
-        structured_flops=make_plan(list(storage.sources)).total_flops if storage.sources else 0.0,
+        structured_flops=make_plan(list(storage.sources), TARGET.machine).total_flops
+        if storage.sources
+        else 0.0,
         dense_bytes=8 * math.prod(map(number, node.shape)),
         structured_bytes=8 * storage.entries,
         peak_bytes=plan.peak_bytes,

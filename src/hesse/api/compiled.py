@@ -376,7 +376,7 @@ class Bound:
         inputs = list(zip(runs.inputs, casts, strict=True))
         early = [(label, cast) for label, cast in inputs if names[cast[0]] in self._bound]
         late = [(label, cast) for label, cast in inputs if names[cast[0]] not in self._bound]
-        straight = make_plan(_computed(whole.built, whole.storages))
+        straight = make_plan(_computed(whole.built, whole.storages), runs.target.machine)
         first, second, loads = split(straight, {label for label, _ in early})
         given, wanted = [arrays.values[k] for _, (k, _) in early], [cast for _, (_, cast) in early]
         before = Executable(first, tuple(label for label, _ in early), runs.dtype, runs.target)

@@ -65,11 +65,12 @@ def executable(
 ) -> Executable:
     """The executable for some nodes, kept as long as the first of them lives."""
     if not roots:
-        return Executable(make_plan(roots), tuple(inputs), dtype, target, in_order, frozenset(shared))
+        straight = make_plan(roots, target.machine)
+        return Executable(straight, tuple(inputs), dtype, target, in_order, frozenset(shared))
     kept: dict[Any, Executable] = roots[0]._cache.setdefault(executable, {})
     key = (tuple(roots[1:]), tuple(inputs), dtype, target, in_order, frozenset(shared))
     if key not in kept:
         while len(kept) >= KEPT:
             kept.pop(next(iter(kept)), None)
-        kept[key] = Executable(make_plan(roots), *key[1:])
+        kept[key] = Executable(make_plan(roots, target.machine), *key[1:])
     return kept[key]

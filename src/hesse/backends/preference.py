@@ -11,12 +11,10 @@ import math
 from hesse.backends.executable import Executable
 from hesse.plan.program import CallApply, Contract, Instruction, Literal, Load, Program, Ref, View, sources
 
-ENTRY = 16.0
-"""Multiplications of a matrix product in the time in which NumPy moves an entry."""
 SLOWER_PRODUCTS = 1.4
 """How much longer XLA takes for a product."""
 SHORTEST = 1e6
-"""Programs of fewer multiplications are done before it matters."""
+"""Programs of fewer operations are done before it matters."""
 MARGIN = 1.5
 """XLA is preferred where it is quicker by this factor: it must be compiled first."""
 
@@ -25,8 +23,9 @@ def preferred(executable: Executable) -> str:
     """The name of the back end that the estimate prefers for a program of NumPy arrays."""
     program = executable.straight
     work = sum(flops for k, flops in enumerate(program.flops) if not _is_fused(program.instructions[k]))
-    by_numpy = work + ENTRY * _moved(executable.program, fused=False)
-    by_xla = SLOWER_PRODUCTS * work + ENTRY * _moved(program, fused=True)
+    entry_cost = executable.target.machine.entry_cost
+    by_numpy = work + entry_cost * _moved(executable.program, fused=False)
+    by_xla = SLOWER_PRODUCTS * work + entry_cost * _moved(program, fused=True)
     return "jax" if by_numpy > SHORTEST and by_numpy > MARGIN * by_xla else "numpy"
 
 

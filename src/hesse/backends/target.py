@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hesse.backends.writer import Compiled
+from hesse.cost import PLAIN_MACHINE, Machine
 from hesse.errors import ArgumentError
 from hesse.plan.program import Program
 
@@ -35,6 +36,8 @@ class Target(ABC):
     """An array library that runs programs."""
 
     name: ClassVar[str]
+    machine: Machine = PLAIN_MACHINE
+    """What its programs cost; targets with habits of their own have a setting of this name."""
 
     def configured(self, **settings: Any) -> Target:
         """The target with other settings."""

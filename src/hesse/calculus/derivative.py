@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from hesse.calculus.mirror import mirrored
 from hesse.calculus.modes import MODES, Products, derivatives
-from hesse.cost import estimate
+from hesse.cost import PLAIN_MACHINE, Machine, estimate
 from hesse.errors import ArgumentError
 from hesse.ir import Node, keep_nodes, topological, transpose
 from hesse.rewrite import simplify
@@ -34,7 +34,11 @@ def check_mode(mode: str) -> None:
 
 @keep_nodes()  # the modes have products in common
 def choose(
-    output: Node, variables: Sequence[Node], mode: str = "auto", tried: Sequence[str] = tuple(MODES)
+    output: Node,
+    variables: Sequence[Node],
+    mode: str = "auto",
+    tried: Sequence[str] = tuple(MODES),
+    machine: Machine = PLAIN_MACHINE,
 ) -> Choice:
     """The derivative by each variable, axes of the output first, in a mode or the cheapest of those tried."""
     check_mode(mode)
@@ -43,8 +47,8 @@ def choose(
     is_large = mode == "auto" and len(topological([output])) > LARGE_GRAPH
     names = [mode] if mode != "auto" else LARGE_GRAPH_MODES if is_large else tried
     made = Products()
-    candidates = {name: simplify(derivatives(name, output, variables, made)) for name in names}
-    estimates = {name: estimate(roots) for name, roots in candidates.items()}
+    candidates = {name: simplify(derivatives(name, output, variables, made, machine)) for name in names}
+    estimates = {name: estimate(roots, machine) for name, roots in candidates.items()}
     best = min(names, key=lambda name: estimates[name])
     return Choice(candidates[best], best, estimates)
 
@@ -63,7 +67,13 @@ class Blocks(NamedTuple):
     choices: tuple[Choice, ...]
 
 
-def derivative_blocks(output: Node, variables: Sequence[Node], order: int, mode: str = "auto") -> Blocks:
+def derivative_blocks(
+    output: Node,
+    variables: Sequence[Node],
+    order: int,
+    mode: str = "auto",
+    machine: Machine = PLAIN_MACHINE,
+) -> Blocks:
     """All blocks of the derivative of an order: `(i, j)` is by variable i, then by variable j.
 
     By Schwarz's theorem a block and its mirrors are one: only sorted indices are computed.
@@ -74,10 +84,10 @@ def derivative_blocks(output: Node, variables: Sequence[Node], order: int, mode:
         following: dict[tuple[int, ...], Node] = {}
         for index, node in levels.items():
             first = index[-1] if index else 0
-            choices.append(choose(node, variables[first:], mode))
+            choices.append(choose(node, variables[first:], mode, machine=machine))
             found = choices[-1].derivatives
             if index:  # by the same variable once more
-                found = [mirrored(found[0], variables[first].rank), *found[1:]]
+                found = [mirrored(found[0], variables[first].rank, machine), *found[1:]]
             following.update({(*index, first + k): block for k, block in enumerate(found)})
         levels = following
     blocks = {

@@ -6,7 +6,7 @@ entry of any other term, each is the transpose of the other, and only the cheape
 
 from __future__ import annotations
 
-from hesse.cost import estimate
+from hesse.cost import PLAIN_MACHINE, Machine, estimate
 from hesse.ir import Add, Axis, Einsum, Node, Size, add, disjoint_outputs, is_sparse, transpose
 
 MOST_TERMS = 64
@@ -14,7 +14,7 @@ MOST_TERMS = 64
 Support = tuple[tuple[Axis, ...], tuple[Size, ...]]
 
 
-def mirrored(node: Node, rank: int) -> Node:
+def mirrored(node: Node, rank: int, machine: Machine = PLAIN_MACHINE) -> Node:
     """A derivative by one variable twice, `[…, rows…, columns…]`: of two mirror images one is computed."""
     if not isinstance(node, Add) or len(node.operands) > MOST_TERMS:
         return node
@@ -33,7 +33,7 @@ def mirrored(node: Node, rank: int) -> Node:
         if partner is None or partner is term or term in chosen or partner in chosen:
             continue
         if all(_apart(one, node) for one in (term, partner)):
-            kept, other = sorted((term, partner), key=lambda side: (estimate([side]), side.key))
+            kept, other = sorted((term, partner), key=lambda side: (estimate([side], machine), side.key))
             chosen[kept], chosen[other] = kept, transpose(kept, order)
     return add([chosen.get(term, term) for term in node.operands], node.shape) if chosen else node
 

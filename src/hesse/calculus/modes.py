@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from hesse.calculus.partial import is_active, partial, pull, push
-from hesse.cost import core_entries, core_order, einsum_cost
+from hesse.cost import PLAIN_MACHINE, Machine, core_entries, core_order, einsum_cost
 from hesse.ir import (
     Add,
     Einsum,
@@ -134,18 +134,18 @@ def _live_slots(node: Node, live: set[Node]) -> list[int]:
     return [slot for slot, operand in enumerate(node.operands) if operand in live and is_active(node, slot)]
 
 
-def cross_country(output: Node, variables: Sequence[Node]) -> list[Node]:
+def cross_country(output: Node, variables: Sequence[Node], machine: Machine = PLAIN_MACHINE) -> list[Node]:
     """Eliminate inner nodes one by one, always the cheapest first.
 
     Costs are those of structured products (what a product of patterns really costs), so two diagonal
     partials are multiplied as vectors before either meets a matrix.
     """
-    return _Elimination(output, variables, Products(), lowest_order_first=False).run()
+    return _Elimination(output, variables, Products(), machine).run()
 
 
 def lowest_order_first(output: Node, variables: Sequence[Node]) -> list[Node]:
     """Eliminate inner nodes one by one, those whose products have the lowest order first (paper 3)."""
-    return _Elimination(output, variables, Products(), lowest_order_first=True).run()
+    return _Elimination(output, variables, Products(), None).run()
 
 
 PRODUCTS_PER_PARTIAL = 6
@@ -182,13 +182,15 @@ class Products:
 
 
 class _Elimination:
-    """The linearised DAG: `down[node][operand]` is the partial between them, `up` its mirror."""
+    """The linearised DAG: `down[node][operand]` is the partial between them, `up` its mirror.
+
+    Without a machine to say what is cheapest, products of the lowest order come first.
+    """
 
     def __init__(
-        self, output: Node, variables: Sequence[Node], made: Products, lowest_order_first: bool
+        self, output: Node, variables: Sequence[Node], made: Products, machine: Machine | None
     ) -> None:
-        self.output, self.variables, self.made = output, variables, made
-        self.lowest_order_first = lowest_order_first
+        self.output, self.variables, self.made, self.machine = output, variables, made, machine
         order = topological([output])
         live = dependents(order, variables)
         self.position = {node: k for k, node in enumerate(order)}
@@ -238,7 +240,7 @@ class _Elimination:
         found = self.products.get((left, right))
         if found is None:
             product = self.made.compose(left, right, node.rank)
-            cost = core_order(product) if self.lowest_order_first else _time(product)
+            cost = core_order(product) if self.machine is None else _time(product, self.machine)
             found = self.products[left, right] = _Weighed(product, cost, core_entries(product))
         return found
 
@@ -246,7 +248,7 @@ class _Elimination:
         """What to eliminate first: the cost of a node's products, and the entries they leave."""
         products = [self._product(upper, node, lower) for upper in self.up[node] for lower in self.down[node]]
         costs = [product.cost for product in products]
-        total = max(costs, default=0) if self.lowest_order_first else sum(costs)
+        total = max(costs, default=0) if self.machine is None else sum(costs)
         return total, sum([product.entries for product in products])
 
     def _eliminate(self, node: Node) -> list[Node]:
@@ -271,10 +273,10 @@ def _compose(left: Node, right: Node, inner: int) -> Node:
     return einsum([left, right], [axes[: left.rank], axes[outer:]], output, shape, ranges)
 
 
-def _time(node: Node) -> float:
+def _time(node: Node, machine: Machine) -> float:
     """The cost of a product of two partials (a sum of products where they have several patterns)."""
     terms = node.operands if isinstance(node, Add) else (node,)
-    return sum(einsum_cost(term).time for term in terms if isinstance(term, Einsum))
+    return sum(einsum_cost(term).time(machine) for term in terms if isinstance(term, Einsum))
 
 
 MODES: Mapping[str, Mode] = {
@@ -287,8 +289,10 @@ MODES: Mapping[str, Mode] = {
 """The orders of multiplication by name."""
 
 
-def derivatives(mode: str, output: Node, variables: Sequence[Node], made: Products) -> list[Node]:
+def derivatives(
+    mode: str, output: Node, variables: Sequence[Node], made: Products, machine: Machine
+) -> list[Node]:
     """The derivatives in a mode, with partials and products that another mode may have made."""
     if mode in ("cross-country", "lowest-order-first"):
-        return _Elimination(output, variables, made, lowest_order_first=mode == "lowest-order-first").run()
+        return _Elimination(output, variables, made, machine if mode == "cross-country" else None).run()
     return MODES[mode](output, variables)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import re
 import textwrap
 
+from hesse.cost import PLAIN_MACHINE
 from hesse.errors import ArgumentError
 from hesse.export.cpp import CppWriter
 from hesse.export.cpp_function import cpp_file
@@ -38,11 +38,11 @@ def export(node: Node, language: str, name: str = "f", description: str = "") ->
     if language not in LANGUAGES:
         raise ArgumentError(f"there is no language {language!r}; choose one of {', '.join(LANGUAGES)}")
     (simple,) = simplify([node])
-    (flat,) = flatten([expanded(simple, TABLES[language].elementwise)])
+    (flat,) = flatten([expanded(simple, TABLES[language].elementwise)], PLAIN_MACHINE)
     given = signature(flat, name)
     documentation = _documentation(simple, given, description)
     kinds = {variable.name: variable.kind for variable in given.variables}
-    term = build(lower([flat], large_sum=math.inf), kinds)
+    term = build(lower([flat], PLAIN_MACHINE), kinds)
     if language == "matlab":
         return matlab_file(MatlabWriter(term, given), documentation)
     if language == "julia":

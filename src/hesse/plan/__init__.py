@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from hesse.cost import Machine
 from hesse.ir import Node
 from hesse.plan.flatten import flatten
 from hesse.plan.lower import lower, require_numbers
@@ -24,7 +25,7 @@ __all__ = [
 ]
 
 
-def make_plan(roots: Sequence[Node]) -> Program:
+def make_plan(roots: Sequence[Node], machine: Machine) -> Program:
     """The program for some nodes: products flattened where it pays, then lowered; sizes must be numbers."""
     require_numbers(roots)
-    return lower(flatten(roots))
+    return lower(flatten(roots, machine), machine)

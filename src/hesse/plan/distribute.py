@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from hesse.cost import core_entries, einsum_cost
+from hesse.cost import Machine, core_entries, einsum_cost
 from hesse.ir import Add, Einsum, Node, add, einsum_of
 
 MOST_TERMS = 4
@@ -19,7 +19,7 @@ MOST_OPERANDS = 6
 """A product is not multiplied out beyond these (the search for the order of its operands would take long)."""
 
 
-def distributed(node: Einsum, alone: Collection[Node]) -> Node:
+def distributed(node: Einsum, alone: Collection[Node], machine: Machine) -> Node:
     """The product as a sum of products where that costs less; `alone` are operands nobody else uses."""
     for k, operand in enumerate(node.operands):
         if operand not in alone or node.operands.count(operand) > 1 or not _is_sum_of_products(operand):
@@ -27,9 +27,9 @@ def distributed(node: Einsum, alone: Collection[Node]) -> Node:
         products = [node.product.with_operand(k, term) for term in operand.operands]
         terms = [einsum_of(product, node.shape, expand=(k,)) for product in products]
         if all(isinstance(term, Einsum) and len(term.operands) <= MOST_OPERANDS for term in terms):
-            apart = sum(_time(term) + core_entries(term) for term in terms)
-            together = _time(node) + sum(_time(term) + core_entries(term) for term in operand.operands)
-            if apart < together:
+            apart = sum(_time(term, machine) + core_entries(term) for term in terms)
+            formed = sum(_time(term, machine) + core_entries(term) for term in operand.operands)
+            if apart < formed + _time(node, machine):
                 return add(terms, node.shape)
     return node
 
@@ -42,5 +42,5 @@ def _is_sum_of_products(node: Node) -> bool:
     )
 
 
-def _time(node: Node) -> float:
-    return einsum_cost(node).time if isinstance(node, Einsum) else 0.0
+def _time(node: Node, machine: Machine) -> float:
+    return einsum_cost(node).time(machine) if isinstance(node, Einsum) else 0.0

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hesse.cost import einsum_cost
+from hesse.cost import Machine, einsum_cost
 from hesse.ir import Einsum, Node, opened, rebuild, symmetries, topological, use_counts
 from hesse.plan.distribute import distributed
 
@@ -18,7 +18,7 @@ MOST_OPERANDS = 6
 """Products are not flattened beyond this many operands (the search for their order would take long)."""
 
 
-def flatten(roots: Sequence[Node]) -> list[Node]:
+def flatten(roots: Sequence[Node], machine: Machine) -> list[Node]:
     """The roots with single-use products multiplied out where it pays."""
     order = topological(roots)
     uses = use_counts(order, roots)
@@ -27,12 +27,12 @@ def flatten(roots: Sequence[Node]) -> list[Node]:
         operands = tuple(new[operand] for operand in node.operands)
         rebuilt = node if operands == node.operands else rebuild(node, operands)
         alone = {new[o] for o in node.operands if uses[o] == node.operands.count(o)}
-        flat = _flattened(rebuilt, alone) if isinstance(rebuilt, Einsum) else rebuilt
-        new[node] = distributed(flat, alone) if isinstance(flat, Einsum) else flat
+        flat = _flattened(rebuilt, alone, machine) if isinstance(rebuilt, Einsum) else rebuilt
+        new[node] = distributed(flat, alone, machine) if isinstance(flat, Einsum) else flat
     return [new[root] for root in roots]
 
 
-def _flattened(node: Einsum, alone: set[Node]) -> Node:
+def _flattened(node: Einsum, alone: set[Node], machine: Machine) -> Node:
     for operand in dict.fromkeys(node.operands):
         places = [k for k, other in enumerate(node.operands) if other is operand]
         if operand not in alone or not isinstance(operand, Einsum):
@@ -42,11 +42,12 @@ def _flattened(node: Einsum, alone: set[Node]) -> Node:
         merged = opened(node, places)
         if merged is node or not isinstance(merged, Einsum):
             continue  # no box solves the equations between the two
-        apart, together = einsum_cost(node).time + einsum_cost(operand).time, einsum_cost(merged).time
+        apart = einsum_cost(node).time(machine) + einsum_cost(operand).time(machine)
+        together = einsum_cost(merged).time(machine)
         is_product = len(node.operands) > 1 < len(operand.operands)
         # products of a chain stay in the order in which they were differentiated: then fewest are alive
         if together < apart or (together == apart and (not is_product or _gains_symmetry(node, merged))):
-            return _flattened(merged, alone)
+            return _flattened(merged, alone, machine)
     return node
 
 

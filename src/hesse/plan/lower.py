@@ -10,7 +10,7 @@ from typing import cast
 
 import numpy as np
 
-from hesse.cost import concrete, contraction_path, first_labels
+from hesse.cost import Machine, concrete, contraction_path, first_labels
 from hesse.errors import ShapeError
 from hesse.ir import (
     Add,
@@ -50,21 +50,14 @@ from hesse.plan.program import (
 )
 
 Labels = tuple[int, ...]
-SMALLEST_HALVED = 64
-"""Symmetric products of fewer rows than this are not worth computing by halves."""
-HALVED_SHARE = 5 / 8
-"""The share of a symmetric product that is computed: 10 of 4 by 4 blocks."""
-
-LARGE_SUM = 2**14
-"""Entries of a sum whose terms should not all be in memory together."""
 
 
-def lower(roots: Sequence[Node], large_sum: float = LARGE_SUM) -> Program:
-    """The straight-line program that computes the roots; sums are begun early from `large_sum` entries on.
+def lower(roots: Sequence[Node], machine: Machine) -> Program:
+    """The straight-line program that computes the roots.
 
     Sizes may be names: such a program can be written down, but not run.
     """
-    return _Lowering(roots, large_sum).run()
+    return _Lowering(roots, machine).run()
 
 
 def require_numbers(roots: Sequence[Node]) -> None:
@@ -77,9 +70,9 @@ def require_numbers(roots: Sequence[Node]) -> None:
 
 
 class _Lowering:
-    def __init__(self, roots: Sequence[Node], large_sum: float) -> None:
+    def __init__(self, roots: Sequence[Node], machine: Machine) -> None:
         self.roots = roots
-        self.large_sum = large_sum
+        self.machine = machine
         self.order = topological(roots)
         self.wanted = _wanted(self.order, roots)
         self.core_uses = _core_uses(self.order, self.wanted)
@@ -143,7 +136,7 @@ class _Lowering:
         # a sum subtracts what is negative, but must begin with something
         begins = [term for term in whole if not (isinstance(term, Einsum) and term.scale < 0)]
         signed = whole[:1] if whole and not begins else []
-        if len(node.operands) <= 2 or _entries(shape) < self.large_sum:
+        if len(node.operands) <= 2 or _entries(shape) < self.machine.large_sum:
             placed = [self._placed(term, with_sign=term in signed) for term in node.operands]
             return self._combine(placed, shape, is_sum=True)
         rest = [term for term in whole if term not in begins and term not in signed]
@@ -162,7 +155,7 @@ class _Lowering:
         return self._combine(terms, shape, is_sum=True, is_begun=total is not None)
 
     def _takes_memory(self, terms: list[Placed]) -> bool:
-        return any(_entries(self.shapes[term.source]) >= self.large_sum for term in terms)
+        return any(_entries(self.shapes[term.source]) >= self.machine.large_sum for term in terms)
 
     def _sources(self, node: Node) -> tuple[Ref, ...]:
         return tuple(self.refs[operand] for operand in node.operands)
@@ -296,8 +289,8 @@ class _Lowering:
         a, b, c = (tuple(names[label] for label in part) for part in (left_labels, right_labels, labels))
         # two matrices, one axis summed: the blocks below the diagonal are those above it
         halved = is_symmetric and len(present) == 3 == len(left_labels) + len(right_labels) - 1
-        halved = halved and min(concrete(ranges[label]) for label in present) >= SMALLEST_HALVED
-        work = work * HALVED_SHARE if halved else work
+        halved = halved and self.machine.halves(concrete(ranges[label]) for label in present)
+        work = work * self.machine.halved_share if halved else work
         return self._emit(Contract(left, right, a, b, c, halved), shape, work), labels
 
     def _sum_out(self, source: Ref, labels: Labels, needed: set[int]) -> tuple[Ref, Labels]:

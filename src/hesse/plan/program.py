@@ -64,7 +64,8 @@ class Reduce:
 class Contract:
     """The product of two values, summed over the labels that `labels` does not name.
 
-    `is_symmetric` says that the result is a symmetric matrix: half of it need not be computed.
+    `is_symmetric` says that the result is a symmetric matrix of which half need not be computed, and so large
+    that this pays.
     """
 
     left: Ref

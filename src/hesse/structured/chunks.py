@@ -67,7 +67,7 @@ def chunk_elements(node: Node, rows: int, target: Target) -> int:
     for term in node.operands if isinstance(node, Add) else (node,):
         length = _length(term)
         part = term if length is None else _cut(term, min(rows, length)).node
-        peaks.append(target.passes(make_plan([part])).peak_elements())
+        peaks.append(target.passes(make_plan([part], target.machine)).peak_elements())
     return max(peaks, default=0)
 
 

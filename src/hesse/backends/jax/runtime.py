@@ -15,8 +15,6 @@ import numpy as np
 from jax import Array, lax
 
 Coefficients = tuple[tuple[int, ...], ...]
-MOST_PIECES = 64
-"""Overlapping windows of at most this many positions are read, or added up, one position at a time."""
 
 
 class Digit(NamedTuple):
@@ -29,12 +27,19 @@ class Digit(NamedTuple):
 
 
 def affine_view(
-    array: Array, offsets: tuple[int, ...], strides: Coefficients, shape: tuple[int, ...]
+    array: Array,
+    offsets: tuple[int, ...],
+    strides: Coefficients,
+    shape: tuple[int, ...],
+    most_pieces: int,
 ) -> Array:
-    """One axis for each label: entry `l` is `array[offsets + strides @ l]`."""
+    """One axis for each label: entry `l` is `array[offsets + strides @ l]`.
+
+    Overlapping windows of at most `most_pieces` positions are read one position at a time.
+    """
     axes = _axes(strides, len(offsets))
     loop = [label for terms in axes for label in _all_but_longest(terms, shape)]
-    if math.prod(shape[label] for label in loop) > MOST_PIECES:
+    if math.prod(shape[label] for label in loop) > most_pieces:
         return array[_positions(offsets, strides, shape)]
     kept = [label for label in range(len(shape)) if label not in loop]
     single = [[(label, stride) for label, stride in terms if label not in loop] for terms in axes]
@@ -126,8 +131,12 @@ def place(
     strides: Coefficients,
     ranges: tuple[int, ...],
     shape: tuple[int, ...],
+    most_pieces: int,
 ) -> Array:
-    """Zeros of a shape with a value (one axis for each label) added at `offsets + strides @ label`."""
+    """Zeros of a shape with a value (one axis for each label) added at `offsets + strides @ label`.
+
+    Overlapping windows of at most `most_pieces` positions are added up one position at a time.
+    """
     value = jnp.broadcast_to(value, ranges)
     axes = _axes(strides, len(shape))
     parts = list(zip(axes, offsets, shape, strict=True))
@@ -137,7 +146,7 @@ def place(
         return _placed(value, flat, ranges).reshape(shape)
     overlapping = [terms for terms, found in zip(axes, digits, strict=True) if found is None]
     loop = sorted({label for terms in overlapping for label in _all_but_longest(terms, ranges)})
-    if math.prod(ranges[label] for label in loop) > MOST_PIECES:
+    if math.prod(ranges[label] for label in loop) > most_pieces:
         return jnp.zeros(shape, value.dtype).at[_positions(offsets, strides, ranges)].add(value)
     kept = [label for label in range(len(ranges)) if label not in loop]
     total = None
@@ -146,7 +155,7 @@ def place(
         for label, at in zip(loop, position, strict=True):
             index[label] = at  # type: ignore[call-overload]
         rows, sizes = tuple(strides[k] for k in kept), tuple(ranges[k] for k in kept)
-        piece = place(value[tuple(index)], start, rows, sizes, shape)
+        piece = place(value[tuple(index)], start, rows, sizes, shape, most_pieces)
         total = piece if total is None else total + piece
     assert total is not None
     return total

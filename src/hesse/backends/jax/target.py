@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from hesse.backends.jax.machine import JAX_MACHINE, JaxMachine
 from hesse.backends.jax.writer import JaxWriter
 from hesse.backends.target import Target, host_bytes
 from hesse.backends.writer import Compiled
@@ -25,6 +26,7 @@ class JaxTarget(Target):
 
     name: ClassVar[str] = "jax"
     jit: bool = True
+    machine: JaxMachine = JAX_MACHINE
 
     def compile(
         self,
@@ -34,7 +36,7 @@ class JaxTarget(Target):
         in_order: bool,
         shared: Collection[str],
     ) -> Compiled:
-        compiled = JaxWriter(program, dtype).compiled(inputs)
+        compiled = JaxWriter(program, dtype, self.machine).compiled(inputs)
         function = jax.jit(compiled.function) if self.jit else compiled.function
         return Compiled(function, compiled.inputs, compiled.source)
 

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
 from hesse.backends.jax import elementwise, records
+from hesse.backends.jax.machine import JaxMachine
 from hesse.backends.jax.runtime import affine_view, place
 from hesse.backends.kernels import Kernel
 from hesse.backends.text import Dialect
 from hesse.backends.writer import FunctionalWriter
 from hesse.plan.program import Contract, Program
 
-SHORT_SUM, SMALL_MATRIX = 4, 16
-"""Sums of at most so many products, and many products that are matrices of at most so many entries, are
-multiplied and summed, which XLA fuses with what is around them."""
 JAX = Dialect("jnp", permute="transpose", total="jnp.sum", has_negative_steps=False)
 
 
@@ -26,10 +25,12 @@ class JaxWriter(FunctionalWriter):
 
     dialect = JAX
 
-    def __init__(self, program: Program, dtype: np.dtype[Any]) -> None:
+    def __init__(self, program: Program, dtype: np.dtype[Any], machine: JaxMachine) -> None:
         super().__init__(program)
-        self.dtype = dtype
-        self.namespace |= {"jnp": jnp, "dtype": dtype, "affine_view": affine_view, "place": place}
+        self.dtype, self.machine = dtype, machine
+        self.namespace |= {"jnp": jnp, "dtype": dtype}
+        for function in (affine_view, place):
+            self.namespace[function.__name__] = partial(function, most_pieces=machine.most_pieces)
 
     def literal(self, value: np.ndarray) -> Any:
         return value if value.dtype.kind in "iu" else np.asarray(value, self.dtype)
@@ -39,7 +40,8 @@ class JaxWriter(FunctionalWriter):
         both = set(item.left_labels) & set(item.right_labels)
         summed = math.prod(sizes[label] for label in both - set(item.labels))
         entries = math.prod(sizes[label] for label in set(item.labels) - both)
-        if summed <= SHORT_SUM or (both & set(item.labels) and entries <= SMALL_MATRIX):
+        is_small = bool(both & set(item.labels)) and entries <= self.machine.small_matrix
+        if summed <= self.machine.short_sum or is_small:
             return JAX.multiplied_and_summed(item, left, right)
         return super().contract(item, left, right)
 

@@ -3,15 +3,25 @@
 from collections.abc import Sequence
 
 from hesse import plan
+from hesse.backends.numpy.machine import NUMPY_MACHINE, NumpyMachine
 from hesse.backends.numpy.program import NumpyProgram
 from hesse.backends.numpy.slices import sliced
 from hesse.backends.numpy.target import TARGET, NumpyTarget
 from hesse.backends.numpy.writer import compile_program
 from hesse.ir import Node
 
-__all__ = ["TARGET", "NumpyProgram", "NumpyTarget", "compile_program", "make_plan", "sliced"]
+__all__ = [
+    "NUMPY_MACHINE",
+    "TARGET",
+    "NumpyMachine",
+    "NumpyProgram",
+    "NumpyTarget",
+    "compile_program",
+    "make_plan",
+    "sliced",
+]
 
 
-def make_plan(roots: Sequence[Node]) -> NumpyProgram:
+def make_plan(roots: Sequence[Node], machine: NumpyMachine = NUMPY_MACHINE) -> NumpyProgram:
     """The program for some nodes, as NumPy runs it."""
-    return sliced(plan.make_plan(roots))
+    return sliced(plan.make_plan(roots, machine), machine)

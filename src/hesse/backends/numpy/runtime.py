@@ -11,10 +11,6 @@ from numpy.lib.stride_tricks import as_strided
 
 Coefficients = tuple[tuple[int, ...], ...]
 Results = tuple[np.ndarray, ...]
-BLOCKS = 4
-"""Symmetric products are computed in this many rows of blocks."""
-BUFFER = 1024
-"""Entries of the buffers into which NumPy repeats rows that are broadcast, if two or more of them fit."""
 
 
 def affine_view(
@@ -46,11 +42,14 @@ def place(
     destination += value
 
 
-def symmetric_product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """A product of two matrices that is known to be symmetric, blocks below the diagonal copied."""
+def symmetric_product(left: np.ndarray, right: np.ndarray, blocks: int) -> np.ndarray:
+    """A product of two matrices that is known to be symmetric, in so many rows of blocks.
+
+    Blocks below the diagonal are copied.
+    """
     size = len(left)
     result = np.empty((size, size), left.dtype)
-    block = -(-size // BLOCKS)
+    block = -(-size // blocks)
     for start in range(0, size, block):
         end = start + block
         np.matmul(left[start:end], right[:, start:], out=result[start:end, start:])
@@ -131,8 +130,8 @@ def _container(part: np.ndarray, end: int | None, length: int, order: Literal["C
     return np.empty_like(part, order=order, shape=shape)
 
 
-def with_short_buffers(function: Callable[..., Results]) -> Callable[..., Results]:
-    """The function, in which rows of a few hundred entries are broadcast in place.
+def with_short_buffers(function: Callable[..., Results], entries: int) -> Callable[..., Results]:
+    """The function with buffers of so many entries, in which rows of a few hundred are broadcast in place.
 
     NumPy copies them into buffers of 8,192 entries first, which takes up to four times as long.
     """
@@ -140,7 +139,7 @@ def with_short_buffers(function: Callable[..., Results]) -> Callable[..., Result
     @wraps(function)
     def call(*arrays: np.ndarray) -> Results:
         with np.errstate():  # restores the size of the buffers, too
-            np.setbufsize(BUFFER)
+            np.setbufsize(entries)
             return function(*arrays)
 
     return call

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from hesse.backends.numpy.machine import NUMPY_MACHINE, NumpyMachine
 from hesse.backends.numpy.program import NumpyProgram, Slices
 from hesse.plan.program import (
     CallMap,
@@ -29,27 +30,6 @@ from hesse.plan.program import (
     with_sources,
 )
 
-LEAST_SAVED = 2**17
-"""Entries of intermediates that slices must save: fewer than this fit the cache anyway."""
-SLICE_ENTRIES = 2**15
-"""Entries of the largest intermediate of a slice, if that makes enough slices."""
-LARGEST_WHOLE = 2**13
-"""Entries of a matrix that a product reads for each slice, and of a sum over all slices."""
-LARGEST_READ = 2**16
-"""The same for a product in a chain of many slices that saves much more than its results have."""
-SMALL = 2**13
-"""Instructions that touch no more entries than this are not worth being cut."""
-FEWEST_ROWS = 8
-"""Rows of a slice, however long they are."""
-PRODUCT_ROWS, MANY_SLICES = 16, 8
-"""Slices that are multiplied with large matrices: a multiple of this many rows, at least so many slices."""
-FEWEST_SLICES = 4
-"""Slices of fewer rows are made where there would be fewer slices than this."""
-SMALLEST_SLICE = 2**13
-"""Slices of fewer entries would take longer to call than to compute."""
-MOST_SEEDS = 6
-"""How many of the largest values are tried as the beginning of what is cut."""
-
 Cut = int | None
 """The axis along which a value is cut; None: it is read whole, or it is a sum over all slices."""
 
@@ -66,22 +46,29 @@ class Way(NamedTuple):
     arranged: int = 0
 
 
-def sliced(program: Program) -> NumpyProgram:
+def sliced(program: Program, machine: NumpyMachine = NUMPY_MACHINE) -> NumpyProgram:
     """The program with its largest chain of intermediates cut, if that is worth it."""
     sizes = [math.prod(shape) for shape in program.shapes]
-    large = [k for k in range(len(sizes)) if sizes[k] > SMALL and _is_computed(program.instructions[k])]
-    if sum(sizes[k] for k in large) < LEAST_SAVED:
+    large = [
+        k
+        for k, item in enumerate(program.instructions)
+        if sizes[k] > machine.small_instruction and _is_computed(item)
+    ]
+    if sum(sizes[k] for k in large) < machine.least_saved:
         return NumpyProgram.of(program)
-    graph = _Graph(program, sizes)
-    has_large = any(way.arranged > LARGEST_WHOLE for ways in graph.ways for way in ways)
+    graph = _Graph(program, sizes, machine)
+    has_large = any(way.arranged > machine.largest_whole for ways in graph.ways for way in ways)
+    limits = (machine.largest_whole, machine.largest_read) if has_large else (machine.largest_whole,)
     chains = [
         _Chain(graph, seed, axis, largest)
-        for seed in sorted(large, key=lambda k: -sizes[k])[:MOST_SEEDS]
+        for seed in sorted(large, key=lambda k: -sizes[k])[: machine.most_seeds]
         for axis in range(len(program.shapes[seed]))
-        for largest in ((LARGEST_WHOLE, LARGEST_READ) if has_large else (LARGEST_WHOLE,))
+        for largest in limits
     ]
     best = max(chains, key=lambda chain: chain.saved, default=None)
-    return best.cut() if best is not None and best.saved >= LEAST_SAVED else NumpyProgram.of(program)
+    if best is None or best.saved < machine.least_saved:
+        return NumpyProgram.of(program)
+    return best.cut()
 
 
 def _is_computed(item: Instruction) -> bool:
@@ -91,18 +78,19 @@ def _is_computed(item: Instruction) -> bool:
 class _Graph:
     """A program with what reads each value, and the ways in which each instruction can be cut."""
 
-    def __init__(self, program: Program, sizes: Sequence[int]) -> None:
+    def __init__(self, program: Program, sizes: Sequence[int], machine: NumpyMachine) -> None:
         self.program = program
         self.sizes = sizes
+        self.machine = machine
         self.sources = [sources(item) for item in program.instructions]
-        self.ways = [list(_ways(program, k)) for k in range(len(sizes))]
+        self.ways = [list(_ways(program, k, machine)) for k in range(len(sizes))]
         self.readers: list[list[Ref]] = [[] for _ in sizes]
         for k, read in enumerate(self.sources):
             for source in set(read):
                 self.readers[source].append(k)
 
 
-def _ways(program: Program, k: Ref) -> Iterator[Way]:
+def _ways(program: Program, k: Ref, machine: NumpyMachine) -> Iterator[Way]:
     item, shapes = program.instructions[k], program.shapes
     rank = len(shapes[k])
     match item:
@@ -118,7 +106,7 @@ def _ways(program: Program, k: Ref) -> Iterator[Way]:
                 arranged = max((math.prod(shapes[ref]) for ref in whole), default=0)
                 if not _is_matrix_product(item):
                     yield Way(output, (left, right))
-                elif arranged <= (LARGEST_READ if output is not None else LARGEST_WHOLE):
+                elif arranged <= (machine.largest_whole if output is None else machine.largest_read):
                     yield Way(output, (left, right), arranged)
         case Scale():
             yield from (Way(axis, (axis,)) for axis in range(rank))
@@ -153,6 +141,7 @@ class _Chain:
 
     def __init__(self, graph: _Graph, seed: Ref, axis: int, largest: int) -> None:
         self.graph = graph
+        self.machine = graph.machine
         self.largest = largest
         self.length = graph.program.shapes[seed][axis]
         self.ways = self._without_small(self._consistent(self._reached(seed, axis)))
@@ -162,6 +151,7 @@ class _Chain:
             if k in graph.program.results or any(reader not in self.ways for reader in graph.readers[k])
         ]
         self.arranged = max((way.arranged for way in self.ways.values()), default=0)
+        self.has_large = self.arranged > self.machine.largest_whole
         self.rows = self._rows() if self.ways else 0
         self.saved = self._saved() if self.rows < self.length else 0
 
@@ -178,7 +168,7 @@ class _Chain:
             large = [
                 (source, cut)
                 for source, cut in zip(self.graph.sources[k], way.reads, strict=True)
-                if self.graph.sizes[source] > SMALL
+                if self.graph.sizes[source] > self.machine.small_instruction
             ]
             for source, cut in large:
                 waiting += [
@@ -221,7 +211,7 @@ class _Chain:
             k
             for k in ways
             if isinstance(graph.program.instructions[k], View)
-            or max(graph.sizes[ref] for ref in (k, *graph.sources[k])) <= SMALL
+            or max(graph.sizes[ref] for ref in (k, *graph.sources[k])) <= self.machine.small_instruction
         }
         for k in sorted(small):
             if not any(source in ways for source in graph.sources[k]):
@@ -233,24 +223,26 @@ class _Chain:
 
     def _rows(self) -> int:
         """How many rows a slice has; all of them if it is not worth it."""
+        machine = self.machine
         row = max(self.graph.sizes[k] for k in self.ways) / self.length
-        has_large = self.arranged > LARGEST_WHOLE
-        entries = max(SLICE_ENTRIES, 2 * self.arranged) if has_large else SLICE_ENTRIES
-        rows = max(FEWEST_ROWS, int(min(entries / row, math.ceil(self.length / FEWEST_SLICES))))
-        rows = -(-rows // PRODUCT_ROWS) * PRODUCT_ROWS if has_large else rows
-        return rows if rows * row >= SMALLEST_SLICE else self.length
+        entries = max(machine.slice_entries, 2 * self.arranged if self.has_large else 0)
+        most = math.ceil(self.length / machine.fewest_slices)
+        rows = max(machine.fewest_rows, int(min(entries / row, most)))
+        if self.has_large:
+            rows = -(-rows // machine.product_rows) * machine.product_rows
+        return rows if rows * row >= machine.smallest_slice else self.length
 
     def _saved(self) -> int:
         """The number of entries that are never in memory together."""
         sizes = self.graph.sizes
-        if any(self.ways[k].axis is None and sizes[k] > LARGEST_WHOLE for k in self.outputs):
+        if any(self.ways[k].axis is None and sizes[k] > self.machine.largest_whole for k in self.outputs):
             return 0  # a large sum over the slices would be read and written for each of them
         items = self.graph.program.instructions
         inner = [k for k in self.ways if k not in self.outputs and not isinstance(items[k], View)]
         saved = sum(sizes[k] for k in inner)
         made = sum(sizes[k] for k in self.outputs)  # slices of those are copied
-        if self.arranged > LARGEST_WHOLE:
-            pays = saved > 4 * made and self.length >= MANY_SLICES * self.rows
+        if self.has_large:
+            pays = saved > 4 * made and self.length >= self.machine.many_slices * self.rows
         else:
             pays = saved > made
         return saved if pays else 0

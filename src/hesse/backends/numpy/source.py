@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from hesse.backends.numpy.machine import NumpyMachine
 from hesse.backends.text import (
     Dialect,
     Labels,
@@ -20,14 +21,6 @@ from hesse.backends.text import (
 from hesse.plan.program import Combine, Contract, Placed, View
 
 NUMPY = Dialect("np", permute="transpose", total="np.add.reduce")
-SHORT_AXIS = 8
-"""An axis with fewer entries than this is too short to be the innermost loop."""
-SMALL_BLOCK = 12
-"""Blocks with at most this many columns are multiplied with vectors all at once."""
-MANY_ROWS, SMALL_MATRIX, SMALL_PRODUCT = 100, 1024, 10**6
-"""Rows, entries of the small matrix and multiplications of the products for which it is copied."""
-LARGE = 4096
-"""Arrays of fewer entries than this fit into the fastest cache: their order in memory hardly matters."""
 
 
 def view_source(view: View, name: str, shape: tuple[int, ...]) -> str:
@@ -36,14 +29,15 @@ def view_source(view: View, name: str, shape: tuple[int, ...]) -> str:
     return text or f"affine_view({name}, {affine_text(view.axes, view.labels, view.ranges)})"
 
 
-def loop_order(labels: Labels, sizes: Mapping[int, int]) -> Labels | None:
+def loop_order(labels: Labels, sizes: Mapping[int, int], machine: NumpyMachine) -> Labels | None:
     """An order of axes that ends with a long one, where the last one is so short that loops over it are slow.
 
     NumPy's element-wise loops run along the last axis in memory: three coordinates of a million points are
     best kept as three arrays.
     """
-    short = [label for label in labels if sizes[label] < SHORT_AXIS]
-    if not labels or labels[-1] not in short or math.prod(sizes[label] for label in labels) < LARGE:
+    short = [label for label in labels if sizes[label] < machine.short_axis]
+    entries = math.prod(sizes[label] for label in labels)
+    if not labels or labels[-1] not in short or entries < machine.large_array:
         return None
     return (*short, *(label for label in labels if label not in short))
 
@@ -61,7 +55,12 @@ def product_source(item: Contract, left: str, right: str, order: Labels | None, 
 
 
 def contract_source(
-    item: Contract, left: str, right: str, sizes: dict[int, int], buffer: Callable[[], str | None]
+    item: Contract,
+    left: str,
+    right: str,
+    sizes: dict[int, int],
+    buffer: Callable[[], str | None],
+    machine: NumpyMachine,
 ) -> tuple[str, bool]:
     """A product of two arrays that is summed: a dot product, an einsum or a matrix product.
 
@@ -72,10 +71,12 @@ def contract_source(
     if found is None:
         return _inner_source(item, left, right), True
     summed = math.prod(sizes[label] for label in found.summed)
-    if len({*item.left_labels, *item.right_labels}) == 3 and found.batch and summed <= SMALL_BLOCK:
+    is_batch = len({*item.left_labels, *item.right_labels}) == 3 and found.batch
+    if is_batch and summed <= machine.small_block:
         return NUMPY.einsum(item, left, right), True  # for many small blocks quicker than a product of each
     second = found.second
-    if second.endswith(".T") and _is_slow_transposed([found.rows, found.summed, found.columns], sizes):
+    groups = [found.rows, found.summed, found.columns]
+    if second.endswith(".T") and _is_slow_transposed(groups, sizes, machine):
         second = f"np.ascontiguousarray({second})"
     is_plain = not found.drop and len(found.rows) == len(found.columns) == 1 and found.produced == item.labels
     if is_plain and not item.is_symmetric and (held := buffer()) is not None:
@@ -85,13 +86,14 @@ def contract_source(
     return text, found.produced == item.labels
 
 
-def _is_slow_transposed(groups: list[list[int]], sizes: dict[int, int]) -> bool:
+def _is_slow_transposed(groups: list[list[int]], sizes: dict[int, int], machine: NumpyMachine) -> bool:
     """Whether a product of many rows with a small matrix is so small that BLAS has a loop of its own for it.
 
     That loop is twice as slow if the small matrix is transposed.
     """
     rows, summed, columns = (math.prod(sizes[label] for label in group) for group in groups)
-    return rows >= MANY_ROWS and summed * columns <= SMALL_MATRIX and rows * summed * columns <= SMALL_PRODUCT
+    is_small = summed * columns <= machine.small_matrix and rows * summed * columns <= machine.small_product
+    return rows >= machine.many_rows and is_small
 
 
 def _inner_source(item: Contract, left: str, right: str) -> str:
@@ -104,12 +106,13 @@ def _inner_source(item: Contract, left: str, right: str) -> str:
 
 
 class Destination(NamedTuple):
-    """The array that a sum is written to; `is_result`: in memory its axes are in order."""
+    """The array that a sum is written to, on a machine; `is_result`: in memory its axes are in order."""
 
     name: str
     shape: tuple[int, ...]
     itemsize: int
     is_result: bool
+    machine: NumpyMachine
 
 
 class Written(NamedTuple):
@@ -159,7 +162,7 @@ def _dense_text(
     """The sum of dense terms as an expression; `is_written`: others will be added into it."""
     terms = [(item.terms[k], names[k]) for k in dense]
     is_repeated = item.repeats(target.shape)  # an axis that no term has cannot be moved to the front
-    text = _dense_sum(terms, target.shape, in_order=is_written or target.is_result or is_repeated)
+    text = _dense_sum(terms, target, in_order=is_written or target.is_result or is_repeated)
     is_shared = len(dense) == 1
     if is_repeated:
         text, is_shared = f"np.broadcast_to({text}, {tuple_text(target.shape)})", True
@@ -191,10 +194,10 @@ def _buffered_sum(terms: list[tuple[Placed, str]], target: Destination, buffer: 
     return lines + [_added(term, name, target) for term, name in others]
 
 
-def _dense_sum(terms: list[tuple[Placed, str]], shape: tuple[int, ...], in_order: bool) -> str:
-    order = None
+def _dense_sum(terms: list[tuple[Placed, str]], target: Destination, in_order: bool) -> str:
+    shape, order = target.shape, None
     if len(terms) > 1 and not in_order:
-        order = loop_order(tuple(range(len(shape))), dict(enumerate(shape)))
+        order = loop_order(tuple(range(len(shape))), dict(enumerate(shape)), target.machine)
     if order is None:
         return NUMPY.dense_sum(terms)
     ordered = sorted(terms, key=lambda pair: pair[0].factor < 0)  # begin with a positive term

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
+from hesse.backends.numpy.machine import NUMPY_MACHINE, NumpyMachine
 from hesse.backends.numpy.program import NumpyProgram
 from hesse.backends.numpy.slices import sliced
 from hesse.backends.numpy.writer import compile_program
@@ -21,9 +22,10 @@ class NumpyTarget(Target):
     """NumPy: programs with large intermediates sliced, as source that saves memory traffic."""
 
     name: ClassVar[str] = "numpy"
+    machine: NumpyMachine = NUMPY_MACHINE
 
     def passes(self, program: Program) -> NumpyProgram:
-        return sliced(program)
+        return sliced(program, self.machine)
 
     def compile(
         self,
@@ -33,7 +35,8 @@ class NumpyTarget(Target):
         in_order: bool,
         shared: Collection[str],
     ) -> Compiled:
-        return compile_program(cast("NumpyProgram", program), inputs, dtype, in_order, shared)
+        runnable = cast("NumpyProgram", program)
+        return compile_program(runnable, inputs, dtype, in_order, shared, self.machine)
 
     def kind(self, array: np.ndarray) -> str:
         return array.dtype.kind

@@ -6,11 +6,13 @@ import math
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, assert_never
 
 import numpy as np
 
 from hesse.backends.numpy import elementwise, records
+from hesse.backends.numpy.machine import NUMPY_MACHINE, NumpyMachine
 from hesse.backends.numpy.program import IN_PLACE, NumpyProgram, Slices
 from hesse.backends.numpy.runtime import (
     affine_view,
@@ -20,9 +22,7 @@ from hesse.backends.numpy.runtime import (
     with_short_buffers,
 )
 from hesse.backends.numpy.source import (
-    LARGE,
     NUMPY,
-    SHORT_AXIS,
     Destination,
     combine_source,
     contract_source,
@@ -51,8 +51,6 @@ from hesse.plan.program import (
 
 WRITTEN = Contract | Scale | CallMap | Combine
 """Instructions that may write to an array that is done with."""
-LARGE_BROADCAST = 2**14
-"""Entries of a value for which it pays to tell NumPy how to broadcast."""
 
 
 def compile_program(
@@ -61,24 +59,25 @@ def compile_program(
     dtype: np.dtype[Any],
     results_in_order: bool = True,
     shared: Collection[str] = (),
+    machine: NumpyMachine = NUMPY_MACHINE,
 ) -> Compiled:
     """Python source over NumPy for the program, compiled into a function of the inputs in the given order.
 
     Sums and products that are results are made in the order of their axes in memory, unless that is said not
     to matter. Results are no inputs but those named by `shared`.
     """
-    compiled = NumpyWriter(program, dtype, results_in_order, shared).compiled(inputs)
-    if not any(_broadcasts(program, k) for k in range(len(program.instructions))):
+    compiled = NumpyWriter(program, dtype, machine, results_in_order, shared).compiled(inputs)
+    if not any(_broadcasts(program, k, machine.large_broadcast) for k in range(len(program.instructions))):
         return compiled
-    return replace(compiled, function=with_short_buffers(compiled.function))
+    return replace(compiled, function=with_short_buffers(compiled.function, machine.buffer_entries))
 
 
-def _broadcasts(program: Program, k: Ref) -> bool:
+def _broadcasts(program: Program, k: Ref, large: int) -> bool:
     """Whether an instruction makes a large array of rows, some of which may be repeated."""
     item, shape = program.instructions[k], program.shapes[k]
     if isinstance(item, Contract) and not set(item.left_labels + item.right_labels) <= set(item.labels):
         return False  # matrix products know better
-    is_large = len(shape) > 1 and math.prod(shape) >= LARGE_BROADCAST
+    is_large = len(shape) > 1 and math.prod(shape) >= large
     return is_large and isinstance(item, Contract | Combine | CallApply)
 
 
@@ -96,18 +95,19 @@ class NumpyWriter(Writer):
         self,
         program: NumpyProgram,
         dtype: np.dtype[Any],
+        machine: NumpyMachine,
         results_in_order: bool,
         shared: Collection[str] = (),
     ) -> None:
         super().__init__(program)
-        self.dtype = dtype
+        self.dtype, self.machine = dtype, machine
         self.namespace |= {
             "np": np,
             "dtype": dtype,
             "affine_view": affine_view,
             "in_slices": in_slices,
             "place_overlapping": place_overlapping,
-            "symmetric_product": symmetric_product,
+            "symmetric_product": partial(symmetric_product, blocks=machine.symmetric_blocks),
         }
         self.last, self.last_reads = program.last_uses(), program.last_reads()
         self.results_in_order, self.shared = results_in_order, shared
@@ -141,7 +141,7 @@ class NumpyWriter(Writer):
     def _in_slices(self, slices: Slices) -> None:
         """Call the programs of the slices, and give back what is read there last."""
         compiled = [
-            NumpyWriter(program, self.dtype, self.results_in_order).compiled(
+            NumpyWriter(program, self.dtype, self.machine, self.results_in_order).compiled(
                 [item.name for item in program.instructions if isinstance(item, Load)], name
             )
             for name, program in (("rows", slices.body), ("last_rows", slices.last))
@@ -168,7 +168,7 @@ class NumpyWriter(Writer):
     def _along_first_axis(self, ref: Ref) -> str:
         """A matrix with a short last axis (points and their coordinates) by columns: loops run along them."""
         shape = self.program.shapes[ref]
-        is_narrow = len(shape) == 2 and shape[1] < SHORT_AXIS < shape[0]
+        is_narrow = len(shape) == 2 and shape[1] < self.machine.short_axis < shape[0]
         return f"np.asfortranarray({self.names[ref]})" if is_narrow else self.names[ref]
 
     def _release(self, item: Instruction, k: Ref, spare: set[Ref]) -> None:
@@ -188,7 +188,8 @@ class NumpyWriter(Writer):
 
     def _is_large(self, ref: Ref) -> bool:
         item = self.program.instructions[ref]
-        return not isinstance(item, Load | Literal) and math.prod(self.program.shapes[ref]) > LARGE
+        entries = math.prod(self.program.shapes[ref])
+        return not isinstance(item, Load | Literal) and entries > self.machine.large_array
 
     def _buffer(self, k: Ref) -> str | None:
         """An array of the shape of value k that nobody reads any more."""
@@ -280,7 +281,7 @@ class NumpyWriter(Writer):
         left, right = self.names[item.left], self.names[item.right]
         sizes = self.sizes(item)
         if not set(item.left_labels) & set(item.right_labels) <= set(item.labels):
-            text, in_order = contract_source(item, left, right, sizes, lambda: self._buffer(k))
+            text, in_order = contract_source(item, left, right, sizes, lambda: self._buffer(k), self.machine)
             self.set(k, text)
             self.in_order |= {k} if in_order else set()
             return None
@@ -291,7 +292,7 @@ class NumpyWriter(Writer):
             if ref in spare and item.left != item.right and len(labels) == len(item.labels) > 0:
                 text = NUMPY.permuted(self.names[ref], tuple(labels.index(label) for label in item.labels))
                 return self._take_over(k, ref, text, f"*= {NUMPY.aligned(other, other_labels, item.labels)}")
-        order = None if k in self.final else loop_order(item.labels, sizes)
+        order = None if k in self.final else loop_order(item.labels, sizes, self.machine)
         buffer = self._buffer(k) if order is None else None
         self.set(k, product_source(item, left, right, order, buffer))
         self.in_order |= {k} if order is None else set()
@@ -302,7 +303,7 @@ class NumpyWriter(Writer):
         readers = Counter(owners)  # what is changed in place must not be read by another term afterwards
         shape = self.program.shapes[k]
         free = {j for j, term in enumerate(item.terms) if term.source in spare and readers[owners[j]] == 1}
-        target = Destination(f"t{k}", shape, self.dtype.itemsize, k in self.final)
+        target = Destination(f"t{k}", shape, self.dtype.itemsize, k in self.final, self.machine)
         names = [self.names[term.source] for term in item.terms]
         lines, own, in_order = combine_source(item, target, names, free, lambda: self._buffer(k))
         self.lines += lines

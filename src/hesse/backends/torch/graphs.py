@@ -19,21 +19,19 @@ SYNCHRONISING = frozenset(
 )
 """Operations that look at values on the host, be it to raise an error: they cannot be captured."""
 
-LAUNCH_SECONDS = 1e-5
-"""Time to start one operation."""
-BYTES_PER_SECOND = 3e12
-"""Speed at which arguments are copied into a graph, and results out of it."""
 
+def is_worth_capturing(program: Program, itemsize: int, launch_bytes: float) -> bool:
+    """Whether a program can be captured, and its launches take longer than copying arguments and results.
 
-def is_worth_capturing(program: Program, itemsize: int) -> bool:
-    """Whether a program can be captured, and its launches take longer than copying arguments and results."""
+    `launch_bytes` are copied in the time of one launch.
+    """
     items = program.instructions
     if any(isinstance(item, CallMap | CallApply) and item.name in SYNCHRONISING for item in items):
         return False
     copied = [k for k, item in enumerate(items) if isinstance(item, Load)] + list(program.results)
     entries = sum(torch.Size(program.shapes[k]).numel() for k in copied)
     launches = sum(not isinstance(item, Load | View) for item in items)
-    return bool(launches * LAUNCH_SECONDS > 2 * entries * itemsize / BYTES_PER_SECOND)
+    return bool(launches * launch_bytes > 2 * entries * itemsize)
 
 
 class Graphed:

@@ -14,6 +14,7 @@ from torch._C._functorch import is_functorch_wrapped_tensor
 
 from hesse.backends.target import Target, host_bytes
 from hesse.backends.torch.graphs import Graphed, is_worth_capturing
+from hesse.backends.torch.machine import TORCH_MACHINE, TorchMachine
 from hesse.backends.torch.runtime import transformed_zeros
 from hesse.backends.torch.writer import TorchWriter
 from hesse.backends.writer import Compiled
@@ -36,6 +37,7 @@ class TorchTarget(Target):
     graph: bool = True
     copies: bool = True
     fuse: bool = False
+    machine: TorchMachine = TORCH_MACHINE
 
     def compile(
         self,
@@ -45,14 +47,15 @@ class TorchTarget(Target):
         in_order: bool,
         shared: Collection[str],
     ) -> Compiled:
-        source = TorchWriter(program, dtype, torch.device("cpu"), shared).compiled(inputs).source
+        written = functools.partial(TorchWriter, program, dtype, self.machine, shared)
+        source = written(torch.device("cpu")).compiled(inputs).source
         known: dict[tuple[torch.device, bool], Callable[..., tuple[Tensor, ...]]] = {}
 
         def function(*arrays: Tensor) -> tuple[Tensor, ...]:
             key = _device(arrays), any(map(is_functorch_wrapped_tensor, arrays))
             if key not in known:
                 device, is_transformed = key
-                plain = TorchWriter(program, dtype, device, shared, is_transformed).compiled(inputs).function
+                plain = written(device, is_transformed).compiled(inputs).function
                 known[key] = plain if is_transformed else self._finished(plain, program, dtype, device.type)
             return known[key](*arrays)
 
@@ -64,7 +67,8 @@ class TorchTarget(Target):
         if self.fuse:
             fused: Callable[..., tuple[Tensor, ...]] = torch.compile(function, fullgraph=True, dynamic=False)
             return fused
-        if self.graph and device == "cuda" and is_worth_capturing(program, dtype.itemsize):
+        launch_bytes = self.machine.launch_bytes
+        if self.graph and device == "cuda" and is_worth_capturing(program, dtype.itemsize, launch_bytes):
             return Graphed(function, self.copies)
         return function
 

@@ -19,14 +19,12 @@ from hesse.backends.text import (
     tuple_text,
 )
 from hesse.backends.torch import elementwise, records
+from hesse.backends.torch.machine import TorchMachine
 from hesse.backends.torch.runtime import STRIDED, TRANSFORMED
 from hesse.backends.writer import FunctionalWriter
 from hesse.ir import Axis
 from hesse.plan.program import Combine, Contract, Load, Placed, Program, Ref, Scale, View
 
-SHORT_SUM, SMALL_MATRIX = 32, 9
-"""Many inner products of at most so many entries, and many products that are matrices of at most so many
-entries, are multiplied and summed: as products of matrices they are slow."""
 TORCH = Dialect("torch", permute="permute", total="torch.sum", has_negative_steps=False)
 
 
@@ -43,12 +41,13 @@ class TorchWriter(FunctionalWriter):
         self,
         program: Program,
         dtype: torch.dtype,
-        device: torch.device,
+        machine: TorchMachine,
         shared: Collection[str],
+        device: torch.device,
         is_transformed: bool = False,
     ) -> None:
         super().__init__(program)
-        self.dtype, self.device, self.shared = dtype, device, shared
+        self.dtype, self.machine, self.device, self.shared = dtype, machine, device, shared
         self.namespace |= {"torch": torch, "dtype": dtype, "device": device}
         self.namespace |= TRANSFORMED if is_transformed else STRIDED
 
@@ -69,9 +68,9 @@ class TorchWriter(FunctionalWriter):
             return f"torch.dot({left}.reshape(-1), {right}.reshape(-1))"
         summed = math.prod(sizes[label] for label in a if label not in item.labels)
         entries = 1 if found is None else math.prod(sizes[label] for label in found.rows + found.columns)
-        if found is None and summed > SHORT_SUM:
+        if found is None and summed > self.machine.short_sum:
             return TORCH.einsum(item, left, right)
-        if found is None or (found.batch and entries <= SMALL_MATRIX):
+        if found is None or (found.batch and entries <= self.machine.small_matrix):
             return TORCH.multiplied_and_summed(item, left, right)
         return found.finished(f"torch.matmul({found.first}, {found.second})", item, sizes, TORCH)
 

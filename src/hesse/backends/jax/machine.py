@@ -1,0 +1,22 @@
+"""What the JAX back end knows about XLA."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hesse.cost import Machine
+
+
+@dataclass(frozen=True)
+class JaxMachine(Machine):
+    """The thresholds of the JAX back end."""
+
+    short_sum: int = 4
+    """Sums of at most so many products are multiplied and summed: XLA fuses them with what is around."""
+    small_matrix: int = 16
+    """The same for many products that are matrices of at most so many entries."""
+    most_pieces: int = 64
+    """Overlapping windows of at most this many positions are read, or added up, one position at a time."""
+
+
+JAX_MACHINE = JaxMachine()

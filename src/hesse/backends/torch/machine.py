@@ -1,0 +1,23 @@
+"""What the PyTorch back end knows about PyTorch and CUDA."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hesse.cost import Machine
+
+
+@dataclass(frozen=True)
+class TorchMachine(Machine):
+    """The thresholds of the PyTorch back end, which computes line by line: sums are begun early."""
+
+    large_sum: float = 2**14
+    short_sum: int = 32
+    """Many inner products of at most so many entries are multiplied and summed: as products they are slow."""
+    small_matrix: int = 9
+    """The same for many products that are matrices of at most so many entries."""
+    launch_bytes: float = 3e7
+    """Bytes that CUDA copies in the time it takes to start one operation (10 µs)."""
+
+
+TORCH_MACHINE = TorchMachine()
