@@ -114,13 +114,13 @@ WAYS: dict[str, Callable[[Callable[..., Any], np.ndarray], Any]] = {
 def test_closures_over_large_arrays_are_freed() -> None:
     """Each is gone before the next few are there, without a collection."""
     rows, columns = ARRAY_BYTES // 80, 10
-    point = np.ones(columns)
+    point, numbers = np.ones(columns), np.random.default_rng(0).standard_normal((rows, columns))
     ways = list(WAYS.values())
 
     def differentiate(k: int) -> None:
-        matrix = np.random.default_rng(k).standard_normal((rows, columns))
+        matrix = numbers + k
         way = ways[k % len(ways)]
-        way(lambda x: np.sum((matrix @ x) ** 2) + np.sum(np.sin(matrix[0] * x)) ** 2, point)
+        way(lambda x: np.sum((matrix @ x) ** 4), point)
 
     for k in range(len(ways)):  # what is loaded at first use stays
         differentiate(k)
