@@ -65,4 +65,4 @@ class NumpyMachine(Machine):
 
 
 NUMPY_MACHINE = NumpyMachine()
-"""As measured on a processor with two cores."""
+"""The record as it is shipped."""
