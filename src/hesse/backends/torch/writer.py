@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection
 from typing import Any
 
@@ -23,7 +24,7 @@ from hesse.backends.torch.machine import TorchMachine
 from hesse.backends.torch.runtime import STRIDED, TRANSFORMED
 from hesse.backends.writer import FunctionalWriter
 from hesse.ir import Axis
-from hesse.plan.program import Combine, Contract, Load, Placed, Program, Ref, Scale, View
+from hesse.plan.program import Combine, Contract, Load, Placed, Program, Ref, Scale, View, sources
 
 TORCH = Dialect("torch", permute="permute", total="torch.sum", has_negative_steps=False)
 
@@ -48,6 +49,8 @@ class TorchWriter(FunctionalWriter):
     ) -> None:
         super().__init__(program)
         self.dtype, self.machine, self.device, self.shared = dtype, machine, device, shared
+        read = [source for item in program.instructions for source in sources(item)]
+        self.reads = Counter([*read, *program.results])
         self.namespace |= {"torch": torch, "dtype": dtype, "device": device}
         self.namespace |= TRANSFORMED if is_transformed else STRIDED
 
@@ -87,22 +90,22 @@ class TorchWriter(FunctionalWriter):
             self.set(k, f"({total}).expand{size}" if item.repeats(shape) else str(total))
         else:
             names = ", ".join(dict.fromkeys(name for _, name in placed))
-            begin = "new_zeros(" if total is None else f"{self._array(k, item, dense, shape)}({total}, "
+            begin = "new_zeros(" if total is None else f"{self._array(item, dense, shape)}({total}, "
             self.set(k, f"{begin}{size}, {names})")
         for term, name in placed:
             self.lines.append(self._added(f"t{k}", term, name, shape))
 
-    def _array(self, k: Ref, item: Combine, dense: list[tuple[Placed, str]], shape: tuple[int, ...]) -> str:
+    def _array(self, item: Combine, dense: list[tuple[Placed, str]], shape: tuple[int, ...]) -> str:
         """What makes an array that can be added to out of the dense terms: new memory, if it must be."""
         if len(dense) > 1:
             return "new_array" if item.repeats(shape) else "own_array"
         ((term, _),) = dense
-        # autograd may need the result of a function later, but not that of a product or a sum
+        # autograd may need the result of a function later, but not that of a product or a sum; it needs
+        # what others have read, and these may be views
         is_computed = isinstance(self.program.instructions[term.source], Contract | Combine | Scale)
-        is_ours = is_computed and self.program.is_fresh(term.source) and self.last[term.source] == k
-        is_alone = [other.source for other in item.terms].count(term.source) == 1
+        is_ours = is_computed and self.program.is_fresh(term.source) and self.reads[term.source] == 1
         is_whole = term.factor == 1 and len(term.labels) == len(shape)
-        return "own_array" if is_ours and is_alone and is_whole else "new_array"
+        return "own_array" if is_ours and is_whole else "new_array"
 
     def _added(self, target: str, term: Placed, name: str, shape: tuple[int, ...]) -> str:
         labels = placed_labels(term)
