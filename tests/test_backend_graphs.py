@@ -7,7 +7,6 @@ flips and diagonals, whose derivatives place terms that overlap.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import jax
 import numpy as np
@@ -15,6 +14,7 @@ import pytest
 import torch
 
 import hesse
+from hesse.backends.executable import Executable, executable
 from hesse.backends.target import target_named
 from hesse.calculus import differentiate
 from hesse.frontends.expression import Expression
@@ -82,6 +82,27 @@ def test_graphs(name: str) -> None:
             assert_close(plain(part), reference, f"{library.name}, result {k}", TOLERANCE)
 
 
+@pytest.mark.parametrize("name", STEPS)
+def test_autograd_of_graphs(name: str) -> None:
+    """Autograd looks into programs for values and gradients: it must find the gradients and Hessians."""
+    graph = make_graph(name, seed=1, steps=2)
+    variables = [term.node for term in graph.inputs]
+    values = {v.name: term.value for v, term in zip(variables, graph.inputs, strict=True)}
+    roots = with_derivatives(graph.output.node, variables)
+    reference = values_of(roots, values, NUMPY, "float64")
+    count = len(variables)
+    expected = []
+    for k, value in enumerate(values.values()):
+        parts = [reference[1 + k], *(reference[1 + count + count * j + k] for j in range(count))]
+        expected.append(sum(part.reshape(-1, *value.shape).sum(0) for part in parts))
+    given = [torch.tensor(value, requires_grad=True) for value in values.values()]
+    results = compiled_in("torch", roots[: 1 + count], list(values))(*given)
+    unused = sum(0.0 * value.sum() for value in given)
+    found = torch.autograd.grad(sum(result.sum() for result in results) + unused, given)
+    for k, (part, value) in enumerate(zip(found, expected, strict=True)):
+        assert_close(plain(part), value, f"by {variables[k].name}", TOLERANCE)
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_views_and_placements(seed: int) -> None:
     """Dense ones in one program, structured ones by their parts, and batches of them."""
@@ -105,12 +126,12 @@ def test_views_and_placements(seed: int) -> None:
             assert_close(plain(found), both[k], f"JAX, batch {k}", TOLERANCE)
 
 
-def compiled_in(backend: str, roots: Sequence[Node]) -> Callable[[Any], tuple[Any, ...]]:
-    """The nodes as a function of x, as the target writes it."""
+def compiled_in(backend: str, roots: Sequence[Node], names: Sequence[str] = ("x",)) -> Executable:
+    """The nodes as a function of arrays, as the target writes it."""
     target = target_named(backend)
     dtype = torch.float64 if backend == "torch" else np.dtype(float)
     settings = {"jit": False} if backend == "jax" else {}
-    return hesse.backends.executable.executable(roots, ["x"], dtype, target.configured(**settings))
+    return executable(roots, names, dtype, target.configured(**settings))
 
 
 @pytest.mark.parametrize("library", LIBRARIES.values(), ids=LIBRARIES)

@@ -12,6 +12,8 @@ import pytest
 import torch
 
 import hesse
+from hesse.backends.executable import executable
+from hesse.backends.target import target_named
 from libraries import plain
 from oracles import assert_close
 
@@ -256,6 +258,22 @@ def test_nothing_is_written_to_what_autograd_needs() -> None:
         (found,) = torch.autograd.grad((hessian**2).sum(), x)
         (expected,) = torch.autograd.grad((torch.func.hessian(theirs)(x) ** 2).sum(), x)
         agree(found, expected)
+
+
+def test_a_product_that_was_read_is_not_added_to() -> None:
+    """A sum may be written over one of its terms only if nobody else has read that, be it through a view."""
+    x, w = hesse.variable("x", (3,)), hesse.variable("w", (3, 3))
+    product = x[:, None] * w
+    results = [np.tanh(product) * product, product + np.diag(np.sin(x))]
+    runs = executable([result.node for result in results], ["x", "w"], torch.float64, target_named("torch"))
+    at_x, at_w = watched(POINT[:3], BATCH[:3, 1:4].copy())
+    found = runs(at_x, at_w)
+    product = at_x[:, None] * at_w
+    summed = product + torch.diag(torch.sin(at_x))
+    expected = (torch.tanh(product) * product, summed)
+    agree(found, expected)
+    total, reference = (sum((part**2).sum() for part in parts) for parts in (found, expected))
+    agree(torch.autograd.grad(total, (at_x, at_w)), torch.autograd.grad(reference, (at_x, at_w)))
 
 
 @pytest.mark.slow
