@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 import naive
+from hesse.backends.target import target_named
 from hesse.calculus import differentiate
-from hesse.ir import Node, total, variable
+from hesse.ir import Node, label_axis, total, variable
 from hesse.ops.registry import ELEMENTWISE, OPERATIONS, elementwise, operation
 from hesse.plan import make_plan
-from hesse.plan.program import CallApply, CallMap
-from libraries import JAX, NUMPY, TORCH, Library, dtype_name, plain, values_of
+from hesse.plan.program import CallApply, CallMap, Combine, Contract, Load, Placed, Program, View
+from libraries import JAX, LIBRARIES, NUMPY, TORCH, Library, dtype_name, plain, values_of
 from test_elementwise_table import points
 from test_operation_records import CASES, KERNEL_INPUTS, Case, definite
 
@@ -99,3 +100,29 @@ def test_derivatives_of_records(case: Case, library: Library) -> None:
     expected = values_of(roots, {"x": case.point}, NUMPY, "float64")
     for found, value in zip(values_of(roots, {"x": case.point}, library, "float64"), expected, strict=True):
         assert_near(found, value, "float64", FACTORISATIONS)
+
+
+@pytest.mark.parametrize("library", LIBRARIES.values(), ids=LIBRARIES)
+def test_a_view_outlives_its_source(library: Library) -> None:
+    """A product is read for the last time by a sum, but a view of it is read later: it must not be changed."""
+    i, j = label_axis(0), label_axis(1)
+    product = Placed(2, 1.0, (0, 1), (i, j), (3, 3))
+    diagonal = Placed(4, 1.0, (0,), (i, i), (3,))
+    instructions = (
+        Load("x"),
+        Load("w"),
+        Contract(1, 0, (0, 1), (0,), (0, 1)),
+        View(2, (i, j), (1, 0), (3, 3)),
+        CallMap("sin", (0,)),
+        Combine((product, diagonal), True),
+        CallMap("exp", (3,)),
+    )
+    shapes = ((3,), (3, 3), (3, 3), (3, 3), (3,), (3, 3), (3, 3))
+    program = Program(instructions, shapes, (0.0,) * 7, (5, 6), 0)
+    x, w = np.array([0.5, -1.0, 2.0]), np.arange(9.0).reshape(3, 3) / 9
+    target = target_named(library.name)
+    arrays = [library.array(x), library.array(w)]
+    compiled = target.compile(target.passes(program), ["x", "w"], arrays[0].dtype, True, ())
+    summed, mapped = compiled.function(*arrays)
+    np.testing.assert_allclose(plain(summed), w * x[:, None] + np.diag(np.sin(x)), rtol=1e-14)
+    np.testing.assert_allclose(plain(mapped), np.exp((w * x[:, None]).T), rtol=1e-14)
