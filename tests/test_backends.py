@@ -104,7 +104,7 @@ def test_derivatives_of_records(case: Case, library: Library) -> None:
 
 @pytest.mark.parametrize("library", LIBRARIES.values(), ids=LIBRARIES)
 def test_a_view_outlives_its_source(library: Library) -> None:
-    """A product is read for the last time by a sum, but a view of it is read later: it must not be changed."""
+    """A product is read for the last time by a sum, but a view of it is read later: it must stay."""
     i, j = label_axis(0), label_axis(1)
     product = Placed(2, 1.0, (0, 1), (i, j), (3, 3))
     diagonal = Placed(4, 1.0, (0,), (i, i), (3,))
