@@ -88,10 +88,10 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[HesseError], str]] = {
         ArgumentError,
         "the backend 'torch' has no setting jit; it has graph, copies, fuse",
     ),
-    "a setting of a backend without any": (
+    "a setting of another backend": (
         lambda: GRADIENT.compile(backend="numpy", fuse=True),
         ArgumentError,
-        "the backend 'numpy' has no setting fuse; it has none",
+        "the backend 'numpy' has no setting fuse; it has machine",
     ),
     "complex tensors": (lambda: GRADIENT(TENSOR + 0j), DifferentiationError, "argument x is complex"),
     "complex JAX arrays": (lambda: GRADIENT(ARRAY + 0j), DifferentiationError, "argument x is complex"),

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import naive
+from hesse.backends.numpy import make_plan
 from hesse.backends.target import target_named
 from hesse.calculus import differentiate
 from hesse.ir import Node, label_axis, total, variable
 from hesse.ops.registry import ELEMENTWISE, OPERATIONS, elementwise, operation
-from hesse.plan import make_plan
 from hesse.plan.program import CallApply, CallMap, Combine, Contract, Load, Placed, Program, View
 from libraries import JAX, LIBRARIES, NUMPY, TORCH, Library, dtype_name, plain, values_of
 from test_elementwise_table import points
