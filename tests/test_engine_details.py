@@ -64,7 +64,7 @@ def test_a_sum_and_its_negative_are_kept_once() -> None:
 
     x = generator.normal(size=20)
     H = hesse.hessian(energy, form="structured")(x)
-    assert sorted(array.shape for array in H._values.values()) == [(19,), (20,)]
+    assert sorted(array.shape for array in H.parts.values()) == [(19,), (20,)]
     np.testing.assert_allclose(H.dense(), hesse.hessian(energy)(x), rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(H @ x, hesse.hessian(energy)(x) @ x, rtol=1e-11, atol=1e-12)
 

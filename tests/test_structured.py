@@ -107,7 +107,7 @@ def check_matrix_view(tensor: Structured, dense: np.ndarray, rank: int, toleranc
     many = generator.normal(size=(columns, 3))
     assert_same(operator @ many, matrix @ many, "matmat", tolerance)
     assert_same(operator.H @ generator.normal(size=(len(matrix), 2)) * 0, np.zeros((columns, 2)), "rmatmat")
-    drawn = raster(tensor._node, rank) >= 0
+    drawn = raster(tensor.node, rank) >= 0
     assert not (matrix[~drawn] != 0).any(), "the picture has every entry"
 
 
@@ -284,12 +284,12 @@ def test_dense_form_that_does_not_fit_is_refused() -> None:
 
 def test_raster_of_large_tensors() -> None:
     chain = hesse.hessian(rosenbrock, form="structured")(np.ones(100_000))
-    cells = raster(chain._node, 1, pixels=100)
+    cells = raster(chain.node, 1, pixels=100)
     drawn = cells >= 0
     near = np.abs(np.subtract.outer(np.arange(100), np.arange(100))) <= 1
     assert drawn[np.arange(100), np.arange(100)].all() and not drawn[~near].any()
     blocks = hesse.hessian(batch_as_sum, form="structured")(normal(3000, 4))
-    assert (raster(blocks._node, 2, pixels=100) >= 0).sum() <= 300
+    assert (raster(blocks.node, 2, pixels=100) >= 0).sum() <= 300
     assert (raster(zero((4, 4)), 1) == -1).all()
 
 

@@ -68,7 +68,7 @@ def _cells(
 def plot(tensor: Structured, ax: Any = None) -> Any:
     """Draw the raster with a legend of patterns, on new axes where none are given."""
     colors = optional("matplotlib.colors", "plot")
-    rank, node = tensor._groups[-1], tensor._node
+    rank, node = tensor.groups[-1], tensor.node
     if ax is None:
         height = 6.7 + 0.12 * min(len(products(node)), LEGEND_ENTRIES)
         _, ax = optional("matplotlib.pyplot", "plot").subplots(figsize=(6.0, height), layout="constrained")

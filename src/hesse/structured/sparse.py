@@ -8,28 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hesse.errors import ArgumentError
-from hesse.ir import Axis, Node, Product, einsum_of, label_axis, number, remembered
+from hesse.ir import Axis, Node, Product, einsum_of, label_axis, number
+from hesse.structured.base import Patterns
 from hesse.structured.formulas import reordered
 from hesse.structured.patterns import (
     count,
     matrix_axes,
     products,
-    same_positions,
-    touched,
 )
-from hesse.structured.systems import Solver, check, probe, singular
 
 if TYPE_CHECKING:
     from hesse.structured.tensor import Structured
-
-SPARSE_ENTRIES = 8
-"""A sparse solver is used when fewer than one entry in this many of the matrix (or its blocks) is touched."""
-
-RESIDUAL = 1e4
-"""A solution is accepted when its residual is this many roundings of its terms."""
-
-SPARSE_FROM = 65
-"""Smaller matrices are solved as dense ones."""
 
 FORMATS = ("bsr", "coo", "csc", "csr", "dia", "dok", "lil")
 
@@ -55,12 +44,12 @@ def _positions(axis: Axis, labels: list[int], ranges: tuple[int, ...], dtype: np
     return values
 
 
-def entries(tensor: Structured) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def entries(tensor: Patterns) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Values, rows and columns of all entries that the terms add (some positions may occur repeatedly)."""
-    rank, node = tensor._groups[-1], tensor._node
+    rank, node = tensor.groups[-1], tensor.node
     dtype = np.dtype(np.int32 if max(_matrix_shape(node, rank)) < 2**30 else np.int64)
     found: list[tuple[np.ndarray, ...]] = []
-    for term, core in zip(products(node), tensor._run_all(_cores), strict=True):
+    for term, core in zip(products(node), tensor.run_all(_cores), strict=True):
         labels, ranges = sorted(term.placed), tuple(map(number, term.ranges))
         box, kept = tuple(ranges[label] for label in labels), term.core_labels
         value = core.reshape([ranges[label] if label in kept else 1 for label in labels])
@@ -78,15 +67,13 @@ def _matrix_shape(node: Node, rank: int) -> tuple[int, int]:
     return count(node.shape[: node.rank - rank]), count(node.shape[node.rank - rank :])
 
 
-def to_sparse(tensor: Structured, layout: str) -> Any:
+def to_sparse(tensor: Patterns, layout: str) -> Any:
     """The matrix view as a SciPy sparse array."""
     if layout not in FORMATS:
         raise ArgumentError(f"format must be one of {', '.join(map(repr, FORMATS))}, not {layout!r}")
     sparse_arrays = importlib.import_module("scipy.sparse")
     values, rows, columns = entries(tensor)
-    matrix = sparse_arrays.coo_array(
-        (values, (rows, columns)), _matrix_shape(tensor._node, tensor._groups[-1])
-    )
+    matrix = sparse_arrays.coo_array((values, (rows, columns)), _matrix_shape(tensor.node, tensor.groups[-1]))
     matrix.sum_duplicates()
     return matrix.asformat(layout)
 
@@ -94,13 +81,13 @@ def to_sparse(tensor: Structured, layout: str) -> Any:
 def to_linear_operator(tensor: Structured) -> Any:
     """The matrix view as a SciPy linear operator."""
     linalg = importlib.import_module("scipy.sparse.linalg")
-    rank, node = tensor._groups[-1], tensor._node
+    rank, node = tensor.groups[-1], tensor.node
     rows, columns = node.rank - rank, rank
-    forward = tensor._like(node, (rows, columns))
-    backward = tensor._like(reordered(node, (*range(rows, node.rank), *range(rows))), (columns, rows))
+    forward = tensor.like(node, (rows, columns))
+    backward = tensor.like(reordered(node, (*range(rows, node.rank), *range(rows))), (columns, rows))
 
     def product(matrix: Structured, size: int) -> Any:
-        shape = matrix.shape[matrix.ndim - matrix._groups[-1] :]
+        shape = matrix.shape[matrix.ndim - matrix.groups[-1] :]
 
         def multiply(vectors: np.ndarray) -> np.ndarray:
             further = vectors.shape[1:]
@@ -113,50 +100,3 @@ def to_linear_operator(tensor: Structured) -> Any:
     return linalg.LinearOperator(
         shape, matvec=times, rmatvec=transposed, matmat=times, rmatmat=transposed, dtype=tensor.dtype
     )
-
-
-@remembered
-def _is_sparse(node: Node, rank: int) -> bool:
-    size = count(node.shape[:rank])
-    block = size // count(tuple(node.shape[p] for p in same_positions(node, rank)))
-    return size >= SPARSE_FROM and SPARSE_ENTRIES * touched(node) < size * block
-
-
-def sparse(tensor: Structured, damping: float) -> Solver | None:
-    """A sparse matrix: LU decomposition with an order that keeps it sparse."""
-    rank = tensor._groups[-1]
-    size = count(tensor._node.shape[:rank])
-    if not _is_sparse(tensor._node, rank):
-        return None
-    sparse_arrays = importlib.import_module("scipy.sparse")
-    linalg = importlib.import_module("scipy.sparse.linalg")
-
-    def solve(right: np.ndarray) -> np.ndarray:
-        matrix = to_sparse(tensor, "csc").astype(right.dtype)
-        if damping:
-            matrix = matrix + sparse_arrays.diags_array(np.full(size, damping, right.dtype), format="csc")
-        flat = right.reshape(size, -1)
-        return _by_elimination(linalg, matrix, flat).reshape(right.shape)
-
-    return Solver("sparse", solve)
-
-
-def _by_elimination(linalg: Any, matrix: Any, right: np.ndarray) -> np.ndarray:
-    """Pivots on the diagonal where the matrix is symmetric and that is accurate, else partial pivoting."""
-    norm = np.abs(matrix).sum(0).max()
-    limit = RESIDUAL * np.finfo(right.dtype).eps * norm
-    settings: list[dict[str, Any]] = [{}]
-    if np.abs((matrix - matrix.T).data).max(initial=0.0) <= limit:
-        on_diagonal = {"diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
-        settings.insert(0, {"permc_spec": "MMD_AT_PLUS_A", **on_diagonal})
-    both = np.concatenate([right, probe(len(right), right.dtype)], 1)
-    for setting in settings:
-        try:
-            with np.errstate(all="ignore"):
-                solution = linalg.splu(matrix, **setting).solve(both)
-                residual = np.abs(matrix @ solution - both).max()
-        except RuntimeError:  # a pivot is exactly zero
-            continue
-        if residual <= limit * np.abs(solution).max():
-            return check(solution[:, :-1], norm * np.abs(solution[:, -1]).max())
-    raise singular(len(right))

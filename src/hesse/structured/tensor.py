@@ -4,70 +4,35 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from hesse.backends.arrays import as_arrays
-from hesse.backends.executable import Executable, executable
-from hesse.backends.target import Array, DType, Target, target_for
+from hesse.backends.target import Array
 from hesse.errors import ArgumentError, ShapeError
 from hesse.ir import (
     Node,
     Shape,
     Variable,
     number,
-    remembered,
     substitute,
     topological,
     variable,
 )
 from hesse.plan import bytes_text
-from hesse.rewrite import simplify
 from hesse.structured import formulas
+from hesse.structured.base import Patterns
 from hesse.structured.chunks import check_chunk, dense_in_chunks
-from hesse.structured.formulas import VECTOR
 from hesse.structured.patterns import products
 from hesse.structured.plot import plot
-from hesse.structured.solve import solver
+from hesse.structured.solvers import solver
 from hesse.structured.sparse import to_linear_operator, to_sparse
 from hesse.structured.terms import Term, core_shape, pattern_text
 
-CHECKED_BYTES = 2**16
-"""Results and intermediates that are larger than this together are checked against the memory limit."""
 
-Formula = Callable[..., Node] | Callable[..., list[Node]]
-"""One or several expressions of a tensor's node and of static settings."""
-
-
-def _roots(node: Node, formula: Formula, settings: tuple[Any, ...]) -> list[Node]:
-    """The expressions of a formula."""
-    found = _simplified(node, formula, settings)
-    return [found] if isinstance(found, Node) else found
-
-
-@remembered
-def _simplified(node: Node, formula: Formula, settings: tuple[Any, ...]) -> Node | list[Node]:
-    found = formula(node, *settings)
-    if isinstance(found, Node):
-        return _all_simplified([found])[0]
-    return _all_simplified(found)
-
-
-def _all_simplified(roots: list[Node]) -> list[Node]:
-    return simplify(simplify(roots))  # sums that the first pass made have common factors, too
-
-
-class _Ready(NamedTuple):
-    """A formula with the arrays in the dtype it needs; `is_large`: it may take too much memory."""
-
-    runs: Executable
-    arrays: list[Array]
-    is_large: bool
-
-
-class Structured:
+class Structured(Patterns):
     """A derivative as a sum of patterns over small arrays.
 
     `groups` are the ranks of the groups of axes: those of the function's result, then one for each
@@ -75,47 +40,9 @@ class Structured:
     never form anything larger than they must.
     """
 
-    __slots__ = ("__weakref__", "_dtype", "_groups", "_node", "_ready", "_target", "_values")
+    __slots__ = ()
     __array_priority__ = 1000.0
     __array_ufunc__ = None  # NumPy arrays leave their operators to this class
-
-    def __init__(
-        self,
-        node: Node,
-        values: Mapping[str, Array],
-        groups: Sequence[int],
-        dtype: DType = None,
-        target: Target | None = None,
-    ) -> None:
-        self._node = node
-        self._values = values
-        self._groups = tuple(groups)
-        self._target = target_for(values.values()) if target is None else target
-        if dtype is None:
-            dtype = self._target.dtype([value.dtype for value in values.values()])
-        self._dtype = dtype
-        self._ready: dict[Any, _Ready] = {}
-        """Compiled formulas, by formula, settings and dtype of the vector."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of the dense tensor."""
-        return tuple(map(number, self._node.shape))
-
-    @property
-    def ndim(self) -> int:
-        """Number of axes of the dense tensor."""
-        return self._node.rank
-
-    @property
-    def dtype(self) -> DType:
-        """The dtype of the entries."""
-        return self._dtype
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the arrays that are kept."""
-        return sum(value.nbytes for value in self._values.values())
 
     @property
     def terms(self) -> tuple[Term, ...]:
@@ -132,7 +59,7 @@ class Structured:
         )
 
     def _factor(self, node: Node) -> Array:
-        return self._values[node.name] if isinstance(node, Variable) else self._like(node).dense()
+        return self._values[node.name] if isinstance(node, Variable) else self.like(node).dense()
 
     def __repr__(self) -> str:
         terms = products(self._node)
@@ -144,38 +71,9 @@ class Structured:
             f"<Structured {self.shape}: {listed}; {bytes_text(self.nbytes)} instead of {bytes_text(dense)}>"
         )
 
-    def _run_all(self, formula: Formula, *settings: Any, vector: Array | None = None) -> tuple[Array, ...]:
-        """The values of a formula of this tensor; formulas are compiled once for each pattern."""
-        key = (formula, settings, None if vector is None else vector.dtype)
-        if key not in self._ready:
-            names, dtype = tuple(self._values), self._dtype
-            if vector is not None:
-                names, dtype = (*names, VECTOR), self._promoted(vector)
-            runs = executable(_roots(self._node, formula, settings), names, dtype, self._target)
-            arrays = self._target.converted([*self._values.values()], [dtype] * len(self._values))
-            is_large = runs.program.peak_elements() * runs.itemsize > CHECKED_BYTES
-            self._ready[key] = _Ready(runs, arrays, is_large)
-        runs, arrays, is_large = self._ready[key]
-        if is_large:
-            runs.check_memory(self._alternative)
-        if vector is None:
-            return runs(*arrays)
-        return runs(*arrays, *self._target.converted([vector], [runs.dtype]))
-
-    def _alternative(self) -> str:
-        return f"The structured form, which has {bytes_text(self.nbytes)}, does without where it can."
-
-    def _promoted(self, *arrays: Array) -> DType:
-        """The dtype in which this tensor is computed with together with arrays."""
-        floats = [array.dtype for array in arrays if self._target.kind(array) == "f"]
-        return self._target.dtype([self._dtype, *floats])
-
     def _operand(self, name: str, value: Any) -> Array:
         """An operand as an array of the library of this tensor."""
         return self._target.converted(as_arrays([name], [value], self._target).values, [None])[0]
-
-    def _run(self, formula: Formula, *settings: Any, vector: Array | None = None) -> Array:
-        return self._run_all(formula, *settings, vector=vector)[0]
 
     def dense(self, chunk: int | None = None) -> Array:
         """The whole tensor as an array; `chunk` entries of its first axis at a time, to save memory.
@@ -188,7 +86,7 @@ class Structured:
                [18., 18., 18.]])
         """
         if chunk is None or not self.ndim:
-            return self._run(formulas.whole)
+            return self.run(formulas.whole)
         return dense_in_chunks(self._node, self._values, self._dtype, self._target, check_chunk(chunk))
 
     def copy(self) -> Structured:
@@ -220,7 +118,7 @@ class Structured:
         columns, rank, shape = self._columns(), self._groups[-1], tuple(array.shape)
         if shape[:rank] != columns:
             raise ShapeError(f"the array has shape {shape}, but the trailing axes are {columns}")
-        return self._run(formulas.times_vector, rank, shape, vector=array)
+        return self.run(formulas.times_vector, rank, shape, vector=array)
 
     def __matmul__(self, vector: Any) -> Array:
         return self.matvec(vector)
@@ -232,15 +130,15 @@ class Structured:
             raise ShapeError(
                 f"the array has shape {tuple(array.shape)}, but the trailing axes are {self._columns()}"
             )
-        return self._run(formulas.quadratic, rank, vector=array)
+        return self.run(formulas.quadratic, rank, vector=array)
 
     def diagonal(self) -> Array:
         """The entries where both trailing groups have the same index."""
-        return self._run(formulas.diagonal, self._square("diagonal"))
+        return self.run(formulas.diagonal, self._square("diagonal"))
 
     def trace(self) -> Array:
         """The sum of the diagonal (the Laplacian, for a Hessian)."""
-        return self._run(formulas.trace, self._square("trace"))
+        return self.run(formulas.trace, self._square("trace"))
 
     def block(self, *index: int) -> Structured:
         """The part with the first axes of both trailing groups fixed at `index`."""
@@ -255,7 +153,7 @@ class Structured:
             self._node, rank, tuple(at % size for at, size in zip(index, sizes, strict=False))
         )
         rest = rank - len(index)
-        return self._like(node, (*self._groups[:-2], rest, rest))
+        return self.like(node, (*self._groups[:-2], rest, rest))
 
     def solve(self, right: Any, damping: float = 0.0) -> np.ndarray:
         """`X` with `(H + damping·I) X = right` over the two trailing groups (further axes of it are kept).
@@ -315,12 +213,6 @@ class Structured:
         """A matplotlib picture of the structure: one colour for each term; returns the axes."""
         return plot(self, ax)
 
-    def _like(self, node: Node, groups: Sequence[int] | None = None) -> Structured:
-        names = {part.name for part in topological([node]) if isinstance(part, Variable)}
-        values = {name: value for name, value in self._values.items() if name in names}
-        ranks = self._groups if groups is None else groups
-        return Structured(node, values, ranks, self._dtype, self._target)
-
     @property
     def T(self) -> Structured:
         """The two trailing groups of axes exchanged."""
@@ -329,12 +221,12 @@ class Structured:
         *lead, rows, columns = self._groups
         start = sum(lead)
         order = (*range(start), *range(start + rows, self.ndim), *range(start, start + rows))
-        return self._like(formulas.reordered(self._node, order), (*lead, columns, rows))
+        return self.like(formulas.reordered(self._node, order), (*lead, columns, rows))
 
     def __mul__(self, factor: Any) -> Structured:
         if not isinstance(factor, numbers.Real):
             return NotImplemented
-        return self._like(formulas.multiple(self._node, float(factor)))
+        return self.like(formulas.multiple(self._node, float(factor)))
 
     __rmul__ = __mul__
 
@@ -357,7 +249,7 @@ class Structured:
             )
         dtype = self._target.dtype([self._dtype, other._dtype])
         both = Structured(self._node, {**self._values, **values}, self._groups, dtype, self._target)
-        return both._like(total)
+        return both.like(total)
 
     def __sub__(self, other: Any) -> Structured:
         return self + -other if isinstance(other, Structured) else NotImplemented

@@ -7,17 +7,15 @@ plus a ridge, or that of a softmax, `s[i] -> [i,i]` minus `s[i] s[j] -> [i,j]`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from hesse.ir import Axis, Node, Product, Shape, add, einsum_of, label_axis, labels_of, remembered
+from hesse.structured.base import Patterns
 from hesse.structured.formulas import diagonal as diagonal_of
 from hesse.structured.patterns import count, products
-from hesse.structured.systems import Solver, check, probe, singular, solve_matrices
-
-if TYPE_CHECKING:
-    from hesse.structured.tensor import Structured
+from hesse.structured.solvers.systems import Solver, check, probe, singular, solve_matrices
 
 REFINEMENTS = 4
 """Woodbury's formula can lose digits where the diagonal is small; residuals give them back."""
@@ -80,14 +78,14 @@ def _parts(node: Node, rank: int) -> list[Node]:
     return [found.diagonal, *found.left, *found.right]
 
 
-def low_rank(tensor: Structured, damping: float) -> Solver | None:
+def low_rank(tensor: Patterns, damping: float) -> Solver | None:
     """Diagonal plus low rank, if no entry of the diagonal is zero."""
-    rank = tensor._groups[-1]
-    found = diagonal_and_low_rank(tensor._node, rank)
+    rank = tensor.groups[-1]
+    found = diagonal_and_low_rank(tensor.node, rank)
     if found is None:
         return None
-    size = count(tensor._node.shape[:rank])
-    diagonal, *sides = (part.reshape(size, -1) for part in tensor._run_all(_parts, rank))
+    size = count(tensor.node.shape[:rank])
+    diagonal, *sides = (part.reshape(size, -1) for part in tensor.run_all(_parts, rank))
     diagonal = diagonal + tensor.dtype.type(damping)
     if not diagonal.all():
         return None

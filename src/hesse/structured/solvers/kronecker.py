@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from hesse.ir import Node, Product, connected, einsum_of, labels_of, remembered
+from hesse.structured.base import Patterns
 from hesse.structured.patterns import count, products, same_positions
-from hesse.structured.systems import Solver, divide, is_close, is_symmetric, singular, solve_matrices
-
-if TYPE_CHECKING:
-    from hesse.structured.tensor import Structured
+from hesse.structured.solvers.systems import Solver, divide, is_close, is_symmetric, singular, solve_matrices
 
 
 class Component(NamedTuple):
@@ -87,9 +85,9 @@ def _matrices(node: Node, rank: int) -> list[Node]:
     return [part.node for part in found.parts]
 
 
-def kronecker(tensor: Structured, damping: float) -> Solver | None:
+def kronecker(tensor: Patterns, damping: float) -> Solver | None:
     """A Kronecker product: component by component; with damping by eigenvectors of symmetric components."""
-    rank, node = tensor._groups[-1], tensor._node
+    rank, node = tensor.groups[-1], tensor.node
     found = components(node, rank)
     if found is None:
         return None
@@ -97,7 +95,7 @@ def kronecker(tensor: Structured, damping: float) -> Solver | None:
     sizes = tuple(count(_sizes(node, part.rows)) for part in found.parts)
     matrices = [
         value.reshape(batch, size, size)
-        for value, size in zip(tensor._run_all(_matrices, rank), sizes, strict=True)
+        for value, size in zip(tensor.run_all(_matrices, rank), sizes, strict=True)
     ]
     if damping and not _has_eigenvectors(found, matrices):
         return None

@@ -7,21 +7,18 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hesse.ir import Axis, Node, combine, constant_axis, einsum, label_axis, number, plain_axes, remembered
-from hesse.structured.banded import banded
+from hesse.structured.base import Patterns
 from hesse.structured.formulas import diagonal, whole
-from hesse.structured.kronecker import components, kronecker
-from hesse.structured.low_rank import low_rank
 from hesse.structured.patterns import count, products, same_positions, shared_positions, touched
-from hesse.structured.sparse import sparse
-from hesse.structured.systems import Solver, divide, solve_matrices
-
-if TYPE_CHECKING:
-    from hesse.structured.tensor import Structured
+from hesse.structured.solvers.banded import banded
+from hesse.structured.solvers.kronecker import components, kronecker
+from hesse.structured.solvers.low_rank import low_rank
+from hesse.structured.solvers.sparse import sparse
+from hesse.structured.solvers.systems import Solver, divide, solve_matrices
 
 SMALL_BLOCK = 64
 """Blocks up to this size are always solved as dense ones."""
@@ -30,7 +27,7 @@ FULL_BLOCK = 8
 """Larger blocks are solved as dense ones at once if at least one entry in this many is touched."""
 
 
-def solver(tensor: Structured, damping: float) -> Solver:
+def solver(tensor: Patterns, damping: float) -> Solver:
     """The first method that fits."""
     for method in METHODS:
         found = method(tensor, damping)
@@ -39,14 +36,14 @@ def solver(tensor: Structured, damping: float) -> Solver:
     raise AssertionError("the last method always fits")
 
 
-def _shared(tensor: Structured, damping: float) -> Solver | None:
+def _shared(tensor: Patterns, damping: float) -> Solver | None:
     """Blocks that are all the same: one of them is solved, with everything else as further columns."""
-    rank, shape = tensor._groups[-1], tensor.shape
-    shared = shared_positions(tensor._node, rank)
+    rank, shape = tensor.groups[-1], tensor.shape
+    shared = shared_positions(tensor.node, rank)
     if not shared:
         return None
     kept = tuple(p for p in range(rank) if p not in shared)
-    inner = solver(tensor._like(_one_block(tensor._node, rank, shared), (len(kept),) * 2), damping)
+    inner = solver(tensor.like(_one_block(tensor.node, rank, shared), (len(kept),) * 2), damping)
     order = (*kept, *shared, rank)
     back = tuple(order.index(p) for p in range(rank + 1))
     block = tuple(shape[p] for p in kept)
@@ -75,13 +72,13 @@ def _one_block(node: Node, rank: int, shared: tuple[int, ...]) -> Node:
     return einsum([node], [axes], plain_axes(len(kept)), shape, shape, expand=(0,))
 
 
-def _digits(tensor: Structured, damping: float) -> Solver | None:
+def _digits(tensor: Patterns, damping: float) -> Solver | None:
     """An axis `r·i + j` taken apart into `i` and `j` where that shows blocks."""
-    rank = tensor._groups[-1]
-    found = _split(tensor._node, rank)
+    rank = tensor.groups[-1]
+    found = _split(tensor.node, rank)
     if found is None:
         return None
-    inner = solver(tensor._like(found, (rank + 1,) * 2), damping)
+    inner = solver(tensor.like(found, (rank + 1,) * 2), damping)
     shape = tuple(map(number, found.shape[: rank + 1]))
 
     def solve(right: np.ndarray) -> np.ndarray:
@@ -123,29 +120,29 @@ def _with_split_axis(node: Node, rank: int, position: int, radix: int) -> Node:
     return einsum([node], [axes], plain_axes(len(shape)), shape, shape, expand=(0,))
 
 
-def _diagonal(tensor: Structured, damping: float) -> Solver | None:
+def _diagonal(tensor: Patterns, damping: float) -> Solver | None:
     """A diagonal matrix: division."""
-    rank = tensor._groups[-1]
-    if len(same_positions(tensor._node, rank)) < rank:
+    rank = tensor.groups[-1]
+    if len(same_positions(tensor.node, rank)) < rank:
         return None
-    return Solver("diagonal", lambda right: divide(right, tensor._run(diagonal, rank) + damping))
+    return Solver("diagonal", lambda right: divide(right, tensor.run(diagonal, rank) + damping))
 
 
-def _full_blocks(tensor: Structured, damping: float) -> Solver | None:
+def _full_blocks(tensor: Patterns, damping: float) -> Solver | None:
     """A block-diagonal matrix whose blocks are small or have few zeros."""
-    rank = tensor._groups[-1]
-    same = same_positions(tensor._node, rank)
-    rows = count(tensor._node.shape[:rank])
+    rank = tensor.groups[-1]
+    same = same_positions(tensor.node, rank)
+    rows = count(tensor.node.shape[:rank])
     size = math.prod(n for p, n in enumerate(tensor.shape[:rank]) if p not in same)
-    if size > SMALL_BLOCK and touched(tensor._node) * FULL_BLOCK < rows * size:
+    if size > SMALL_BLOCK and touched(tensor.node) * FULL_BLOCK < rows * size:
         return None
     return _blocks(tensor, damping)
 
 
-def _blocks(tensor: Structured, damping: float) -> Solver | None:
+def _blocks(tensor: Patterns, damping: float) -> Solver | None:
     """A block-diagonal matrix: one dense system for each block."""
-    rank, shape = tensor._groups[-1], tensor.shape
-    same = same_positions(tensor._node, rank)
+    rank, shape = tensor.groups[-1], tensor.shape
+    same = same_positions(tensor.node, rank)
     if not same:
         return None
     order = (*same, *(p for p in range(rank) if p not in same), rank)
@@ -153,7 +150,7 @@ def _blocks(tensor: Structured, damping: float) -> Solver | None:
     size = math.prod(shape[p] for p in order[len(same) : -1])
 
     def solve(right: np.ndarray) -> np.ndarray:
-        matrices = tensor._run(_block_formula, rank, same).reshape(-1, size, size)
+        matrices = tensor.run(_block_formula, rank, same).reshape(-1, size, size)
         moved = right.transpose(order)
         return (
             solve_matrices(_damped(matrices, damping, right.dtype), moved.reshape(len(matrices), size, -1))
@@ -177,12 +174,12 @@ def _block_formula(node: Node, rank: int, same: tuple[int, ...]) -> Node:
     return einsum([node], [axes], plain_axes(len(order)), shape, shape, expand=(0,))
 
 
-def _dense(tensor: Structured, damping: float) -> Solver | None:
+def _dense(tensor: Patterns, damping: float) -> Solver | None:
     """The last resort."""
-    size = count(tensor._node.shape[: tensor._groups[-1]])
+    size = count(tensor.node.shape[: tensor.groups[-1]])
 
     def solve(right: np.ndarray) -> np.ndarray:
-        matrix = tensor._run(whole).reshape(size, size)
+        matrix = tensor.run(whole).reshape(size, size)
         return solve_matrices(_damped(matrix, damping, right.dtype), right.reshape(size, -1)).reshape(
             right.shape
         )

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from hesse.ir import Node, add, combine, einsum_of, remembered
+from hesse.structured.base import Patterns
 from hesse.structured.patterns import count, interval, matrix_axes, products, same_positions, touched
-from hesse.structured.systems import Solver, check, is_close, probe, singular
-
-if TYPE_CHECKING:
-    from hesse.structured.tensor import Structured
+from hesse.structured.solvers.systems import Solver, check, is_close, probe, singular
 
 
 @remembered
@@ -49,17 +47,17 @@ def _is_banded(node: Node, rank: int) -> bool:
     return 2 * width <= block and (width <= 9 or width * size <= 4 * touched(node))
 
 
-def banded(tensor: Structured, damping: float) -> Solver | None:
+def banded(tensor: Patterns, damping: float) -> Solver | None:
     """A matrix with few diagonals: Cholesky's method for bands, else LU."""
-    rank = tensor._groups[-1]
-    size = count(tensor._node.shape[:rank])
-    if not _is_banded(tensor._node, rank):
+    rank = tensor.groups[-1]
+    size = count(tensor.node.shape[:rank])
+    if not _is_banded(tensor.node, rank):
         return None
-    widths = bandwidths(tensor._node, rank)
+    widths = bandwidths(tensor.node, rank)
     linalg = importlib.import_module("scipy.linalg")
 
     def solve(right: np.ndarray) -> np.ndarray:
-        matrix = tensor._run(bands, rank).astype(right.dtype, copy=False)
+        matrix = tensor.run(bands, rank).astype(right.dtype, copy=False)
         matrix[widths[1]] += damping
         both = np.concatenate([right.reshape(size, -1), probe(size, right.dtype)], 1)
         with np.errstate(all="ignore"):

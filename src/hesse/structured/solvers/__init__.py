@@ -1,0 +1,5 @@
+"""Systems of linear equations with a structured matrix: each method where the structure that it needs is."""
+
+from hesse.structured.solvers.methods import solver
+
+__all__ = ["solver"]
