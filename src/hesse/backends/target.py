@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from hesse.backends.records import Namespace
 from hesse.backends.writer import Compiled
 from hesse.cost import PLAIN_MACHINE, Machine
 from hesse.errors import ArgumentError
@@ -107,6 +108,11 @@ class Target(ABC):
     @abstractmethod
     def call(self, compiled: Compiled, arrays: Sequence[Array], as_numpy: bool) -> Sequence[Any]:
         """The results of a program; as NumPy arrays if those were given."""
+
+    @property
+    def algebra(self) -> Namespace:
+        """The linear algebra of solvers."""
+        raise ArgumentError(f"the backend {self.name!r} has no linear algebra for solve; convert the arrays")
 
     @abstractmethod
     def free_bytes(self) -> int:

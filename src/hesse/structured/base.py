@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import importlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import is_
 from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
@@ -68,6 +70,8 @@ class Patterns:
         self._dtype = dtype
         self._ready: dict[Any, _Ready] = {}
         """Compiled formulas, by formula, settings and dtype of the vector."""
+        if self._target.name == "jax":
+            importlib.import_module("hesse.structured.jax_pytree").register(type(self))
 
     @property
     def node(self) -> Node:
@@ -116,6 +120,11 @@ class Patterns:
         ranks = self._groups if groups is None else groups
         return type(self)(node, values, ranks, self._dtype, self._target)
 
+    def over(self, arrays: Iterable[Array]) -> Self:
+        """The same expression over other arrays, in the order of `parts`."""
+        values = dict(zip(self._values, arrays, strict=True))
+        return type(self)(self._node, values, self._groups, self._dtype, self._target)
+
     def run(self, formula: Formula, *settings: Any, vector: Array | None = None) -> Array:
         """The value of a formula of one expression."""
         return self.run_all(formula, *settings, vector=vector)[0]
@@ -123,20 +132,25 @@ class Patterns:
     def run_all(self, formula: Formula, *settings: Any, vector: Array | None = None) -> tuple[Array, ...]:
         """The values of a formula of this tensor; formulas are compiled once for each pattern."""
         key = (formula, settings, None if vector is None else vector.dtype)
-        if key not in self._ready:
-            names, dtype = tuple(self._values), self._dtype
-            if vector is not None:
-                names, dtype = (*names, VECTOR), self.promoted(vector)
-            runs = executable(_roots(self._node, formula, settings), names, dtype, self._target)
-            arrays = self._target.converted([*self._values.values()], [dtype] * len(self._values))
-            is_large = runs.program.peak_elements() * runs.itemsize > CHECKED_BYTES
-            self._ready[key] = _Ready(runs, arrays, is_large)
-        runs, arrays, is_large = self._ready[key]
+        runs, arrays, is_large = self._ready.get(key) or self._prepared(key, vector)
         if is_large:
             runs.check_memory(self._alternative)
         if vector is None:
             return runs(*arrays)
         return runs(*arrays, *self._target.converted([vector], [runs.dtype]))
+
+    def _prepared(self, key: tuple[Formula, tuple[Any, ...], DType], vector: Array | None) -> _Ready:
+        names, dtype = tuple(self._values), self._dtype
+        if vector is not None:
+            names, dtype = (*names, VECTOR), self.promoted(vector)
+        runs = executable(_roots(self._node, *key[:2]), names, dtype, self._target)
+        arrays = self._target.converted([*self._values.values()], [dtype] * len(self._values))
+        is_large = runs.program.peak_elements() * runs.itemsize > CHECKED_BYTES
+        ready = _Ready(runs, arrays, is_large)
+        # Elsewhere a function may be traced or recorded, which what was cast in it must not outlive.
+        if self._target.name == "numpy" or all(map(is_, arrays, self._values.values())):
+            self._ready[key] = ready
+        return ready
 
     def _alternative(self) -> str:
         return f"The structured form, which has {bytes_text(self.nbytes)}, does without where it can."

@@ -27,7 +27,7 @@ from hesse.structured.base import Patterns
 from hesse.structured.chunks import check_chunk, dense_in_chunks
 from hesse.structured.patterns import products
 from hesse.structured.plot import plot
-from hesse.structured.solvers import solver
+from hesse.structured.solvers import solve, solver
 from hesse.structured.sparse import to_linear_operator, to_sparse
 from hesse.structured.terms import Term, core_shape, pattern_text
 
@@ -73,7 +73,9 @@ class Structured(Patterns):
 
     def _operand(self, name: str, value: Any) -> Array:
         """An operand as an array of the library of this tensor."""
-        return self._target.converted(as_arrays([name], [value], self._target).values, [None])[0]
+        given = as_arrays([name], [value], self._target).values
+        beside = [*self._values.values()][:1]  # for its device
+        return self._target.converted([*beside, *given], [None] * (len(beside) + 1))[-1]
 
     def dense(self, chunk: int | None = None) -> Array:
         """The whole tensor as an array; `chunk` entries of its first axis at a time, to save memory.
@@ -91,8 +93,7 @@ class Structured(Patterns):
 
     def copy(self) -> Structured:
         """The same with arrays of its own: data that was given when it was made is no longer referred to."""
-        values = {name: self._target.copied(value) for name, value in self._values.items()}
-        return Structured(self._node, values, self._groups, self._dtype, self._target)
+        return self.over(map(self._target.copied, self._values.values()))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.asarray(self.dense(), dtype)
@@ -155,7 +156,7 @@ class Structured(Patterns):
         rest = rank - len(index)
         return self.like(node, (*self._groups[:-2], rest, rest))
 
-    def solve(self, right: Any, damping: float = 0.0) -> np.ndarray:
+    def solve(self, right: Any, damping: float = 0.0) -> Array:
         """`X` with `(H + damping·I) X = right` over the two trailing groups (further axes of it are kept).
 
         The structure decides how: see `solve_method`. A singular system raises `numpy.linalg.LinAlgError`.
@@ -165,17 +166,19 @@ class Structured(Patterns):
         >>> H.solve(np.array([12.0, 48.0]))
         array([1., 1.])
         """
-        rank = self._system()
-        array = np.asarray(right)
-        if array.shape[:rank] != self._columns():
+        rank, amount, xp = self._system(), _damping(damping), self._target.algebra
+        array = self._operand("right", right)
+        shape = tuple(array.shape)
+        if shape[:rank] != self._columns():
             raise ShapeError(
-                f"the right-hand side has shape {array.shape}, but the trailing axes are {self._columns()}"
+                f"the right-hand side has shape {shape}, but the trailing axes are {self._columns()}"
             )
-        typed = array.astype(np.result_type(self._dtype, array, np.float32), copy=False)
-        if not typed.size:
-            return np.array(typed)
-        solution = solver(self, _damping(damping)).solve(typed.reshape(*array.shape[:rank], -1))
-        return np.asarray(solution.reshape(array.shape), order="C")
+        dtype = self._target.dtype([self.promoted(array), xp.float32])  # less is too short to solve in
+        (typed,) = self._target.converted([array], [dtype])
+        if 0 in shape:
+            return self._target.copied(typed)
+        solution = solve(self, typed.reshape(*shape[:rank], -1), amount)
+        return xp.in_order(solution.reshape(shape))
 
     def solve_method(self, damping: float = 0.0) -> str:
         """The name of the method by which `solve` solves.

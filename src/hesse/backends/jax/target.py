@@ -12,8 +12,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from hesse.backends.jax.algebra import ALGEBRA
 from hesse.backends.jax.machine import JAX_MACHINE, JaxMachine
 from hesse.backends.jax.writer import JaxWriter
+from hesse.backends.records import Namespace
 from hesse.backends.target import Target, host_bytes
 from hesse.backends.writer import Compiled
 from hesse.errors import ArgumentError
@@ -82,6 +84,10 @@ class JaxTarget(Target):
         with jax.enable_x64(True) if is_double else contextlib.nullcontext():
             results = compiled.function(*arrays)
         return _as_numpy(results, arrays) if as_numpy else results
+
+    @property
+    def algebra(self) -> Namespace:
+        return ALGEBRA
 
     def free_bytes(self) -> int:
         statistics = jax.devices()[0].memory_stats()

@@ -8,10 +8,12 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
+from hesse.backends.numpy.algebra import ALGEBRA
 from hesse.backends.numpy.machine import NUMPY_MACHINE, NumpyMachine
 from hesse.backends.numpy.program import NumpyProgram
 from hesse.backends.numpy.slices import sliced
 from hesse.backends.numpy.writer import compile_program
+from hesse.backends.records import Namespace
 from hesse.backends.target import Target, host_bytes
 from hesse.backends.writer import Compiled
 from hesse.plan.program import Program
@@ -66,6 +68,10 @@ class NumpyTarget(Target):
 
     def call(self, compiled: Compiled, arrays: Sequence[np.ndarray], as_numpy: bool) -> Sequence[Any]:
         return compiled.function(*arrays)
+
+    @property
+    def algebra(self) -> Namespace:
+        return ALGEBRA
 
     def free_bytes(self) -> int:
         return host_bytes()

@@ -21,10 +21,16 @@ def kernel(name: str) -> Kernel:
     return find(name, KERNELS, "hesse.backends.torch.records.KERNELS")
 
 
+def is_hidden(*tensors: Any) -> bool:
+    """Whether values cannot be looked at: a function is traced, transformed or captured."""
+    if torch.compiler.is_compiling() or any(map(torch._C._functorch.is_functorch_wrapped_tensor, tensors)):
+        return True
+    return any(tensor.is_cuda for tensor in tensors) and torch.cuda.is_current_stream_capturing()
+
+
 def _repeat(step: Callable[[Any, Any], Any], counts: Any, state: Any) -> Any:
     """Only as often as needed, where the counts can be looked at."""
-    hidden = torch.compiler.is_compiling() or torch._C._functorch.is_functorch_wrapped_tensor(counts)
-    if hidden or (counts.is_cuda and torch.cuda.is_current_stream_capturing()):
+    if is_hidden(counts):
         for level in range(records.MOST_DOUBLINGS):
             state = step(state, counts > level)
         return records.nan_beyond_the_most(torch, counts, state)

@@ -12,7 +12,9 @@ import torch
 from torch import Tensor
 from torch._C._functorch import is_functorch_wrapped_tensor
 
+from hesse.backends.records import Namespace
 from hesse.backends.target import Target, host_bytes
+from hesse.backends.torch.algebra import ALGEBRA
 from hesse.backends.torch.graphs import Graphed, is_worth_capturing
 from hesse.backends.torch.machine import TORCH_MACHINE, TorchMachine
 from hesse.backends.torch.runtime import transformed_zeros
@@ -118,6 +120,10 @@ class TorchTarget(Target):
     def call(self, compiled: Compiled, arrays: Sequence[Tensor], as_numpy: bool) -> Sequence[Any]:
         results = compiled.function(*arrays)
         return [result.numpy() for result in results] if as_numpy else results
+
+    @property
+    def algebra(self) -> Namespace:
+        return ALGEBRA
 
     def free_bytes(self) -> int:
         if torch.cuda.is_available():

@@ -7,10 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from hesse.backends.target import Array
 from hesse.ir import Node, add, combine, einsum_of, remembered
 from hesse.structured.base import Patterns
 from hesse.structured.patterns import count, interval, matrix_axes, products, same_positions, touched
-from hesse.structured.solvers.systems import Solver, check, is_close, probe, singular
+from hesse.structured.solvers.dense import dense, else_dense
+from hesse.structured.solvers.reduction import solve_bands
+from hesse.structured.solvers.systems import Solver, check, is_close, singular, with_probe
+
+DENSE_BAND = 64
+"""Up to this many unknowns the dense system takes less time where bands are reduced block by block."""
 
 
 @remembered
@@ -48,24 +54,33 @@ def _is_banded(node: Node, rank: int) -> bool:
 
 
 def banded(tensor: Patterns, damping: float) -> Solver | None:
-    """A matrix with few diagonals: Cholesky's method for bands, else LU."""
+    """A matrix with few diagonals: Cholesky's method for bands, else LU, or cyclic reduction."""
     rank = tensor.groups[-1]
     size = count(tensor.node.shape[:rank])
     if not _is_banded(tensor.node, rank):
         return None
-    widths = bandwidths(tensor.node, rank)
+    widths, target = bandwidths(tensor.node, rank), tensor.target
+    if not target.algebra.raises and size <= DENSE_BAND:
+        return Solver("banded", dense(tensor, damping).solve)
+
+    def solve(right: Array) -> Array:
+        (matrix,) = target.converted([tensor.run(bands, rank)], [right.dtype])
+        eliminate = target.algebra.compiled(_by_rows if target.algebra.raises else solve_bands, widths)
+        return eliminate(matrix, right.reshape(size, -1), damping).reshape(right.shape)
+
+    return else_dense(Solver("banded", solve), tensor, damping)
+
+
+def _by_rows(
+    xp: Any, widths: tuple[int, int], matrix: np.ndarray, right: np.ndarray, damping: float
+) -> np.ndarray:
+    """Elimination row by row, by LAPACK."""
     linalg = importlib.import_module("scipy.linalg")
-
-    def solve(right: np.ndarray) -> np.ndarray:
-        matrix = tensor.run(bands, rank).astype(right.dtype, copy=False)
-        matrix[widths[1]] += damping
-        both = np.concatenate([right.reshape(size, -1), probe(size, right.dtype)], 1)
-        with np.errstate(all="ignore"):
-            solution = _eliminated(linalg, widths, matrix, both)
-            norm = np.abs(matrix).sum(0).max()
-        return check(solution[:, :-1], norm * np.abs(solution[:, -1]).max()).reshape(right.shape)
-
-    return Solver("banded", solve)
+    matrix[widths[1]] += damping
+    with np.errstate(all="ignore"):
+        solution = _eliminated(linalg, widths, matrix, with_probe(xp, right))
+        norm = np.abs(matrix).sum(0).max()
+    return np.asarray(check(xp, solution[:, :-1], norm * np.abs(solution[:, -1]).max()))
 
 
 def _eliminated(linalg: Any, widths: tuple[int, int], matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -86,5 +101,7 @@ def _symmetric_bands(matrix: np.ndarray, lower: int, upper: int) -> bool:
     if lower != upper:
         return False
     return all(
-        is_close(matrix[upper - k, k:], matrix[upper + k, : matrix.shape[1] - k]) for k in range(1, upper + 1)
+        is_close(np, matrix[upper - k, k:], matrix[upper + k, : matrix.shape[1] - k])
+        for k in range(1, upper + 1)
+        for k in range(1, upper + 1)
     )

@@ -7,15 +7,15 @@ each of them is a small matrix, and the large system is solved component by comp
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import numpy as np
-
+from hesse.backends.target import Array
 from hesse.ir import Node, Product, connected, einsum_of, labels_of, remembered
 from hesse.structured.base import Patterns
 from hesse.structured.patterns import count, products, same_positions
-from hesse.structured.solvers.systems import Solver, divide, is_close, is_symmetric, singular, solve_matrices
+from hesse.structured.solvers.systems import Solver, accepted, divide, is_close, is_symmetric, solve_matrices
 
 
 class Component(NamedTuple):
@@ -87,7 +87,7 @@ def _matrices(node: Node, rank: int) -> list[Node]:
 
 def kronecker(tensor: Patterns, damping: float) -> Solver | None:
     """A Kronecker product: component by component; with damping by eigenvectors of symmetric components."""
-    rank, node = tensor.groups[-1], tensor.node
+    rank, node, xp = tensor.groups[-1], tensor.node, tensor.target.algebra
     found = components(node, rank)
     if found is None:
         return None
@@ -97,30 +97,36 @@ def kronecker(tensor: Patterns, damping: float) -> Solver | None:
         value.reshape(batch, size, size)
         for value, size in zip(tensor.run_all(_matrices, rank), sizes, strict=True)
     ]
-    if damping and not _has_eigenvectors(found, matrices):
+    if damping and not _has_eigenvectors(xp, found, matrices):
         return None
     order = (*found.batch, *(p for part in found.parts for p in part.rows), rank)
     after = (*found.batch, *(p for part in found.parts for p in part.columns), rank)
-    back = tuple(after.index(p) for p in range(rank + 1))
+    method = xp.compiled(_by_eigenvectors if damping else _by_components, found.scale, _is_swapped(found))
 
-    def solve(right: np.ndarray) -> np.ndarray:
-        typed = [matrix.astype(right.dtype, copy=False) for matrix in matrices]
-        moved = right.transpose(order).reshape(batch, *sizes, -1)
-        if damping:
-            solution = _by_eigenvectors(found, typed, moved, damping)
-            return solution.reshape([right.shape[p] for p in order]).transpose(np.argsort(order))
-        for c, matrix in enumerate(typed):
-            moved = _along(moved, c, functools.partial(solve_matrices, matrix))
-        return (moved / found.scale).reshape([right.shape[p] for p in after]).transpose(back)
+    def solve(right: Array) -> Array:
+        typed = tensor.target.converted(matrices, [right.dtype] * len(matrices))
+        moved = xp.permute_dims(right, order).reshape(batch, *sizes, -1)
+        solution, axes = method(moved, damping, *typed), order if damping else after
+        back = tuple(axes.index(p) for p in range(rank + 1))
+        return xp.permute_dims(solution.reshape([right.shape[p] for p in axes]), back)
 
     return Solver("kronecker", solve)
 
 
-def _along(array: np.ndarray, axis: int, operation: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+def _along(xp: Any, array: Array, axis: int, operation: Callable[[Array], Array]) -> Array:
     """The operation on `[batch, size, columns]` along one of the axes after the first."""
-    moved = np.moveaxis(array, axis + 1, 1)
+    moved = xp.moveaxis(array, axis + 1, 1)
     result = operation(moved.reshape(*moved.shape[:2], -1)).reshape(moved.shape)
-    return np.moveaxis(result, 1, axis + 1)
+    return xp.moveaxis(result, 1, axis + 1)
+
+
+def _by_components(
+    xp: Any, scale: float, is_swapped: bool, right: Array, damping: float, *matrices: Array
+) -> Array:
+    """One component after the other."""
+    for c, matrix in enumerate(matrices):
+        right = _along(xp, right, c, functools.partial(solve_matrices, xp, matrix))
+    return right / scale
 
 
 def _is_swapped(found: Components) -> bool:
@@ -129,47 +135,46 @@ def _is_swapped(found: Components) -> bool:
     return len(parts) == 2 and parts[0].rows == parts[1].columns and parts[1].rows == parts[0].columns
 
 
-def _has_eigenvectors(found: Components, matrices: list[np.ndarray]) -> bool:
+def _has_eigenvectors(xp: Any, found: Components, matrices: list[Array]) -> bool:
     """Whether eigenvectors of the components make the whole matrix diagonal, or diagonal after a swap."""
-    if not all(map(is_symmetric, matrices)):
+    if not xp.is_fixed(*matrices) or not all(is_symmetric(xp, matrix) for matrix in matrices):
         return False
     if all(part.rows == part.columns for part in found.parts):
         return True
-    return _is_swapped(found) and is_close(matrices[0], matrices[1])
+    return _is_swapped(found) and is_close(xp, matrices[0], matrices[1])
 
 
 def _by_eigenvectors(
-    found: Components, matrices: list[np.ndarray], right: np.ndarray, damping: float
-) -> np.ndarray:
+    xp: Any, scale: float, is_swapped: bool, right: Array, damping: float, *matrices: Array
+) -> Array:
     """In the eigenvectors, `x / (a·b + damping)`; for a swap the same for the parts with `x' = ±x`."""
-    if _is_swapped(found):
-        values, vectors = ([part] * 2 for part in np.linalg.eigh(matrices[0]))
+    if is_swapped:
+        values, vectors = ([part] * 2 for part in xp.linalg.eigh(matrices[0]))
     else:
-        values, vectors = map(list, zip(*map(np.linalg.eigh, matrices), strict=True))
+        values, vectors = map(list, zip(*map(xp.linalg.eigh, matrices), strict=True))
     inside = right
     for c, vector in enumerate(vectors):
-        inside = _along(inside, c, functools.partial(np.matmul, vector.swapaxes(1, 2)))
-    eigenvalues = np.full(right.shape[:1], found.scale, right.dtype)
+        inside = _along(xp, inside, c, functools.partial(xp.matmul, xp.swapaxes(vector, 1, 2)))
+    eigenvalues = scale * xp.ones_like(values[0][:, 0])
     for value in values:
         eigenvalues = eigenvalues[..., None] * value.reshape(len(value), *[1] * (eigenvalues.ndim - 1), -1)
-    with np.errstate(all="ignore"):
-        if _is_swapped(found):
-            inside = _swapped_quotient(inside, damping, eigenvalues[..., None])
+    with xp.quiet():
+        if is_swapped:
+            inside = _swapped_quotient(xp, inside, damping, eigenvalues[..., None])
         else:
-            inside = divide(inside, damping + eigenvalues)
+            inside = divide(xp, inside, damping + eigenvalues)
     for c, vector in enumerate(vectors):
-        inside = _along(inside, c, functools.partial(np.matmul, vector))
-    condition = (
-        (np.abs(eigenvalues).max() + abs(damping)) * np.abs(inside).max() / np.abs(right).max(initial=1e-300)
-    )
-    if not condition < 1.0 / (16.0 * np.finfo(inside.dtype).eps):
-        raise singular(right[0, ..., 0].size)
-    return inside
+        inside = _along(xp, inside, c, functools.partial(xp.matmul, vector))
+    largest = xp.amax(xp.abs(eigenvalues)) + abs(damping)
+    facts = xp.finfo(inside.dtype)
+    condition = largest * xp.amax(xp.abs(inside)) / (xp.amax(xp.abs(right)) + float(facts.tiny))
+    return accepted(xp, inside, condition < 1.0 / (16.0 * float(facts.eps)), math.prod(right.shape[1:-1]))
 
 
-def _swapped_quotient(right: np.ndarray, damping: float, eigenvalues: np.ndarray) -> np.ndarray:
+def _swapped_quotient(xp: Any, right: Array, damping: float, eigenvalues: Array) -> Array:
     """The solution of `damping·x + eigenvalues·x' = right`, where `x'` swaps the axes 1 and 2."""
-    other = right.swapaxes(1, 2)
+    other = xp.swapaxes(right, 1, 2)
     difference = right - other
-    unequal = np.divide(difference, damping - eigenvalues, where=difference != 0, out=np.zeros_like(right))
-    return np.asarray(0.5 * ((right + other) / (damping + eigenvalues) + unequal))
+    differs = difference != 0  # else the divisor may be zero
+    unequal = difference / xp.where(differs, damping - eigenvalues, 1.0)
+    return 0.5 * ((right + other) / (damping + eigenvalues) + unequal)

@@ -7,15 +7,17 @@ plus a ridge, or that of a softmax, `s[i] -> [i,i]` minus `s[i] s[j] -> [i,j]`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from hesse.backends.target import Array
 from hesse.ir import Axis, Node, Product, Shape, add, einsum_of, label_axis, labels_of, remembered
 from hesse.structured.base import Patterns
 from hesse.structured.formulas import diagonal as diagonal_of
-from hesse.structured.patterns import count, products
-from hesse.structured.solvers.systems import Solver, check, probe, singular, solve_matrices
+from hesse.structured.patterns import count, products, written
+from hesse.structured.solvers.dense import DENSE_INSTEAD, else_dense
+from hesse.structured.solvers.systems import Solver, check, singular, solve_matrices, with_probe
 
 REFINEMENTS = 4
 """Woodbury's formula can lose digits where the diagonal is small; residuals give them back."""
@@ -23,16 +25,20 @@ REFINEMENTS = 4
 RESIDUAL = 100.0
 """A solution is accepted when its residual is this many roundings of its terms."""
 
-DENSE_INSTEAD = 5000
-"""Up to this many unknowns the dense system is solved where Woodbury's formula loses too many digits."""
+BLIND_REFINEMENTS = 2
+"""Refinements where nobody looks whether they are needed."""
 
 
 class LowRank(NamedTuple):
-    """`diagonal + left·right'`; the nodes of `left` and `right` have axes `[variable…, joint…]`."""
+    """`diagonal + left·right'`; the nodes of `left` and `right` have axes `[variable…, joint…]`.
+
+    `is_covered` says that the terms of the diagonal write as many entries as it has.
+    """
 
     diagonal: Node
     left: tuple[Node, ...]
     right: tuple[Node, ...]
+    is_covered: bool
 
 
 @remembered
@@ -48,7 +54,8 @@ def diagonal_and_low_rank(node: Node, rank: int) -> LowRank | None:
         return None
     placed = [einsum_of(term, node.shape) for term in diagonal]
     line = diagonal_of(add(placed, node.shape), rank)
-    return LowRank(line, tuple(left for left, _ in found), tuple(right for _, right in found))
+    is_covered = sum(map(written, diagonal)) >= count(node.shape[:rank])
+    return LowRank(line, tuple(left for left, _ in found), tuple(right for _, right in found), is_covered)
 
 
 def _sides(term: Product, node: Node, rank: int) -> tuple[Node, Node] | None:
@@ -80,47 +87,71 @@ def _parts(node: Node, rank: int) -> list[Node]:
 
 def low_rank(tensor: Patterns, damping: float) -> Solver | None:
     """Diagonal plus low rank, if no entry of the diagonal is zero."""
-    rank = tensor.groups[-1]
+    rank, target = tensor.groups[-1], tensor.target
     found = diagonal_and_low_rank(tensor.node, rank)
-    if found is None:
+    if found is None or not (damping or found.is_covered):
         return None
-    size = count(tensor.node.shape[:rank])
+    size, xp = count(tensor.node.shape[:rank]), target.algebra
     diagonal, *sides = (part.reshape(size, -1) for part in tensor.run_all(_parts, rank))
-    diagonal = diagonal + tensor.dtype.type(damping)
-    if not diagonal.all():
+    diagonal = diagonal + damping
+    if not xp.is_hidden(diagonal) and not diagonal.all():
         return None
-    left = np.concatenate(sides[: len(found.left)], axis=1)
-    right = np.concatenate(sides[len(found.left) :], axis=1)
+    left = xp.concatenate(sides[: len(found.left)], axis=1)
+    right = xp.concatenate(sides[len(found.left) :], axis=1)
 
-    def solve(given: np.ndarray) -> np.ndarray:
-        line, rows, columns = (part.astype(given.dtype, copy=False) for part in (diagonal, left, right))
-        return _solve(line, rows, columns, given.reshape(size, -1)).reshape(given.shape)
+    def solve(given: Array) -> Array:
+        typed = target.converted([diagonal, left, right], [given.dtype] * 3)
+        method = xp.compiled(_refined_or_dense if xp.raises else _refined)
+        return method(*typed, given.reshape(size, -1)).reshape(given.shape)
 
-    return Solver("low rank", solve)
+    return else_dense(Solver("low rank", solve), tensor, damping)
 
 
-def _solve(diagonal: np.ndarray, left: np.ndarray, right: np.ndarray, given: np.ndarray) -> np.ndarray:
-    """Woodbury's formula with a few refinements, or the dense system where they do not converge."""
-    norm = (np.abs(diagonal) + np.abs(left) @ np.abs(right).sum(0)[:, None]).max()
-    both = np.concatenate([given, probe(len(given), given.dtype)], 1)
+def _refined_or_dense(xp: Any, diagonal: Array, left: Array, right: Array, given: Array) -> Array:
+    """Woodbury's formula with as many refinements as needed, or the dense system where they do not help."""
+    norm, both = _norm(xp, diagonal, left, right), with_probe(xp, given)
     try:
-        with np.errstate(all="ignore"):
-            solution = _woodbury(diagonal, left, right, both)
+        with xp.quiet():
+            solution = _woodbury(xp, diagonal, left, right, both)
             for _ in range(REFINEMENTS):
-                residual = both - diagonal * solution - left @ (right.T @ solution)
-                limit = RESIDUAL * np.finfo(given.dtype).eps * norm * np.abs(solution).max()
-                if np.abs(residual).max() <= limit:
-                    return check(solution[:, :-1], norm * np.abs(solution[:, -1]).max())
-                solution = solution + _woodbury(diagonal, left, right, residual)
+                residual = _residual(diagonal, left, right, both, solution)
+                if _is_exact(xp, residual, norm, solution):
+                    return check(xp, solution[:, :-1], norm * xp.amax(xp.abs(solution[:, -1])))
+                solution = solution + _woodbury(xp, diagonal, left, right, residual)
     except np.linalg.LinAlgError:
         pass
     if len(given) > DENSE_INSTEAD:
         raise singular(len(given))
-    return solve_matrices(np.diag(diagonal[:, 0]) + left @ right.T, given)
+    return solve_matrices(xp, xp.diag(diagonal[:, 0]) + left @ right.T, given)
 
 
-def _woodbury(diagonal: np.ndarray, left: np.ndarray, right: np.ndarray, given: np.ndarray) -> np.ndarray:
+def _refined(xp: Any, diagonal: Array, left: Array, right: Array, given: Array) -> Array:
+    """The same without a look at the values: always refined, nan where that was not enough."""
+    norm, both = _norm(xp, diagonal, left, right), with_probe(xp, given)
+    solution = _woodbury(xp, diagonal, left, right, both)
+    for _ in range(BLIND_REFINEMENTS):
+        residual = _residual(diagonal, left, right, both, solution)
+        solution = solution + _woodbury(xp, diagonal, left, right, residual)
+    is_exact = _is_exact(xp, _residual(diagonal, left, right, both, solution), norm, solution)
+    bound = norm * xp.amax(xp.abs(solution[:, -1]))
+    return check(xp, solution[:, :-1], xp.where(is_exact, bound, float("inf")))
+
+
+def _norm(xp: Any, diagonal: Array, left: Array, right: Array) -> Array:
+    return xp.amax(xp.abs(diagonal) + xp.abs(left) @ xp.abs(right).sum(0)[:, None])
+
+
+def _residual(diagonal: Array, left: Array, right: Array, given: Array, solution: Array) -> Array:
+    return given - diagonal * solution - left @ (right.T @ solution)
+
+
+def _is_exact(xp: Any, residual: Array, norm: Array, solution: Array) -> Array:
+    limit = RESIDUAL * float(xp.finfo(solution.dtype).eps) * norm * xp.amax(xp.abs(solution))
+    return xp.amax(xp.abs(residual)) <= limit
+
+
+def _woodbury(xp: Any, diagonal: Array, left: Array, right: Array, given: Array) -> Array:
     """`(D + L R')⁻¹ g = D⁻¹ g - D⁻¹ L (1 + R' D⁻¹ L)⁻¹ R' D⁻¹ g`."""
     scaled, direct = left / diagonal, given / diagonal
-    middle = np.eye(left.shape[1], dtype=left.dtype) + right.T @ scaled
-    return np.asarray(direct - scaled @ solve_matrices(middle, right.T @ direct))
+    middle = xp.eye(left.shape[1], left) + right.T @ scaled
+    return direct - scaled @ solve_matrices(xp, middle, right.T @ direct)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
+from hesse.backends.target import Array
 from hesse.ir import Axis, Node, combine, constant_axis, einsum, label_axis, number, plain_axes, remembered
 from hesse.structured.base import Patterns
-from hesse.structured.formulas import diagonal, whole
+from hesse.structured.formulas import diagonal
 from hesse.structured.patterns import count, products, same_positions, shared_positions, touched
 from hesse.structured.solvers.banded import banded
+from hesse.structured.solvers.dense import damped, dense
 from hesse.structured.solvers.kronecker import components, kronecker
 from hesse.structured.solvers.low_rank import low_rank
 from hesse.structured.solvers.sparse import sparse
@@ -36,6 +36,19 @@ def solver(tensor: Patterns, damping: float) -> Solver:
     raise AssertionError("the last method always fits")
 
 
+def solve(tensor: Patterns, right: Array, damping: float) -> Array:
+    """The solution for right-hand sides `[variable axes…, further axis]`; an error if there is none.
+
+    Where values cannot be looked at, it is nan instead.
+    """
+    xp, size = tensor.target.algebra, count(tensor.node.shape[: tensor.groups[-1]])
+    method = solver(tensor, damping)
+    solution = method.solve(right)
+    if xp.raises or xp.is_hidden(solution) or xp.isfinite(solution).all():
+        return solution
+    raise method.failure(size)
+
+
 def _shared(tensor: Patterns, damping: float) -> Solver | None:
     """Blocks that are all the same: one of them is solved, with everything else as further columns."""
     rank, shape = tensor.groups[-1], tensor.shape
@@ -46,13 +59,14 @@ def _shared(tensor: Patterns, damping: float) -> Solver | None:
     inner = solver(tensor.like(_one_block(tensor.node, rank, shared), (len(kept),) * 2), damping)
     order = (*kept, *shared, rank)
     back = tuple(order.index(p) for p in range(rank + 1))
-    block = tuple(shape[p] for p in kept)
+    block, xp = tuple(shape[p] for p in kept), tensor.target.algebra
 
-    def solve(right: np.ndarray) -> np.ndarray:
-        moved = right.transpose(order)
-        return inner.solve(moved.reshape(*block, -1)).reshape(moved.shape).transpose(back)
+    def solve(right: Array) -> Array:
+        moved = xp.permute_dims(right, order)
+        return xp.permute_dims(inner.solve(moved.reshape(*block, -1)).reshape(moved.shape), back)
 
-    return Solver(_block_name(inner.name, math.prod(shape[p] for p in shared)), solve)
+    name = _block_name(inner.name, math.prod(shape[p] for p in shared))
+    return inner._replace(name=name, solve=solve)
 
 
 def _block_name(inner: str, copies: int) -> str:
@@ -81,10 +95,10 @@ def _digits(tensor: Patterns, damping: float) -> Solver | None:
     inner = solver(tensor.like(found, (rank + 1,) * 2), damping)
     shape = tuple(map(number, found.shape[: rank + 1]))
 
-    def solve(right: np.ndarray) -> np.ndarray:
+    def solve(right: Array) -> Array:
         return inner.solve(right.reshape(*shape, -1)).reshape(right.shape)
 
-    return Solver(inner.name, solve)
+    return inner._replace(solve=solve)
 
 
 @remembered
@@ -125,7 +139,8 @@ def _diagonal(tensor: Patterns, damping: float) -> Solver | None:
     rank = tensor.groups[-1]
     if len(same_positions(tensor.node, rank)) < rank:
         return None
-    return Solver("diagonal", lambda right: divide(right, tensor.run(diagonal, rank) + damping))
+    divided = tensor.target.algebra.compiled(divide)
+    return Solver("diagonal", lambda right: divided(right, tensor.run(diagonal, rank) + damping))
 
 
 def _full_blocks(tensor: Patterns, damping: float) -> Solver | None:
@@ -149,14 +164,14 @@ def _blocks(tensor: Patterns, damping: float) -> Solver | None:
     back = tuple(order.index(p) for p in range(rank + 1))
     size = math.prod(shape[p] for p in order[len(same) : -1])
 
-    def solve(right: np.ndarray) -> np.ndarray:
+    xp = tensor.target.algebra
+
+    def solve(right: Array) -> Array:
         matrices = tensor.run(_block_formula, rank, same).reshape(-1, size, size)
-        moved = right.transpose(order)
-        return (
-            solve_matrices(_damped(matrices, damping, right.dtype), moved.reshape(len(matrices), size, -1))
-            .reshape(moved.shape)
-            .transpose(back)
-        )
+        matrices = damped(tensor.target, matrices, damping, right.dtype)
+        moved = xp.permute_dims(right, order)
+        solution = solve_matrices(xp, matrices, moved.reshape(len(matrices), size, -1))
+        return xp.permute_dims(solution.reshape(moved.shape), back)
 
     return Solver("block-diagonal", solve)
 
@@ -174,27 +189,6 @@ def _block_formula(node: Node, rank: int, same: tuple[int, ...]) -> Node:
     return einsum([node], [axes], plain_axes(len(order)), shape, shape, expand=(0,))
 
 
-def _dense(tensor: Patterns, damping: float) -> Solver | None:
-    """The last resort."""
-    size = count(tensor.node.shape[: tensor.groups[-1]])
-
-    def solve(right: np.ndarray) -> np.ndarray:
-        matrix = tensor.run(whole).reshape(size, size)
-        return solve_matrices(_damped(matrix, damping, right.dtype), right.reshape(size, -1)).reshape(
-            right.shape
-        )
-
-    return Solver("dense", solve)
-
-
-def _damped(matrices: np.ndarray, damping: float, dtype: np.dtype) -> np.ndarray:
-    """The fresh matrices with the damping on their diagonals."""
-    matrices = matrices.astype(dtype, copy=False)
-    if damping:
-        np.einsum("...ii->...i", matrices)[...] += damping
-    return matrices
-
-
 METHODS = (
     _shared,
     _diagonal,
@@ -205,5 +199,5 @@ METHODS = (
     low_rank,
     sparse,
     _blocks,
-    _dense,
+    dense,
 )

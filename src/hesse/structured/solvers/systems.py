@@ -1,28 +1,25 @@
-"""Dense systems of linear equations, and when they count as singular."""
+"""Dense systems of linear equations, and when they count as singular.
+
+Everything is written over the linear algebra `xp` of a target (`hesse.backends.algebra`). Where that does not
+raise errors, solutions that cannot be trusted are nan, and `hesse.structured.solvers.solve` looks for those.
+"""
 
 from __future__ import annotations
 
-import functools
-import importlib
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from hesse.backends.target import Array
+
 CHOLESKY_FROM = 128
-"""Smaller matrices, and stacks of matrices, are left to NumPy's LU, whose calls cost less."""
+"""Smaller matrices, and stacks of matrices, are left to LU, whose calls cost less."""
 
 
 MANY_COLUMNS = 4
 """With more than this many columns for each row, products with the inverse take less time."""
-
-
-class Solver(NamedTuple):
-    """A method that fits a tensor: it takes and returns arrays over `[variable axes…, further axis]`."""
-
-    name: str
-    solve: Callable[[np.ndarray], np.ndarray]
 
 
 def singular(size: int) -> np.linalg.LinAlgError:
@@ -33,94 +30,116 @@ def singular(size: int) -> np.linalg.LinAlgError:
     )
 
 
-@functools.lru_cache(maxsize=64)
-def probe(size: int, dtype: np.dtype[Any]) -> np.ndarray:
-    """A right-hand side that meets every direction: a large solution of it shows a nearly singular matrix."""
-    generator = np.random.default_rng(0)
-    signs = generator.choice([-1.0, 1.0], (size, 1))
-    column: np.ndarray = (signs * generator.uniform(0.5, 1.0, (size, 1))).astype(dtype)
-    column.setflags(write=False)
-    return column
+class Solver(NamedTuple):
+    """A method that fits a tensor: it takes and returns arrays over `[variable axes…, further axis]`.
+
+    `failure` is the error for a system of so many equations that it cannot solve.
+    """
+
+    name: str
+    solve: Callable[[Array], Array]
+    failure: Callable[[int], np.linalg.LinAlgError] = singular
 
 
-def check(solution: np.ndarray, conditions: np.ndarray | float) -> np.ndarray:
-    """The solutions of a stack of systems, if they are finite and the matrices regular, else an error.
+def accepted(xp: Any, solution: Array, is_fine: Any, size: int) -> Array:
+    """The solution of `size` equations if it is fine, else an error or nan."""
+    if not xp.raises:
+        return xp.where(is_fine, solution, math.nan)
+    if not is_fine:
+        raise singular(size)
+    return solution
+
+
+def check(xp: Any, solution: Array, conditions: Any) -> Array:
+    """The solutions of a stack of systems, if they are finite and the matrices regular.
 
     `conditions` are lower bounds |A| |x| / |b| of the condition numbers, for the solutions `x` of `probe` or
     for the inverses. Beyond the limit not even one digit would be right.
     """
     size = solution.shape[-2]
-    limit = 1.0 / ((16.0 + math.sqrt(size)) * np.finfo(solution.dtype).eps)
-    if not np.all(conditions < limit) or not np.isfinite(solution).all():
-        raise singular(size)
-    return solution
+    limit = 1.0 / ((16.0 + math.sqrt(size)) * float(xp.finfo(solution.dtype).eps))
+    return accepted(xp, solution, (conditions < limit).all() & xp.isfinite(solution).all(), size)
 
 
-def solve_matrices(matrices: np.ndarray, right: np.ndarray) -> np.ndarray:
+def solve_matrices(xp: Any, matrices: Array, right: Array) -> Array:
     """The solutions of a stack of systems, `matrices` [..., m, m] and `right` [..., m, k].
 
     A single large symmetric matrix is solved by Cholesky's method where it is positive definite, everything
     else by LU decomposition (once for all columns, where there are many).
     """
-    if not matrices.size:
-        return np.zeros_like(right)
+    if 0 in matrices.shape:
+        return xp.zeros_like(right)
     size, columns = right.shape[-2:]
-    with np.errstate(all="ignore"):
-        norms = np.abs(matrices).sum(-1).max(-1)
-        if columns > MANY_COLUMNS * size:
-            return _by_inverses(matrices, right, norms)
-        tried = np.broadcast_to(probe(size, right.dtype), (*right.shape[:-1], 1))
-        both = _solved(matrices, np.concatenate([right, tried], -1))
-        return check(both[..., :columns], norms * np.abs(both[..., columns:]).max((-2, -1)))
+    if columns > MANY_COLUMNS * size:
+        return xp.compiled(_by_inverses)(matrices, right)
+    if matrices.ndim == 2 and size >= CHOLESKY_FROM and xp.is_fixed(matrices, right):
+        with xp.quiet():
+            solution = _by_cholesky(xp, matrices, right)
+        if solution is not None:
+            return solution
+    return xp.compiled(_by_elimination)(matrices, right)
 
 
-def _by_inverses(matrices: np.ndarray, right: np.ndarray, norms: np.ndarray) -> np.ndarray:
+def _norms(xp: Any, matrices: Array) -> Array:
+    return xp.amax(xp.abs(matrices).sum(-1), -1)
+
+
+def with_probe(xp: Any, right: Array) -> Array:
+    """The right-hand sides and one more."""
+    tried = xp.broadcast_to(xp.probe(right.shape[-2], right), (*right.shape[:-1], 1))
+    return xp.concatenate([right, tried], -1)
+
+
+def _without_probe(xp: Any, both: Array, norms: Array) -> Array:
+    return check(xp, both[..., :-1], norms * xp.amax(xp.abs(both[..., -1:]), (-2, -1)))
+
+
+def _by_inverses(xp: Any, matrices: Array, right: Array) -> Array:
     """Products with the inverses, as accurate as a decomposition after one correction by the residual."""
-    try:
-        inverses = np.linalg.inv(matrices)
-    except np.linalg.LinAlgError:
-        raise singular(matrices.shape[-1]) from None
-    solution = inverses @ right
-    solution += inverses @ (right - matrices @ solution)
-    return check(solution, norms * np.abs(inverses).sum(-1).max(-1))
+    with xp.quiet():
+        try:
+            inverses = xp.linalg.inv(matrices)
+        except np.linalg.LinAlgError:
+            raise singular(matrices.shape[-1]) from None
+        solution = inverses @ right
+        solution = solution + inverses @ (right - matrices @ solution)
+        return check(xp, solution, _norms(xp, matrices) * _norms(xp, inverses))
 
 
-def _solved(matrices: np.ndarray, right: np.ndarray) -> np.ndarray:
-    solution = _by_cholesky(matrices, right)
-    if solution is not None:
-        return solution
-    try:
-        return np.linalg.solve(matrices, right)
-    except np.linalg.LinAlgError:
-        raise singular(matrices.shape[-1]) from None
+def _by_elimination(xp: Any, matrices: Array, right: Array) -> Array:
+    with xp.quiet():
+        try:
+            both = xp.linalg.solve(matrices, with_probe(xp, right))
+        except np.linalg.LinAlgError:
+            raise singular(matrices.shape[-1]) from None
+        return _without_probe(xp, both, _norms(xp, matrices))
 
 
-def divide(right: np.ndarray, divisors: np.ndarray) -> np.ndarray:
+def _by_cholesky(xp: Any, matrix: Array, right: Array) -> Array | None:
+    """The solution, or None where the matrix is not symmetric or not positive."""
+    if not (xp.diagonal(matrix) > 0).all() or not is_symmetric(xp, matrix):
+        return None
+    both = xp.solve_positive(matrix, with_probe(xp, right))
+    if both is None or not xp.isfinite(both).all():
+        return None
+    return _without_probe(xp, both, _norms(xp, matrix))
+
+
+def divide(xp: Any, right: Array, divisors: Array) -> Array:
     """The solution of a diagonal system, `right` [..., k] over `divisors` [...]."""
-    with np.errstate(all="ignore"):
+    with xp.quiet():
         solution = right / divisors[..., None]
-    if not divisors.all() or not np.isfinite(solution).all():
-        raise singular(divisors.size)
-    return np.asarray(solution)
+    return accepted(xp, solution, divisors.all() & xp.isfinite(solution).all(), math.prod(divisors.shape))
 
 
-def is_close(one: np.ndarray, other: np.ndarray) -> bool:
+def is_close(xp: Any, one: Array, other: Array) -> bool:
     """Whether two arrays are equal up to rounding."""
-    limit = 1e3 * np.finfo(one.dtype).eps * np.abs(one).max(initial=0.0)
-    return bool((np.abs(one - other) <= limit).all())
+    if 0 in one.shape:
+        return True
+    limit = 1e3 * float(xp.finfo(one.dtype).eps) * xp.amax(xp.abs(one))
+    return bool((xp.abs(one - other) <= limit).all())
 
 
-def is_symmetric(matrices: np.ndarray) -> bool:
+def is_symmetric(xp: Any, matrices: Array) -> bool:
     """Whether all matrices of a stack equal their transposes up to rounding."""
-    return is_close(matrices, matrices.swapaxes(-2, -1))
-
-
-def _by_cholesky(matrices: np.ndarray, right: np.ndarray) -> np.ndarray | None:
-    if matrices.ndim > 2 or len(matrices) < CHOLESKY_FROM:
-        return None
-    if not (np.diagonal(matrices) > 0).all() or not is_symmetric(matrices):
-        return None
-    lapack = importlib.import_module("scipy.linalg.lapack")
-    posv = lapack.sposv if matrices.dtype == np.float32 else lapack.dposv
-    _, solution, info = posv(matrices.T, right, lower=True)
-    return np.asarray(solution) if info == 0 else None
+    return is_close(xp, matrices, xp.swapaxes(matrices, -2, -1))
