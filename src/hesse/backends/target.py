@@ -109,6 +109,10 @@ class Target(ABC):
     def call(self, compiled: Compiled, arrays: Sequence[Array], as_numpy: bool) -> Sequence[Any]:
         """The results of a program; as NumPy arrays if those were given."""
 
+    def on_host(self, array: Array) -> np.ndarray:
+        """The array as one of NumPy."""
+        return np.asarray(array)
+
     @property
     def algebra(self) -> Namespace:
         """The linear algebra of solvers."""

@@ -157,5 +157,7 @@ class Patterns:
 
     def promoted(self, *arrays: Array) -> DType:
         """The dtype in which this tensor is computed with together with arrays."""
+        if all(array.dtype == self._dtype for array in arrays):
+            return self._dtype
         floats = [array.dtype for array in arrays if self._target.kind(array) == "f"]
         return self._target.dtype([self._dtype, *floats])

@@ -1,4 +1,4 @@
-"""Sparse matrices: the entries that the terms touch and nothing else, for SciPy."""
+"""Sparse matrices: the entries that the terms touch and nothing else."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hesse.backends.target import Array
 from hesse.errors import ArgumentError
 from hesse.ir import Axis, Node, Product, einsum_of, label_axis, number
 from hesse.structured.base import Patterns
@@ -19,8 +20,6 @@ from hesse.structured.patterns import (
 
 if TYPE_CHECKING:
     from hesse.structured.tensor import Structured
-
-FORMATS = ("bsr", "coo", "csc", "csr", "dia", "dok", "lil")
 
 
 def _cores(node: Node) -> list[Node]:
@@ -44,42 +43,50 @@ def _positions(axis: Axis, labels: list[int], ranges: tuple[int, ...], dtype: np
     return values
 
 
-def entries(tensor: Patterns) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def entries(tensor: Patterns) -> tuple[Array, np.ndarray, np.ndarray]:
     """Values, rows and columns of all entries that the terms add (some positions may occur repeatedly)."""
-    rank, node = tensor.groups[-1], tensor.node
+    rank, node, xp = tensor.groups[-1], tensor.node, tensor.target.algebra
     dtype = np.dtype(np.int32 if max(_matrix_shape(node, rank)) < 2**30 else np.int64)
-    found: list[tuple[np.ndarray, ...]] = []
+    values: list[Array] = []
+    positions: list[tuple[np.ndarray, np.ndarray]] = []
     for term, core in zip(products(node), tensor.run_all(_cores), strict=True):
         labels, ranges = sorted(term.placed), tuple(map(number, term.ranges))
         box, kept = tuple(ranges[label] for label in labels), term.core_labels
         value = core.reshape([ranges[label] if label in kept else 1 for label in labels])
+        values.append(xp.broadcast_to(value, box).reshape(-1))
         row, column = (
-            _positions(axis, labels, ranges, dtype) for axis in matrix_axes(term, node.shape, rank)
+            np.broadcast_to(_positions(axis, labels, ranges, dtype), box).ravel()
+            for axis in matrix_axes(term, node.shape, rank)
         )
-        found.append(tuple(np.broadcast_to(part, box).ravel() for part in (value, row, column)))
-    if not found:
-        return np.zeros(0, tensor.dtype), np.zeros(0, dtype), np.zeros(0, dtype)
-    values, rows, columns = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return values, rows, columns
+        positions.append((row, column))
+    if not values:
+        none = tensor.target.zeros((0,), tensor.dtype, list(tensor.parts.values()))
+        return none, np.zeros(0, dtype), np.zeros(0, dtype)
+    rows, columns = (np.concatenate(parts) for parts in zip(*positions, strict=True))
+    return xp.concatenate(values), rows, columns
 
 
 def _matrix_shape(node: Node, rank: int) -> tuple[int, int]:
     return count(node.shape[: node.rank - rank]), count(node.shape[node.rank - rank :])
 
 
-def to_sparse(tensor: Patterns, layout: str) -> Any:
-    """The matrix view as a SciPy sparse array."""
-    if layout not in FORMATS:
-        raise ArgumentError(f"format must be one of {', '.join(map(repr, FORMATS))}, not {layout!r}")
-    sparse_arrays = importlib.import_module("scipy.sparse")
-    values, rows, columns = entries(tensor)
-    matrix = sparse_arrays.coo_array((values, (rows, columns)), _matrix_shape(tensor.node, tensor.groups[-1]))
-    matrix.sum_duplicates()
-    return matrix.asformat(layout)
+def to_sparse(tensor: Patterns, layout: str | None) -> Any:
+    """The matrix view as a sparse matrix of the library of the tensor."""
+    xp = tensor.target.algebra
+    if layout is not None and layout not in xp.sparse_layouts:
+        listed = ", ".join(map(repr, sorted(xp.sparse_layouts)))
+        raise ArgumentError(f"format must be one of {listed}, not {layout!r}")
+    shape = _matrix_shape(tensor.node, tensor.groups[-1])
+    return xp.sparse(*entries(tensor), shape, layout or xp.sparse_layouts[0])
 
 
 def to_linear_operator(tensor: Structured) -> Any:
     """The matrix view as a SciPy linear operator."""
+    if tensor.target.name != "numpy":
+        raise ArgumentError(
+            f"SciPy's linear operators take NumPy arrays, but the parts are of {tensor.target.name}; "
+            "use H @ v and H.T @ v"
+        )
     linalg = importlib.import_module("scipy.sparse.linalg")
     rank, node = tensor.groups[-1], tensor.node
     rows, columns = node.rank - rank, rank

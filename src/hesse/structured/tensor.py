@@ -73,8 +73,10 @@ class Structured(Patterns):
 
     def _operand(self, name: str, value: Any) -> Array:
         """An operand as an array of the library of this tensor."""
-        given = as_arrays([name], [value], self._target).values
-        beside = [*self._values.values()][:1]  # for its device
+        beside = [*self._values.values()][:1]
+        if beside and type(value) is type(beside[0]) and value.dtype == self._dtype:
+            return value
+        given = as_arrays([name], [value], self._target).values  # and on the device of the parts:
         return self._target.converted([*beside, *given], [None] * (len(beside) + 1))[-1]
 
     def dense(self, chunk: int | None = None) -> Array:
@@ -96,7 +98,13 @@ class Structured(Patterns):
         return self.over(map(self._target.copied, self._values.values()))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return np.asarray(self.dense(), dtype)
+        return np.asarray(self._target.on_host(self.dense()), dtype)
+
+    def to(self, device: Any) -> Structured:
+        """The same with its parts on another device (of PyTorch; JAX moves it with `jax.device_put`)."""
+        if self._target.name != "torch":
+            raise ArgumentError(f"the parts are of {self._target.name}, and only PyTorch's are moved by `to`")
+        return self.over(value.to(device) for value in self._values.values())
 
     # Axes: [lead…, rows…, columns…]; columns are the last group, rows the one before it.
 
@@ -159,7 +167,8 @@ class Structured(Patterns):
     def solve(self, right: Any, damping: float = 0.0) -> Array:
         """`X` with `(H + damping·I) X = right` over the two trailing groups (further axes of it are kept).
 
-        The structure decides how: see `solve_method`. A singular system raises `numpy.linalg.LinAlgError`.
+        The structure decides how: see `solve_method`. A singular system raises `numpy.linalg.LinAlgError`;
+        where JAX or PyTorch trace or capture a function, its solution is nan instead.
 
         >>> import numpy as np, hesse
         >>> H = hesse.hessian(lambda x: np.sum(x**4), form="structured")(np.array([1.0, 2.0]))
@@ -173,7 +182,9 @@ class Structured(Patterns):
             raise ShapeError(
                 f"the right-hand side has shape {shape}, but the trailing axes are {self._columns()}"
             )
-        dtype = self._target.dtype([self.promoted(array), xp.float32])  # less is too short to solve in
+        dtype = self.promoted(array)
+        if self._target.itemsize(dtype) < 4:  # too short to solve in
+            dtype = self._target.dtype([dtype, xp.float32])
         (typed,) = self._target.converted([array], [dtype])
         if 0 in shape:
             return self._target.copied(typed)
@@ -204,12 +215,16 @@ class Structured(Patterns):
             )
         return rank
 
-    def to_sparse(self, format: str = "csr") -> Any:
-        """A SciPy sparse array: the last group of axes are its columns, all others its rows."""
+    def to_sparse(self, format: str | None = None) -> Any:
+        """A sparse matrix: the last group of axes are its columns, all others its rows.
+
+        For NumPy it is a SciPy sparse array ("csr" unless another format is asked for), for PyTorch a sparse
+        tensor ("coo", "csr" or "csc"), and for JAX a `BCOO` ("coo") or `BCSR` ("csr").
+        """
         return to_sparse(self, format)
 
     def to_linear_operator(self) -> Any:
-        """A SciPy linear operator: the last group of axes are its columns, all others its rows."""
+        """A SciPy linear operator, of NumPy arrays: columns are the last group of axes, rows all others."""
         return to_linear_operator(self)
 
     def plot(self, ax: Any = None) -> Any:

@@ -35,6 +35,14 @@ def _solve_positive(matrix: np.ndarray, right: np.ndarray) -> np.ndarray | None:
     return np.asarray(solution) if info == 0 else None
 
 
+def _sparse(
+    values: np.ndarray, rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int], layout: str
+) -> Any:
+    matrix = importlib.import_module("scipy.sparse").coo_array((values, (rows, columns)), shape)
+    matrix.sum_duplicates()
+    return matrix.asformat(layout)
+
+
 def _compiled(function: Callable[..., Any], *settings: Any) -> Callable[..., Any]:
     return partial(function, ALGEBRA, *settings)
 
@@ -52,5 +60,7 @@ ALGEBRA = Namespace(
     quiet=partial(np.errstate, all="ignore"),
     raises=True,
     solve_positive=_solve_positive,
+    sparse=_sparse,
+    sparse_layouts=("csr", "bsr", "coo", "csc", "dia", "dok", "lil"),
     zeros=XP.zeros,
 )

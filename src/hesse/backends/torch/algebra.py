@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from hesse.backends.algebra import MOST_STEPS, probe
+from hesse.backends.algebra import MOST_STEPS, places, probe
 from hesse.backends.records import Namespace
 from hesse.backends.torch.records import XP, is_hidden
 
@@ -31,13 +33,21 @@ def _compiled(function: Callable[..., Any], *settings: Any) -> Callable[..., Any
 
 
 def _inverse(matrices: Tensor) -> Tensor:
-    inverses: Tensor = torch.linalg.inv_ex(matrices)[0]  # which does not wait for the device to raise an error
+    inverses: Tensor = torch.linalg.inv_ex(matrices)[
+        0
+    ]  # which does not wait for the device to raise an error
     return inverses
 
 
 def _solve(matrices: Tensor, right: Tensor) -> Tensor:
     solution: Tensor = torch.linalg.solve_ex(matrices, right)[0]
     return solution
+
+
+def _iterated(step: Callable[[Tensor], Tensor], times: int, state: Tensor) -> Tensor:
+    for _ in range(times):
+        state = step(state)
+    return state
 
 
 def _solve_positive(matrix: Tensor, right: Tensor) -> Tensor:
@@ -75,9 +85,10 @@ class _Solution(torch.autograd.Function):
         if wanted:
             is_recorded = torch.is_grad_enabled()
             with torch.enable_grad():
-                values = context.product(parts, solution)
+                views = [part.view_as(part) for part in parts]  # by these, not by what the solution came from
+                values = context.product(views, solution)
             by_parts = torch.autograd.grad(
-                values, [parts[k] for k in wanted], -adjoint, create_graph=is_recorded, allow_unused=True
+                values, [views[k] for k in wanted], -adjoint, create_graph=is_recorded, allow_unused=True
             )
             for k, gradient in zip(wanted, by_parts, strict=True):
                 found[k] = gradient
@@ -128,6 +139,23 @@ def _conjugate_gradients(
     return solution
 
 
+def _sparse(
+    values: Tensor, rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int], layout: str
+) -> Tensor:
+    found = places(rows, columns, shape)
+    which, at = (
+        torch.from_numpy(part).to(values.device)
+        for part in (found.which, np.stack([found.rows, found.columns]))
+    )
+    summed = torch.zeros(at.shape[1], dtype=values.dtype, device=values.device).index_add(0, which, values)
+    matrix = torch.sparse_coo_tensor(at, summed, shape, check_invariants=False, is_coalesced=True)
+    with warnings.catch_warnings():  # PyTorch says that compressed formats are in a beta state
+        warnings.simplefilter("ignore", UserWarning)
+        return SPARSE[layout](matrix)
+
+
+SPARSE = {"coo": lambda matrix: matrix, "csr": Tensor.to_sparse_csr, "csc": Tensor.to_sparse_csc}
+
 ALGEBRA = Namespace(
     torch,
     add_to_diagonal=lambda matrices, amount: matrices + amount * XP.eye(matrices.shape[-1], matrices),
@@ -138,12 +166,17 @@ ALGEBRA = Namespace(
     in_order=Tensor.contiguous,
     is_fixed=_is_fixed,
     is_hidden=is_hidden,
+    iterated=_iterated,
     linalg=Namespace(torch.linalg, inv=_inverse, solve=_solve),
+    moveaxis=torch.movedim,  # which functorch knows, as it knows transpose
     permute_dims=torch.permute,
     probe=_probe,
     quiet=contextlib.nullcontext,
     raises=False,
     solve_positive=_solve_positive,
     solve_tridiagonal=None,
+    swapaxes=torch.transpose,
+    sparse=_sparse,
+    sparse_layouts=tuple(SPARSE),
     zeros=XP.zeros,
 )

@@ -121,6 +121,9 @@ class TorchTarget(Target):
         results = compiled.function(*arrays)
         return [result.numpy() for result in results] if as_numpy else results
 
+    def on_host(self, array: Tensor) -> np.ndarray:
+        return array.detach().cpu().numpy()  # type: ignore[no-any-return]
+
     @property
     def algebra(self) -> Namespace:
         return ALGEBRA

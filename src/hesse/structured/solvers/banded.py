@@ -15,7 +15,7 @@ from hesse.structured.solvers.dense import dense, else_dense
 from hesse.structured.solvers.reduction import solve_bands
 from hesse.structured.solvers.systems import Solver, check, is_close, singular, with_probe
 
-DENSE_BAND = 64
+DENSE_BAND = 128
 """Up to this many unknowns the dense system takes less time where bands are reduced block by block."""
 
 

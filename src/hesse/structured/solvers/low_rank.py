@@ -25,8 +25,8 @@ REFINEMENTS = 4
 RESIDUAL = 100.0
 """A solution is accepted when its residual is this many roundings of its terms."""
 
-BLIND_REFINEMENTS = 2
-"""Refinements where nobody looks whether they are needed."""
+PASSES = 3
+"""The solution and its refinements where nobody looks whether they are needed."""
 
 
 class LowRank(NamedTuple):
@@ -128,10 +128,12 @@ def _refined_or_dense(xp: Any, diagonal: Array, left: Array, right: Array, given
 def _refined(xp: Any, diagonal: Array, left: Array, right: Array, given: Array) -> Array:
     """The same without a look at the values: always refined, nan where that was not enough."""
     norm, both = _norm(xp, diagonal, left, right), with_probe(xp, given)
-    solution = _woodbury(xp, diagonal, left, right, both)
-    for _ in range(BLIND_REFINEMENTS):
+
+    def corrected(solution: Array) -> Array:
         residual = _residual(diagonal, left, right, both, solution)
-        solution = solution + _woodbury(xp, diagonal, left, right, residual)
+        return solution + _woodbury(xp, diagonal, left, right, residual)
+
+    solution = xp.iterated(corrected, PASSES, xp.zeros_like(both))
     is_exact = _is_exact(xp, _residual(diagonal, left, right, both, solution), norm, solution)
     bound = norm * xp.amax(xp.abs(solution[:, -1]))
     return check(xp, solution[:, :-1], xp.where(is_exact, bound, float("inf")))

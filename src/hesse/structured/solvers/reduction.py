@@ -18,8 +18,11 @@ from hesse.structured.solvers.systems import check, with_probe
 SMALLEST_BLOCK = 8
 """Larger blocks than the band needs leave fewer steps, and more choice of pivots inside."""
 
-CORRECTIONS = 2
-"""Corrections by the residual."""
+LAST_BLOCKS = 32
+"""So many blocks are solved as one dense matrix."""
+
+PASSES = 3
+"""The solution and its corrections by the residual."""
 
 RESIDUAL = 100.0
 """A solution is accepted when its residual is this many roundings of its terms."""
@@ -47,9 +50,11 @@ def solve_bands(xp: Any, widths: tuple[int, int], bands: Array, right: Array, da
     rows = block_rows(xp, widths, bands, block)
     given = _padded(xp, both, len(rows) * block).reshape(len(rows), block, -1)
     steps, last = _reduced(xp, rows, block)
-    solution = _solved(xp, steps, last, given)
-    for _ in range(CORRECTIONS):
-        solution = solution + _solved(xp, steps, last, given - _product(xp, rows, solution))
+
+    def corrected(solution: Array) -> Array:
+        return solution + _solved(xp, steps, last, given - _product(xp, rows, solution))
+
+    solution = xp.iterated(corrected, PASSES, xp.zeros_like(given))
     residual = given - _product(xp, rows, solution)
     flat = solution.reshape(-1, both.shape[1])[:size]
     return _checked(xp, flat, residual, xp.amax(xp.abs(rows).sum(-1)), both, size)
@@ -109,20 +114,31 @@ def _product(xp: Any, rows: Array, solution: Array) -> Array:
 
 
 def _reduced(xp: Any, rows: Array, block: int) -> tuple[list[_Step], Array]:
-    """The steps, and the inverse of the last block."""
+    """The steps, and the inverse of the matrix of the last blocks."""
     lower, main, upper = rows[..., :block], rows[..., block : 2 * block], rows[..., 2 * block :]
     steps = []
-    while len(main) > 1:
+    while len(main) > LAST_BLOCKS:
         if len(main) % 2:
             none = xp.zeros_like(main[:1])
             lower, upper = xp.concatenate([lower, none], 0), xp.concatenate([upper, none], 0)
             main = xp.concatenate([main, none + xp.eye(block, main)], 0)
         inverse = xp.linalg.inv(main[1::2])
-        step = _Step(inverse, inverse @ lower[1::2], inverse @ upper[1::2], lower[::2], upper[::2])
+        sides = inverse @ xp.concatenate([lower[1::2], upper[1::2]], 2)
+        step = _Step(inverse, sides[..., :block], sides[..., block:], lower[::2], upper[::2])
         steps.append(step)
         main = main[::2] - step.upper @ step.before - step.lower @ _shifted(xp, step.after, 1)
         lower, upper = -step.lower @ _shifted(xp, step.before, 1), -step.upper @ step.after
-    return steps, xp.linalg.inv(main)
+    return steps, xp.linalg.inv(_joined(xp, lower, main, upper))
+
+
+def _joined(xp: Any, lower: Array, main: Array, upper: Array) -> Array:
+    """The dense matrix of a block tridiagonal one."""
+    count, block = main.shape[:2]
+    unit = xp.eye(count + 2, main)
+    whole = sum(
+        unit[k : k + count, 1:-1, None, None] * part[:, None] for k, part in enumerate((lower, main, upper))
+    )
+    return xp.moveaxis(whole, 2, 1).reshape(count * block, count * block)
 
 
 def _solved(xp: Any, steps: Sequence[_Step], last: Array, right: Array) -> Array:
@@ -133,7 +149,7 @@ def _solved(xp: Any, steps: Sequence[_Step], last: Array, right: Array) -> Array
             right = xp.concatenate([right, xp.zeros_like(right[:1])], 0)
         gone.append(step.inverse @ right[1::2])
         right = right[::2] - step.upper @ gone[-1] - step.lower @ _shifted(xp, gone[-1], 1)
-    solution = last @ right
+    solution = (last @ right.reshape(len(last), -1)).reshape(right.shape)
     for step, alone, count in zip(reversed(steps), reversed(gone), reversed(counts), strict=True):
         others = alone - step.before @ solution - step.after @ _shifted(xp, solution, -1)
         both = xp.concatenate([solution[:, None], others[:, None]], 1)
