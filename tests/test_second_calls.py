@@ -448,12 +448,10 @@ def test_vectors_of_any_kind(library: Library) -> None:
             check(tensor @ kind.make(POINT), expected, Kind(kind.make, library), name)
 
 
-@over_libraries
+@pytest.mark.parametrize("library", [NUMPY, TORCH], ids=lambda library: library.name)  # JAX changes no arrays
 @pytest.mark.parametrize("function", [lambda x: 0.5 * np.sum(x * x), lambda x: np.sum(x) ** 3 + np.sum(x**3)])
 def test_results_of_structured_tensors_share_no_memory(function: Any, library: Library) -> None:
     """Neither with the tensor nor with the vector, be it multiplied by the unit matrix."""
-    if library is JAX:
-        pytest.skip("JAX arrays cannot be changed")
     tensor = hesse.hessian(function, form="structured")(library.array([1.0, 2.0]))
     vector = library.array([3.0, 4.0])
     operations = [lambda: tensor @ vector, tensor.dense, tensor.diagonal]
