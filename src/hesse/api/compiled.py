@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,7 @@ FORMS = ("dense", "structured")
 KEPT_ENTRIES = 256
 """Signatures for which a derivative is kept compiled."""
 
+Kept = TypeVar("Kept")
 Layout = int | tuple["Layout", ...]
 """How results are arranged: a position in the list of results, or a tuple of layouts."""
 
@@ -246,7 +247,7 @@ def _fast_key(arrays: Sequence[Any]) -> tuple[Any, ...]:
     return tuple([(type(a), a.shape, a.dtype, getattr(a, "weak_type", None)) for a in arrays])
 
 
-def _keep(entries: dict[Any, _Entry], key: Any, entry: _Entry) -> None:
+def _keep(entries: dict[Any, Kept], key: Any, entry: Kept) -> None:
     """Enter an entry; the oldest ones are forgotten when there are too many."""
     while len(entries) >= KEPT_ENTRIES:
         entries.pop(next(iter(entries)), None)
@@ -357,7 +358,7 @@ class Bound:
         arrays = as_arrays(names, list(free.values()), self._derivative._options.backend)
         key = (names, arrays.key)
         if key not in self._entries:
-            self._entries[key] = self._prepared(free)
+            _keep(self._entries, key, self._prepared(free))
         entry, early = self._entries[key]
         return entry.run([*early.results(), *arrays.values])
 
