@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
+import hesse
 import naive
 from hesse.backends.numpy import make_plan
 from hesse.backends.target import target_named
@@ -126,3 +128,48 @@ def test_a_view_outlives_its_source(library: Library) -> None:
     summed, mapped = compiled.function(*arrays)
     np.testing.assert_allclose(plain(summed), w * x[:, None] + np.diag(np.sin(x)), rtol=1e-14)
     np.testing.assert_allclose(plain(mapped), np.exp((w * x[:, None]).T), rtol=1e-14)
+
+
+STRIDED = {
+    "every second entry": lambda x: torch.stack([x, x + 9.0], -1).reshape(-1)[::2],
+    "a column": lambda x: torch.stack([x, x + 9.0], -1)[:, 0],
+    "with an offset": lambda x: torch.cat([x.new_full((3,), 9.0), x])[3:],
+    "repeated": lambda x: x[:1].expand(len(x)),
+}
+
+
+@pytest.mark.parametrize("form", STRIDED)
+def test_strided_tensors(form: str) -> None:
+    """Windows, reversals and diagonals read the entries of the tensor, not those that lie beside them."""
+
+    def function(x: Any) -> Any:
+        windows = hesse.unfold(x, 3) @ np.array([1.0, -2.0, 0.5])
+        return np.sum(windows**3) + np.sum(np.exp(x[::-1]) * x**2) + np.sum(np.diagonal(x[:, None] * x) ** 2)
+
+    x = STRIDED[form](torch.linspace(-1.0, 1.0, 8, dtype=torch.float64))
+    found = hesse.hessian(function)(x)
+    np.testing.assert_allclose(
+        found.numpy(), hesse.hessian(function)(x.numpy().copy()), rtol=1e-12, atol=1e-12
+    )
+
+
+def test_jax_without_jit_shares_no_memory() -> None:
+    derivative = hesse.grad(lambda x: np.sum(np.arange(3.0) * x)).compile(backend="jax", jit=False)
+    derivative(np.ones(3))[...] = -1.0
+    np.testing.assert_array_equal(derivative(np.ones(3)), [0.0, 1.0, 2.0])
+
+
+def test_bound_tensors_that_are_cast_keep_their_gradients() -> None:
+    weights = torch.ones(3, requires_grad=True)
+    bound = hesse.grad(lambda x, k: np.sum(np.exp(k) * x**3)).bind(k=weights)
+    x = torch.ones(3, dtype=torch.float64)
+    with torch.no_grad():
+        bound(x)
+    assert bound(x).requires_grad
+
+
+def test_settings_of_special_functions_are_read_at_every_call() -> None:
+    slope, x = torch.tensor(0.5), -torch.ones(2)
+    assert hesse.leaky_relu(x, slope).tolist() == [-0.5, -0.5]
+    slope.fill_(0.25)
+    assert hesse.leaky_relu(x, slope).tolist() == [-0.25, -0.25]

@@ -316,17 +316,19 @@ def _structured_advice(roots: Sequence[Node], itemsize: int) -> str:
 class _Early:
     """The part of a program that depends on bound data alone, computed once where its results may be kept."""
 
-    def __init__(self, runs: Executable, arrays: Sequence[Any]) -> None:
+    def __init__(self, runs: Executable, arrays: Sequence[Any], casts: Sequence[DType | None]) -> None:
         self._runs = runs
-        self._arrays = arrays
+        self._arrays, self._casts = arrays, casts
         self._kept: list[Any] | None = None
 
     def results(self) -> list[Any]:
         if self._kept is not None:
             return self._kept
         target = self._runs.target
-        results = list(target.call(self._runs.compiled, self._arrays, False))
-        if target.may_be_kept([*self._arrays, *results]):
+        arrays = target.converted(self._arrays, self._casts)
+        results = list(target.call(self._runs.compiled, arrays, False))
+        given = [array for array in self._arrays if library_of(array) is not None]
+        if target.may_be_kept([*given, *arrays, *results]):
             self._kept = results
         return results
 
@@ -386,4 +388,4 @@ class Bound:
         places = [(k, None) for k in range(len(loads))]
         places += [(len(loads) + order.index(names[k]), dtype) for _, (k, dtype) in late]
         whole = whole._replace(executable=after, casts=tuple(places))
-        return whole, _Early(before, runs.target.converted(given, wanted))
+        return whole, _Early(before, given, wanted)

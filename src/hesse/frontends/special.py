@@ -15,6 +15,7 @@ import numpy as np
 
 from hesse.backends.arrays import as_arrays
 from hesse.backends.executable import executable
+from hesse.backends.target import library_of
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_node, axis_number, axis_numbers
 from hesse.frontends.reductions import merged_axes
@@ -43,7 +44,7 @@ def _also_for_arrays(operand_count: int) -> Callable[[Function], Function]:
             if any(isinstance(value, Expression) for value in given):
                 return function(*given)
             arrays = as_arrays(list(bound.arguments)[:operand_count], operands)
-            settings = tuple(tuple(value) if isinstance(value, list) else value for value in rest)
+            settings = tuple(map(_setting, rest))
             runs = executable(
                 [_traced(function, tuple(arrays.shapes), settings)],
                 NAMES[:operand_count],
@@ -56,6 +57,14 @@ def _also_for_arrays(operand_count: int) -> Callable[[Function], Function]:
         return wrapped  # type: ignore[return-value]
 
     return decorate
+
+
+def _setting(value: Any) -> Any:
+    """A setting by its value: lists cannot be compared, and arrays of one number may change."""
+    if isinstance(value, list):
+        return tuple(value)
+    is_array = isinstance(value, np.ndarray | np.generic) or library_of(value) is not None
+    return value.item() if is_array and not value.shape else value
 
 
 @functools.lru_cache(maxsize=512)

@@ -78,6 +78,10 @@ class SymbolicMethods:
 
         The back end is "numpy", "torch" or "jax", with its settings; by default the arrays decide.
         """
+        if backend is None and settings:
+            raise ArgumentError(
+                f"the setting {next(iter(settings))} belongs to a back end; name it: backend=..."
+            )
         if backend is not None:
             backend = as_target(backend).configured(**settings)
         return CompiledExpression(simplify([self.node])[0], backend)

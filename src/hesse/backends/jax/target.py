@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -39,7 +39,7 @@ class JaxTarget(Target):
         shared: Collection[str],
     ) -> Compiled:
         compiled = JaxWriter(program, dtype, self.machine).compiled(inputs)
-        function = jax.jit(compiled.function) if self.jit else compiled.function
+        function = jax.jit(compiled.function) if self.jit else _not_jitted(compiled.function)
         return Compiled(function, compiled.inputs, compiled.source)
 
     def kind(self, array: Any) -> str:
@@ -102,6 +102,16 @@ def _known(dtype: Any) -> np.dtype[Any]:
     if found == np.longdouble and found.itemsize > 8:
         raise ArgumentError(f"JAX has no {found.name}; pass arrays of float64")
     return found
+
+
+def _not_jitted(program: Callable[..., Sequence[Any]]) -> Callable[..., tuple[Any, ...]]:
+    """The function of JAX arrays, with results that share no memory with constants and arguments."""
+
+    @functools.wraps(program)
+    def function(*arrays: Any) -> tuple[Any, ...]:
+        return tuple(jnp.array(result) for result in program(*map(jnp.asarray, arrays)))
+
+    return function
 
 
 class _Buffer:

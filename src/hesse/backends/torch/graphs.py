@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from hesse.plan.program import CallApply, CallMap, Load, Program, View
 
@@ -48,19 +49,24 @@ class Graphed:
         self._arguments: list[Tensor] = []
         self._results: tuple[Tensor, ...] = ()
         self._lock = threading.Lock()
+        self._done = torch.cuda.Event()
+        """The results of the last call have been copied: other streams may write to the arguments."""
 
     def __call__(self, *arrays: Tensor) -> tuple[Tensor, ...]:
         if not self._is_known or _is_watched(arrays):
             self._is_known = True
             return self._function(*arrays)
-        with self._lock, torch.no_grad():
+        with self._lock, torch.inference_mode(False), torch.no_grad(), torch.cuda.device(arrays[0].device):
             if self._graph is None:
                 self._capture(arrays)
                 assert self._graph is not None
+            torch.cuda.current_stream().wait_event(self._done)
             for held, array in zip(self._arguments, arrays, strict=True):
                 held.copy_(array)
             self._graph.replay()
-            return tuple(self._given_back(result, arrays) for result in self._results)
+            results = tuple(self._given_back(result, arrays) for result in self._results)
+            self._done.record()
+            return results
 
     def _given_back(self, result: Tensor, arrays: Sequence[Tensor]) -> Tensor:
         for held, array in zip(self._arguments, arrays, strict=True):
@@ -85,4 +91,5 @@ def _is_watched(arrays: Sequence[Any]) -> bool:
     """Whether something other than the values is asked for."""
     if torch.is_grad_enabled() and any(array.requires_grad for array in arrays):
         return True
-    return bool(torch.cuda.is_current_stream_capturing())
+    is_dual = forward_ad._current_level >= 0
+    return is_dual or bool(torch.cuda.is_current_stream_capturing())

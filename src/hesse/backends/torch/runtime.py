@@ -22,7 +22,8 @@ def affine_view(array: Tensor, start: int, strides: Sizes, shape: Sizes) -> Tens
     backwards = [k for k, stride in enumerate(strides) if stride < 0]
     for k in backwards:  # there are no negative strides: read forwards, then flip
         start += strides[k] * (shape[k] - 1)
-    view = array.reshape(-1)[start:].as_strided(shape, [abs(stride) for stride in strides])
+    # contiguous: a flat array may still be a view with gaps, which strides would not know of
+    view = array.contiguous().view(-1)[start:].as_strided(shape, [abs(stride) for stride in strides])
     return view.flip(backwards) if backwards else view
 
 

@@ -103,5 +103,4 @@ def _symmetric_bands(matrix: np.ndarray, lower: int, upper: int) -> bool:
     return all(
         is_close(np, matrix[upper - k, k:], matrix[upper + k, : matrix.shape[1] - k])
         for k in range(1, upper + 1)
-        for k in range(1, upper + 1)
     )
