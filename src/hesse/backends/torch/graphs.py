@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
+from hesse.backends.torch.machine import TorchMachine
 from hesse.plan.program import CallApply, CallMap, Load, Program, View
 
 SYNCHRONISING = frozenset(
@@ -21,18 +22,16 @@ SYNCHRONISING = frozenset(
 """Operations that look at values on the host, be it to raise an error: they cannot be captured."""
 
 
-def is_worth_capturing(program: Program, itemsize: int, launch_bytes: float) -> bool:
-    """Whether a program can be captured, and its launches take longer than copying arguments and results.
-
-    `launch_bytes` are copied in the time of one launch.
-    """
+def is_worth_capturing(program: Program, itemsize: int, machine: TorchMachine) -> bool:
+    """Whether a program can be captured, and its launches take longer than copies and the replay."""
     items = program.instructions
     if any(isinstance(item, CallMap | CallApply) and item.name in SYNCHRONISING for item in items):
         return False
     copied = [k for k, item in enumerate(items) if isinstance(item, Load)] + list(program.results)
     entries = sum(torch.Size(program.shapes[k]).numel() for k in copied)
     launches = sum(not isinstance(item, Load | View) for item in items)
-    return bool(launches * launch_bytes > 2 * entries * itemsize)
+    saved = launches - len(copied) - machine.replay_launches
+    return bool(saved * machine.launch_bytes > 2 * entries * itemsize)
 
 
 class Graphed:

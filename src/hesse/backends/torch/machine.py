@@ -18,6 +18,8 @@ class TorchMachine(Machine):
     """The same for many products that are matrices of at most so many entries."""
     launch_bytes: float = 3e7
     """Bytes that CUDA copies in the time it takes to start one operation (10 µs)."""
+    replay_launches: int = 8
+    """Operations that are started in the time in which a captured graph is."""
 
 
 TORCH_MACHINE = TorchMachine()

@@ -69,8 +69,7 @@ class TorchTarget(Target):
         if self.fuse:
             fused: Callable[..., tuple[Tensor, ...]] = torch.compile(function, fullgraph=True, dynamic=False)
             return fused
-        launch_bytes = self.machine.launch_bytes
-        if self.graph and device == "cuda" and is_worth_capturing(program, dtype.itemsize, launch_bytes):
+        if self.graph and device == "cuda" and is_worth_capturing(program, dtype.itemsize, self.machine):
             return Graphed(function, self.copies)
         return function
 
