@@ -137,6 +137,8 @@ class Patterns:
             runs.check_memory(self._alternative)
         if vector is None:
             return runs(*arrays)
+        if vector.dtype == runs.dtype:
+            return runs(*arrays, vector)
         return runs(*arrays, *self._target.converted([vector], [runs.dtype]))
 
     def _prepared(self, key: tuple[Formula, tuple[Any, ...], DType], vector: Array | None) -> _Ready:

@@ -73,9 +73,10 @@ class Structured(Patterns):
 
     def _operand(self, name: str, value: Any) -> Array:
         """An operand as an array of the library of this tensor."""
-        beside = [*self._values.values()][:1]
-        if beside and type(value) is type(beside[0]) and value.dtype == self._dtype:
+        first = next(iter(self._values.values()), None)
+        if first is not None and type(value) is type(first) and value.dtype == self._dtype:
             return value
+        beside = [] if first is None else [first]
         given = as_arrays([name], [value], self._target).values  # and on the device of the parts:
         return self._target.converted([*beside, *given], [None] * (len(beside) + 1))[-1]
 
