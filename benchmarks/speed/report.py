@@ -126,9 +126,10 @@ def write_page(rows: Sequence[Row], known: dict[str, str], path: Path, plots: Se
     ]
     for comparison, title in TITLES.items():
         text += [f"## {title}", "", *markdown(HEADINGS, map(_cells, lines(rows, comparison))), ""]
-    text += ["## Back ends", "", BACK_ENDS, ""]
-    text += [*markdown(backend_report.HEADINGS, backend_report.cells(rows)), ""]
-    text += [*(f"- {line}" for line in backend_report.losses(rows)), ""]
+    back_ends = list(backend_report.cells(rows))
+    if back_ends:  # results of earlier runs have none
+        text += ["## Back ends", "", BACK_ENDS, "", *markdown(backend_report.HEADINGS, back_ends), ""]
+        text += [*(f"- {line}" for line in backend_report.losses(rows)), ""]
     text += ["## Growth", "", "Exponents of the time in the size, fitted to the three largest sizes.", ""]
     text += [*markdown(("problem", "result", "exponents"), _growth(rows)), ""]
     text += ["## First call", "", "Tracing, planning and compiling (colouring, for asdex) included.", ""]
