@@ -146,10 +146,16 @@ class Derivative:
         self._entries: dict[Any, _Entry] = {}
         self._fast: dict[Any, _Entry] = {}
         """The entries again, by what can be read off arguments that need no conversion."""
+        self._dispatched: dict[tuple[type, ...], Callable[..., Any]] = {}
+        """Where the library finds the entry by itself: its function, by the types of the arguments."""
         self.__name__ = f"derivative of {self._parameters.function_name}"
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         if not options:
+            if self._dispatched:
+                run = self._dispatched.get(tuple(map(type, arguments)))
+                if run is not None:
+                    return run(*arguments)
             try:
                 entry = self._fast[_fast_key(arguments)]
             except (AttributeError, KeyError, TypeError):
@@ -163,8 +169,24 @@ class Derivative:
         found = self._entry(names, arrays, by_name=bool(options))
         if found is None:
             return self._as_expression(names, [as_node(array) for array in arrays.values])
-        if not options and all(type(a) is np.ndarray or library_of(a) is not None for a in arguments):
+        if options:
+            return found.run(arrays.values)
+        if all(library_of(a) is not None for a in arguments):
+            run = arrays.target.dispatched(self._run_entry)
+            if run is not None:
+                self._dispatched[tuple(map(type, arguments))] = run
+                return run(*arguments)
+        if all(type(a) is np.ndarray or library_of(a) is not None for a in arguments):
             _keep(self._fast, _fast_key(arguments), found)
+        return found.run(arrays.values)
+
+    def _run_entry(self, *arguments: Any) -> Any:
+        """What a call computes, for a library that keeps its own table of signatures."""
+        names, values = self._parameters.match(arguments, {})
+        arrays = as_arrays(names, values, self._options.backend)
+        found = self._entry(names, arrays, by_name=False)
+        if found is None:
+            raise ArgumentError(f"{self.__name__} depends on a trace around it and cannot be computed there")
         return found.run(arrays.values)
 
     def compile(self, backend: str | Target = "numpy", **settings: Any) -> Derivative:

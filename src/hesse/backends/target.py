@@ -10,7 +10,7 @@ import importlib
 import os
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -108,6 +108,13 @@ class Target(ABC):
     @abstractmethod
     def call(self, compiled: Compiled, arrays: Sequence[Array], as_numpy: bool) -> Sequence[Any]:
         """The results of a program; as NumPy arrays if those were given."""
+
+    def dispatched(self, method: Callable[..., Any]) -> Callable[..., Any] | None:
+        """The bound method with a table of signatures that the library keeps, if it has one.
+
+        Its object is not kept alive by that table.
+        """
+        return None
 
     def on_host(self, array: Array) -> np.ndarray:
         """The array as one of NumPy."""

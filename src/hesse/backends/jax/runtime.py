@@ -144,6 +144,9 @@ def place(
     if all(found is not None for found in digits):
         flat = [digit for found in digits for digit in found or ()]
         return _placed(value, flat, ranges).reshape(shape)
+    looked_up = _looked_up(value, axes, offsets, ranges, shape)
+    if looked_up is not None:
+        return looked_up
     overlapping = [terms for terms, found in zip(axes, digits, strict=True) if found is None]
     loop = sorted({label for terms in overlapping for label in _all_but_longest(terms, ranges)})
     if math.prod(ranges[label] for label in loop) > most_pieces:
@@ -159,6 +162,46 @@ def place(
         total = piece if total is None else total + piece
     assert total is not None
     return total
+
+
+def _looked_up(
+    value: Array,
+    axes: Sequence[Sequence[tuple[int, int]]],
+    offsets: tuple[int, ...],
+    ranges: tuple[int, ...],
+    shape: tuple[int, ...],
+) -> Array | None:
+    """The result entry by entry, where the position decides which entry of the value goes there, else None.
+
+    The Jacobian of a convolution is such a case: `i` is known by the row and then `k` by the column `i + k`.
+    """
+    rank = len(shape)
+    positions = [
+        lax.expand_dims(lax.iota(jnp.int32, size), [k for k in range(rank) if k != axis])
+        for axis, size in enumerate(shape)
+    ]
+    labels: dict[int, Array] = {}
+    solved = {}  # the stride by which an axis gave its last label
+    while len(labels) < len(ranges):
+        for axis, terms in enumerate(axes):
+            unknown = [term for term in terms if term[0] not in labels]
+            if len(unknown) == 1:
+                ((label, stride),) = unknown
+                known = sum(step * labels[other] for other, step in terms if other != label)
+                labels[label] = (positions[axis] - offsets[axis] - known) // stride
+                solved[axis] = stride
+                break
+        else:
+            return None
+    is_there = jnp.array(True)
+    for axis, terms in enumerate(axes):
+        if abs(solved.get(axis, 0)) != 1:
+            reached = offsets[axis] + sum(step * labels[label] for label, step in terms)
+            is_there &= positions[axis] == reached
+    for label, size in enumerate(ranges):
+        is_there &= (labels[label] >= 0) & (labels[label] < size)
+    index = tuple(jnp.clip(labels[label], 0, size - 1) for label, size in enumerate(ranges))
+    return jnp.where(is_there, value[index], jnp.zeros((), value.dtype))
 
 
 def _digits(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import weakref
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -84,6 +85,18 @@ class JaxTarget(Target):
         with jax.enable_x64(True) if is_double else contextlib.nullcontext():
             results = compiled.function(*arrays)
         return _as_numpy(results, arrays) if as_numpy else results
+
+    def dispatched(self, method: Callable[..., Any]) -> Callable[..., Any] | None:
+        if not self.jit:
+            return None
+        held = weakref.WeakMethod(method)
+
+        def run(*arrays: Any) -> Any:
+            found = held()
+            assert found is not None, "its object calls it"
+            return found(*arrays)
+
+        return jax.jit(run)
 
     @property
     def algebra(self) -> Namespace:

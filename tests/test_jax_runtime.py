@@ -1,0 +1,126 @@
+"""The JAX back end underneath: placements against loops, and the table of signatures that jit keeps."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hesse
+from hesse.backends.jax import JaxTarget
+from hesse.backends.jax.runtime import place
+from hesse.errors import ArgumentError
+
+jax.config.update("jax_enable_x64", True)
+
+
+@st.composite
+def placements(
+    draw: st.DrawFn,
+) -> tuple[tuple[int, ...], list[tuple[int, ...]], tuple[int, ...], tuple[int, ...]]:
+    """Offsets, strides of labels, their ranges and a shape that they fit into."""
+    ranges = tuple(draw(st.lists(st.integers(1, 3), min_size=1, max_size=3)))
+    rank = draw(st.integers(1, 3))
+    strides = [draw(st.tuples(*[st.sampled_from((0, 1, -1, 2, 3))] * rank).filter(any)) for _ in ranges]
+    ends = [
+        [
+            sum(end(0, row[axis] * (size - 1)) for row, size in zip(strides, ranges, strict=True))
+            for end in (min, max)
+        ]
+        for axis in range(rank)
+    ]
+    free = draw(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=rank, max_size=rank))
+    offsets = tuple(before - low for (before, _), (low, _) in zip(free, ends, strict=True))
+    shape = tuple(
+        offset + high + 1 + after for offset, (_, high), (_, after) in zip(offsets, ends, free, strict=True)
+    )
+    return offsets, strides, ranges, shape
+
+
+@settings(deadline=None, max_examples=200)
+@given(placements(), st.sampled_from((0, 64)))
+def test_placements(
+    case: tuple[tuple[int, ...], list[tuple[int, ...]], tuple[int, ...], tuple[int, ...]], most_pieces: int
+) -> None:
+    offsets, strides, ranges, shape = case
+    value = np.random.default_rng(0).standard_normal(ranges)
+    expected = np.zeros(shape)
+    for labels in np.ndindex(*ranges):
+        steps = sum(label * np.array(row) for label, row in zip(labels, strides, strict=True))
+        expected[tuple(np.array(offsets) + steps)] += value[labels]
+    found = place(jnp.asarray(value), offsets, tuple(strides), ranges, shape, most_pieces)
+    np.testing.assert_allclose(found, expected, atol=1e-15)
+
+
+def cubes(x):
+    return np.sum(x**3) + np.prod(x)
+
+
+def test_signatures_that_jit_tells_apart() -> None:
+    H = hesse.hessian(cubes)
+    for size in (2, 3, 2):
+        for dtype in (np.float64, np.float32, np.float64):
+            x = np.linspace(0.5, 1.5, size).astype(dtype)
+            found = H(jnp.asarray(x))
+            assert found.dtype == dtype
+            np.testing.assert_allclose(found, H(x), rtol=1e-6)
+
+
+def test_double_precision_switched_off_and_on() -> None:
+    H, x = hesse.hessian(cubes), jnp.array([0.5, 1.5])
+    assert H(x).dtype == np.float64
+    with jax.enable_x64(False):
+        assert H(x).dtype == np.float32
+        assert H(jnp.array([0.5, 1.5])).dtype == np.float32
+    assert H(x).dtype == np.float64
+
+
+def test_calls_with_and_without_numbers_alternate() -> None:
+    g = hesse.grad(lambda x, c: np.sum(c * x**2))
+    x = jnp.array([1.0, 2.0], np.float32)
+    for _ in range(2):
+        np.testing.assert_allclose(g(x, jnp.float32(3.0)), [6.0, 12.0])
+        np.testing.assert_allclose(g(x, 3.0), [6.0, 12.0])
+        np.testing.assert_allclose(g(np.asarray(x), 3.0), [6.0, 12.0])
+        assert g(x, 3.0).dtype == np.float32
+
+
+def test_the_table_of_jit_keeps_nothing_alive() -> None:
+    data = np.ones(1000)
+    H = hesse.hessian(lambda x: np.sum(np.tanh(x) * data))
+    H(jnp.ones(1000))
+    H(jnp.ones(1000))
+    seen = weakref.ref(H)
+    del H
+    gc.collect()
+    assert seen() is None
+
+
+def test_structured_results_of_dispatched_calls() -> None:
+    H = hesse.hessian(lambda x: np.sum(np.tanh(x)), form="structured")
+    x = jnp.linspace(0.0, 1.0, 5)
+    for _ in range(2):
+        found = H(x)
+        assert isinstance(found, hesse.Structured)
+        np.testing.assert_allclose(found.dense(), hesse.hessian(lambda x: np.sum(np.tanh(x)))(np.asarray(x)))
+
+
+def test_a_new_shape_that_cannot_be_traced_says_why() -> None:
+    g = hesse.grad(lambda x: np.sum(x @ np.ones((2, 2))))
+    g(jnp.ones(2))
+    with pytest.raises(hesse.errors.HesseError, match="2"):
+        g(jnp.ones(3))
+
+
+def test_without_jit_nothing_is_dispatched() -> None:
+    H = hesse.hessian(cubes, backend=JaxTarget(jit=False))
+    x = jnp.array([0.5, 1.5])
+    np.testing.assert_allclose(H(x), H(np.asarray(x)))
+    with pytest.raises(ArgumentError, match="jax"):
+        H.compile(backend="torch")(x)
