@@ -91,6 +91,16 @@ def test_calls_with_and_without_numbers_alternate() -> None:
         assert g(x, 3.0).dtype == np.float32
 
 
+def test_calls_with_arrays_of_both_libraries() -> None:
+    g = hesse.grad(lambda x, A: x @ A @ x)
+    x, A = np.array([1.0, 2.0]), np.array([[1.0, 2.0], [0.0, 1.0]])
+    for _ in range(2):
+        for point, matrix in ((jnp.asarray(x), A), (x, jnp.asarray(A)), (x, A)):
+            found = g(point, matrix)
+            assert isinstance(found, np.ndarray) == (matrix is A and point is x)
+            np.testing.assert_allclose(found, (A + A.T) @ x)
+
+
 def test_the_table_of_jit_keeps_nothing_alive() -> None:
     data = np.ones(1000)
     H = hesse.hessian(lambda x: np.sum(np.tanh(x) * data))

@@ -84,14 +84,14 @@ class _Entry(NamedTuple):
     """A compiled derivative for one signature.
 
     `casts` says for each input of the program which argument it is and what to cast it to (None: as it
-    is); it is None itself when the arguments can be passed on as they are. `storages` are given where the
+    is); it is None itself when the arguments can be passed on as they are. `tensors` are given where the
     program computes the parts of structured tensors; with a `chunk` these are made dense slice by slice.
     """
 
     built: Built
     executable: Executable
     casts: tuple[tuple[int, DType | None], ...] | None
-    storages: tuple[Storage, ...] | None
+    tensors: _Tensors | None
     chunk: int | None
     as_numpy: bool
 
@@ -100,32 +100,33 @@ class _Entry(NamedTuple):
         if self.casts is not None:
             values = target.converted([values[k] for k, _ in self.casts], [dtype for _, dtype in self.casts])
         results = target.call(self.executable.compiled, values, self.as_numpy)
-        if self.storages is not None:
-            results = _structured(self.storages, self.built.groups, results, self.executable, self.as_numpy)
+        if self.tensors is not None:
+            results = self.tensors.of(results)
             if self.chunk is not None:
                 results = [tensor.dense(chunk=self.chunk) for tensor in results]
         return _arranged(self.built.layout, results)
 
 
-def _structured(
-    storages: Sequence[Storage],
-    groups: Sequence[tuple[int, ...]],
-    results: Sequence[Any],
-    runs: Executable,
-    as_numpy: bool,
-) -> list[Structured]:
-    """The tensors of which the results are the parts; `as_numpy`: those are NumPy's."""
-    tensors = []
-    target, dtype = runs.target, runs.dtype
-    if as_numpy:
-        target, dtype = target_named("numpy"), target.numpy_dtype(dtype)
-    start = 0  # each tensor takes as many results as it has parts
-    for (node, names, _), ranks in zip(storages, groups, strict=True):
-        stop = start + len(names)
-        parts = target.converted(results[start:stop], [None] * len(names))
-        tensors.append(Structured(node, dict(zip(names, parts, strict=True)), ranks, dtype, target))
-        start = stop
-    return tensors
+class _Tensors(NamedTuple):
+    """Structured tensors whose parts are the results of a program, in a row."""
+
+    storages: tuple[Storage, ...]
+    kinds: tuple[tuple[Node, tuple[str, ...], tuple[int, ...]], ...]
+    """For each tensor its expression, the names of its parts and the ranks of its groups of axes."""
+    has_numbers: bool
+    """Whether a part has no axes: NumPy's programs give a number then."""
+    dtype: DType
+    target: Target
+
+    def of(self, results: Sequence[Any]) -> list[Structured]:
+        """The tensors."""
+        if self.has_numbers:
+            results = self.target.converted(results, [None] * len(results))
+        parts, dtype, target = iter(results), self.dtype, self.target
+        return [  # each takes as many parts as it has names
+            Structured(node, dict(zip(names, parts)), ranks, dtype, target)  # noqa: B905
+            for node, names, ranks in self.kinds
+        ]
 
 
 class Derivative:
@@ -169,14 +170,13 @@ class Derivative:
         found = self._entry(names, arrays, by_name=bool(options))
         if found is None:
             return self._as_expression(names, [as_node(array) for array in arrays.values])
-        if options:
+        if options or not all(type(a) is np.ndarray or library_of(a) is not None for a in arguments):
             return found.run(arrays.values)
-        if all(library_of(a) is not None for a in arguments):
-            run = arrays.target.dispatched(self._run_entry)
-            if run is not None:
-                self._dispatched[tuple(map(type, arguments))] = run
-                return run(*arguments)
-        if all(type(a) is np.ndarray or library_of(a) is not None for a in arguments):
+        run = None if arrays.as_numpy else arrays.target.dispatched(self._run_entry)
+        if run is not None:
+            self._dispatched[tuple(map(type, arguments))] = run
+            return run(*arguments)
+        if not any(hasattr(a, "weak_type") for a in arguments):  # the key does not tell such apart
             _keep(self._fast, _fast_key(arguments), found)
         return found.run(arrays.values)
 
@@ -265,8 +265,8 @@ class Derivative:
 
 
 def _fast_key(arrays: Sequence[Any]) -> tuple[Any, ...]:
-    """What decides about arrays; only those of JAX can be weakly typed."""
-    return tuple([(type(a), a.shape, a.dtype, getattr(a, "weak_type", None)) for a in arrays])
+    """What decides about arrays."""
+    return tuple([(type(a), a.shape, a.dtype) for a in arrays])
 
 
 def _keep(entries: dict[Any, Kept], key: Any, entry: Kept) -> None:
@@ -295,7 +295,18 @@ def _compiled(
     casts = list(enumerate(arrays.casts))
     casts += [(labels.index(name.removesuffix(INDEX_SUFFIX)), None) for name in found.inputs[len(labels) :]]
     as_they_are = len(casts) == len(labels) and all(cast is None for _, cast in casts)
-    return _Entry(built, found, None if as_they_are else tuple(casts), storages, chunk, arrays.as_numpy)
+    tensors = None if storages is None else _tensors(storages, built, arrays)
+    return _Entry(built, found, None if as_they_are else tuple(casts), tensors, chunk, arrays.as_numpy)
+
+
+def _tensors(storages: tuple[Storage, ...], built: Built, arrays: Arrays) -> _Tensors:
+    """The tensors of a result, of the library of the arguments."""
+    target, dtype = arrays.target, arrays.dtype
+    if arrays.as_numpy:
+        target, dtype = target_named("numpy"), target.numpy_dtype(dtype)
+    kinds = tuple((s.node, s.names, ranks) for s, ranks in zip(storages, built.groups, strict=True))
+    has_numbers = any(source.shape == () for s in storages for source in s.sources)
+    return _Tensors(storages, kinds, has_numbers, dtype, target)
 
 
 def _executable(
@@ -401,7 +412,8 @@ class Bound:
         inputs = list(zip(runs.inputs, casts, strict=True))
         early = [(label, cast) for label, cast in inputs if names[cast[0]] in self._bound]
         late = [(label, cast) for label, cast in inputs if names[cast[0]] not in self._bound]
-        straight = make_plan(_computed(whole.built, whole.storages), runs.target.machine)
+        storages = None if whole.tensors is None else whole.tensors.storages
+        straight = make_plan(_computed(whole.built, storages), runs.target.machine)
         first, second, loads = split(straight, {label for label, _ in early})
         given, wanted = [arrays.values[k] for _, (k, _) in early], [cast for _, (_, cast) in early]
         before = Executable(first, tuple(label for label, _ in early), runs.dtype, runs.target)
