@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import hesse
 import naive
-from hesse.backends.numpy import NUMPY_MACHINE, NumpyMachine, compile_program, make_plan
+from hesse.backends.numpy import NUMPY_MACHINE, NumpyMachine, NumpyTarget, compile_program, make_plan
 from hesse.calculus import differentiate
 from hesse.calculus.mirror import mirrored
 from hesse.ir import Add, Axis, Node, add, einsum, label_axis, multiply, select, transpose, variable
@@ -163,8 +163,12 @@ def test_random_programs_with_several_results(seed: int, steps: int) -> None:
 # By halves
 
 
+HALVING = NumpyMachine(smallest_halved=64)
+"""Small products are computed by halves, too."""
+
+
 def contractions(root: Node) -> list[Contract]:
-    return [item for item in make_plan([root]).instructions if isinstance(item, Contract)]
+    return [item for item in make_plan([root], HALVING).instructions if isinstance(item, Contract)]
 
 
 def product(left: Node, right: Node, scale: float = 1.0) -> Node:
@@ -181,7 +185,7 @@ def test_symmetric_products_are_computed_by_halves(rows: int) -> None:
     (item,) = contractions(gram)
     assert item.is_symmetric
     values = arrays(3, A=(rows, 65))
-    compiled = compile_program(make_plan([gram]), ["A"], np.dtype(float))
+    compiled = compile_program(make_plan([gram], HALVING), ["A"], np.dtype(float))
     (result,) = compiled.function(values["A"])
     assert_close(result, -2.0 * values["A"] @ values["A"].T, "by halves")
     np.testing.assert_array_equal(result, result.T)
@@ -196,7 +200,7 @@ def test_the_hessian_of_a_weighted_sum_is_computed_by_halves(form: str) -> None:
     def loss(w: np.ndarray) -> np.ndarray:
         return np.sum(np.logaddexp(0, -y * (X @ w))) + 0.3 * np.sum(w**2)
 
-    hessian = hesse.hessian(loss, form=form)
+    hessian = hesse.hessian(loss, form=form, backend=NumpyTarget(machine=HALVING))
     assert "symmetric_product" in hessian.explain(w).source
     result = np.asarray(hessian(w))
     chance = 1 / (1 + np.exp(y * (X @ w)))
