@@ -44,13 +44,27 @@ def constant(value: np.ndarray | float) -> Node:
     """
     array = np.asarray(value)
     kind = "integer" if array.dtype.kind in "iu" else "real"
-    if kind == "real" and array.size and np.isfinite(first := array.flat[0]) and (array == first).all():
-        return uniform(float(first), array.shape)
+    if kind == "real" and _is_uniform(array):
+        return uniform(float(array.flat[0]), array.shape)
     if kind == "real" and array.ndim == 2 and (offsets := _band_offsets(array)):
         return add([_band(array, offset) for offset in offsets], array.shape)
     return intern(Constant, array.shape, (), kind, frozen=FrozenArray(array))
 
 
+def has_pattern(array: np.ndarray) -> bool:
+    """Whether a known array becomes more than its entries: all of them equal, or a matrix of a few bands."""
+    sample = array.ravel("K")[:: max(1, array.size // SAMPLE)] if array.flags.forc else array.flat[:SAMPLE]
+    if not (sample == sample[:1]).all() and 2 * np.count_nonzero(sample) > len(sample):
+        return False
+    return _is_uniform(array) or (array.ndim == 2 and bool(_band_offsets(array)))
+
+
+def _is_uniform(array: np.ndarray) -> bool:
+    return bool(array.size and np.isfinite(first := array.flat[0]) and (array == first).all())
+
+
+SAMPLE = 1000
+"""Entries that are looked at before all are."""
 MOST_BANDS = 3
 """Constant matrices with more bands than this are kept as they are."""
 
