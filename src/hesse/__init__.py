@@ -1,11 +1,11 @@
 """hesse: derivatives of tensor expressions, of any order, as compact as derived by hand."""
 
+from typing import TYPE_CHECKING, Any
+
 from hesse.api import (
-    Formula,
     check,
     derivative,
     diagonal,
-    diff,
     einsum,
     grad,
     hessian,
@@ -13,7 +13,6 @@ from hesse.api import (
     jacobian,
     jvp,
     laplacian,
-    parse,
     value_and_grad,
     variable,
     vjp,
@@ -61,6 +60,9 @@ from hesse.frontends.special import (
 )
 from hesse.plan import set_memory_limit
 from hesse.structured import Structured
+
+if TYPE_CHECKING:
+    from hesse.api.formula import Formula, diff, parse
 
 __version__ = "0.1.0"
 
@@ -121,3 +123,12 @@ __all__ = [
     "vjp",
     "xlogy",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The language of formulas is loaded when it is used first."""
+    if name not in ("Formula", "diff", "parse"):
+        raise AttributeError(f"module 'hesse' has no attribute {name!r}")
+    from hesse.api import formula  # noqa: PLC0415
+
+    return getattr(formula, name)

@@ -1,4 +1,4 @@
-"""The public functions."""
+"""The public functions of functions; those of formulas are in `hesse.api.formula`."""
 
 from hesse.api.check import check
 from hesse.api.derivatives import (
@@ -13,15 +13,12 @@ from hesse.api.derivatives import (
     value_and_grad,
     vjp,
 )
-from hesse.api.formula import Formula, diff, parse
 from hesse.api.symbolic import einsum, variable
 
 __all__ = [
-    "Formula",
     "check",
     "derivative",
     "diagonal",
-    "diff",
     "einsum",
     "grad",
     "hessian",
@@ -29,7 +26,6 @@ __all__ = [
     "jacobian",
     "jvp",
     "laplacian",
-    "parse",
     "value_and_grad",
     "variable",
     "vjp",

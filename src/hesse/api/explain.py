@@ -13,7 +13,6 @@ from hesse.calculus import Choice
 from hesse.ir import Node, topological
 from hesse.plan import Program
 from hesse.plan.program import Contract, View, sources
-from hesse.printing import text
 
 
 @dataclass(frozen=True)
@@ -46,6 +45,8 @@ class Explanation:
     @property
     def formula(self) -> str:
         """The derivative as a formula (one line for each result)."""
+        from hesse.printing import text  # noqa: PLC0415  (not loaded before it is needed)
+
         return "\n".join(text(root) for root in self.roots)
 
     @property

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self
 
 from hesse.backends.arrays import Arrays, as_arrays
 from hesse.backends.executable import Executable, executable
@@ -11,12 +11,15 @@ from hesse.backends.target import Target, as_target
 from hesse.calculus import differentiate
 from hesse.errors import ArgumentError, DifferentiationError, ShapeError
 from hesse.ir import Einsum, Node, Variable, bind_sizes, size_names, topological
-from hesse.printing import Graph, einsum_text, latex, text
 from hesse.rewrite import simplify
+
+if TYPE_CHECKING:
+    from hesse.printing import Graph
 
 KEPT_PROGRAMS = 256
 """Combinations of shapes and dtypes for which an expression is kept compiled."""
-FORMATS: Mapping[str, Callable[[Node], str]] = {"text": text, "einsum": einsum_text, "latex": latex}
+FORMATS = {"text": "text", "einsum": "einsum_text", "latex": "latex"}
+"""The functions of `hesse.printing`, which is not loaded before it is needed."""
 
 
 class SymbolicMethods:
@@ -90,10 +93,15 @@ class SymbolicMethods:
         """The expression in a notation: "text", "einsum" or "latex"."""
         if notation not in FORMATS:
             raise ArgumentError(f"there is no notation {notation!r}; choose one of {', '.join(FORMATS)}")
-        return FORMATS[notation](simplify([self.node])[0])
+        from hesse import printing  # noqa: PLC0415
+
+        written: str = getattr(printing, FORMATS[notation])(simplify([self.node])[0])
+        return written
 
     def graph(self) -> Graph:
         """The expression as a picture: `.dot`, `.svg()`, `.save(path)`."""
+        from hesse.printing import Graph  # noqa: PLC0415
+
         return Graph(self.node)
 
     def __str__(self) -> str:

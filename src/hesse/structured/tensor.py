@@ -26,9 +26,6 @@ from hesse.structured import formulas
 from hesse.structured.base import Patterns
 from hesse.structured.chunks import check_chunk, dense_in_chunks
 from hesse.structured.patterns import products
-from hesse.structured.plot import plot
-from hesse.structured.solvers import solve, solver
-from hesse.structured.sparse import to_linear_operator, to_sparse
 from hesse.structured.terms import Term, core_shape, pattern_text
 
 
@@ -189,6 +186,8 @@ class Structured(Patterns):
         (typed,) = self._target.converted([array], [dtype])
         if 0 in shape:
             return self._target.copied(typed)
+        from hesse.structured.solvers import solve  # noqa: PLC0415  (not loaded before it is needed)
+
         solution = solve(self, typed.reshape(*shape[:rank], -1), amount)
         return xp.in_order(solution.reshape(shape))
 
@@ -204,6 +203,8 @@ class Structured(Patterns):
         'banded'
         """
         self._system()
+        from hesse.structured.solvers import solver  # noqa: PLC0415
+
         return solver(self, _damping(damping)).name
 
     def _system(self) -> int:
@@ -222,14 +223,20 @@ class Structured(Patterns):
         For NumPy it is a SciPy sparse array ("csr" unless another format is asked for), for PyTorch a sparse
         tensor ("coo", "csr" or "csc"), and for JAX a `BCOO` ("coo") or `BCSR` ("csr").
         """
+        from hesse.structured.sparse import to_sparse  # noqa: PLC0415
+
         return to_sparse(self, format)
 
     def to_linear_operator(self) -> Any:
         """A SciPy linear operator, of NumPy arrays: columns are the last group of axes, rows all others."""
+        from hesse.structured.sparse import to_linear_operator  # noqa: PLC0415
+
         return to_linear_operator(self)
 
     def plot(self, ax: Any = None) -> Any:
         """A matplotlib picture of the structure: one colour for each term; returns the axes."""
+        from hesse.structured.plot import plot  # noqa: PLC0415
+
         return plot(self, ax)
 
     @property

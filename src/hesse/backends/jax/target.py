@@ -96,7 +96,8 @@ class JaxTarget(Target):
             assert found is not None, "its object calls it"
             return found(*arrays)
 
-        return jax.jit(run)
+        jitted: Callable[..., Any] = jax.jit(run)
+        return jitted
 
     @property
     def algebra(self) -> Namespace:
