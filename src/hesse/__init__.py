@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from hesse.api import (
     check,
+    compile,
     derivative,
     diagonal,
     einsum,
@@ -82,6 +83,7 @@ __all__ = [
     "VerificationError",
     "celu",
     "check",
+    "compile",
     "constant",
     "derivative",
     "diagonal",

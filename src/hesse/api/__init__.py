@@ -2,6 +2,7 @@
 
 from hesse.api.check import check
 from hesse.api.derivatives import (
+    compile,
     derivative,
     diagonal,
     grad,
@@ -17,6 +18,7 @@ from hesse.api.symbolic import einsum, variable
 
 __all__ = [
     "check",
+    "compile",
     "derivative",
     "diagonal",
     "einsum",
