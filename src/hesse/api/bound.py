@@ -18,7 +18,7 @@ from hesse.errors import ArgumentError
 from hesse.plan import make_plan, split
 
 if TYPE_CHECKING:
-    from hesse.api.compiled import Derivative
+    from hesse.api.compiled import Derivative, Tables
 
 
 class _Early:
@@ -58,14 +58,15 @@ class Bound:
         self._recipes: dict[Any, tuple[Recipe, _Early]] = {}
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
+        tables, captured = self._derivative.present()
         try:
             key, leaves = marks(arguments, options, bool(self._derivative._needed))
-            known, early = self._recipes[key]
+            known, early = self._recipes[tables, key]
             arrays = known.arrays(leaves)
         except LookupError:
             pass
         else:
-            return known.entry.run([*early.results(), *arrays])
+            return known.entry.run([*early.results(), *arrays, *captured.arrays])
         return self._first_call(arguments, options)
 
     def _first_call(self, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -74,21 +75,29 @@ class Bound:
             raise ArgumentError(f"got {len(arguments)} arguments for the free {', '.join(self._free)}")
         derivative, bound = self._derivative, self._bound
         names, values = derivative._parameters.by_name({**bound, **self._by_name(arguments, options)})
-        call, arrays, whole = derivative._found(names, values, by_name=True)
+        call, arrays, whole = derivative.found(names, values, by_name=True)
         if whole is None:
             raise ArgumentError(
                 f"{derivative.__name__} depends on a trace around it and cannot be bound there"
             )
-        key = (call.names, call.key, arrays.key)
+        tables, _ = derivative.present()
+        key = (tables, call.names, call.key, arrays.key)
         if key not in self._entries:
             keep(self._entries, key, self._prepared(call, arrays, whole))
         entry, early = self._entries[key]
-        self._remember(arguments, options, call, entry, early)
-        free = [arrays.values[k] for k, name in enumerate(self._owners(call)) if name not in bound]
+        self._remember(tables, arguments, options, call, entry, early)
+        owners = self._owners(call, arrays)
+        free = [value for value, name in zip(arrays.values, owners, strict=True) if name not in bound]
         return entry.run([*early.results(), *free])
 
     def _remember(
-        self, arguments: tuple[Any, ...], options: dict[str, Any], call: Call, entry: Entry, early: _Early
+        self,
+        tables: Tables,
+        arguments: tuple[Any, ...],
+        options: dict[str, Any],
+        call: Call,
+        entry: Entry,
+        early: _Early,
     ) -> None:
         """Keep an entry for calls that look the same."""
         try:
@@ -99,20 +108,21 @@ class Bound:
         _, order = self._derivative._parameters.by_name(numbers)
         known = recipe(call, order, leaves, entry)
         if known is not None:
-            keep(self._recipes, key, (known, early))
+            keep(self._recipes, (tables, key), (known, early))
 
     def _by_name(self, arguments: Sequence[Any], options: dict[str, Any]) -> dict[str, Any]:
         return {**dict(zip(self._free, arguments, strict=False)), **options}
 
     @staticmethod
-    def _owners(call: Call) -> list[str]:
-        """For each array the name of the argument it is part of."""
-        return [call.names[call.owners[k]] for k in call.positions]
+    def _owners(call: Call, arrays: Arrays) -> list[str | None]:
+        """For each array the name of the argument it is part of; None for those that are captured."""
+        names: list[str | None] = [call.names[call.owners[k]] for k in call.positions]
+        return names + [None] * (len(arrays.values) - len(names))
 
     def _prepared(self, call: Call, arrays: Arrays, whole: Entry) -> tuple[Entry, _Early]:
         """The entry for the free arguments, and what depends on bound data only: it comes first."""
         runs = whole.executable
-        owners = self._owners(call)
+        owners = self._owners(call, arrays)
         casts = whole.casts or tuple((k, None) for k in range(len(owners)))
         inputs = list(zip(runs.inputs, casts, strict=True))
         early = [(label, cast) for label, cast in inputs if owners[cast[0]] in self._bound]

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hesse.api.surroundings import Found, Function, Walk
+from hesse.backends.arrays import Arrays
 from hesse.backends.target import library_of
 from hesse.ir import has_pattern
 
@@ -20,6 +21,38 @@ SMALL = 16
 """Arrays of numbers with at most so many entries are constants."""
 SMALL_INDEX = 4096
 """The same for whole numbers and truth values: positions and masks that are known make better programs."""
+
+
+class Watch:
+    """What a function reads, looked at again and again.
+
+    What the function itself changes while it is traced (a counter, a list it appends to) is not watched.
+    """
+
+    def __init__(self, function: Function) -> None:
+        self._function = function
+        self._ignored: frozenset[str] = frozenset()
+        self._constants: set[str] = set()
+        """Arrays that are constants because their values were needed."""
+
+    def look(self) -> Captured:
+        """What the function reads now."""
+        return captured(Walk(self._function, self._ignored), self._constants)
+
+    def settle(self, before: Captured) -> bool:
+        """After a trace: whether the function changed something, which is ignored from now on."""
+        if before.is_same is None or before.walk.is_same():
+            return False
+        self._ignored |= before.walk.changed(Walk(self._function, self._ignored))
+        return True
+
+    def fix(self, names: Collection[str]) -> None:
+        """Make constants of arrays, by their names."""
+        self._constants.update(names)
+
+    def release(self, names: Collection[str]) -> None:
+        """Undo that."""
+        self._constants.difference_update(names)
 
 
 class Captured(NamedTuple):
@@ -35,6 +68,19 @@ class Captured(NamedTuple):
     arrays: tuple[Any, ...]
     is_same: Callable[[], bool] | None
 
+    def strangers(self, arguments: Arrays) -> list[str]:
+        """The inputs that the library of the arguments cannot compute with."""
+        known = (None, arguments.target.name)
+        return [
+            name
+            for name, array in zip(self.names, self.arrays, strict=True)
+            if library_of(array) not in known
+        ]
+
+    def labels(self, taken: Collection[str]) -> list[str]:
+        """Names for the inputs beside those of the arguments."""
+        return [f"{name}_captured" if name in taken else name for name in self.names]
+
     def function(self, stand_ins: Sequence[Any]) -> Function:
         """The function that reads others in place of the inputs."""
         if not self.arrays:
@@ -42,14 +88,14 @@ class Captured(NamedTuple):
         return self.walk.copied(dict(zip(map(id, self.arrays), stand_ins, strict=True)))
 
 
-def captured(walk: Walk, needed: Collection[str]) -> Captured:
-    """What a walk found; arrays whose values are `needed` are constants."""
+def captured(walk: Walk, constants: Collection[str]) -> Captured:
+    """What a walk found; arrays under these names are constants in any case."""
     arrays = walk.arrays().values()
-    inputs = [found for found in arrays if found.name not in needed and _is_input(found)]
+    inputs = [found for found in arrays if found.name not in constants and _is_input(found)]
     hidden = {id(found.value) for found in inputs}
-    constants = [found.value for found in arrays if id(found.value) not in hidden]
-    contents = [(array, _content(array)) for array in constants if not _is_final(array)]
-    marks = tuple(_mark(array) for array in constants)
+    known = [found.value for found in arrays if id(found.value) not in hidden]
+    contents = [(array, _content(array)) for array in known if not _is_final(array)]
+    marks = tuple(map(_mark, known))
     return Captured(
         walk,
         (walk.key(), marks),
@@ -67,7 +113,12 @@ def _is_input(found: Found) -> bool:
         return True
     if array.dtype.kind in "iub":
         return bool(array.size > SMALL_INDEX)
-    return type(array) is np.ndarray and array.dtype.kind == "f" and array.size > SMALL and not has_pattern(array)
+    return (
+        type(array) is np.ndarray
+        and array.dtype.kind == "f"
+        and array.size > SMALL
+        and not has_pattern(array)
+    )
 
 
 def _is_final(array: Any) -> bool:

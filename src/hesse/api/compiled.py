@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 
 from hesse.api.arguments import Parameters, check_argnums, check_differentiable
 from hesse.api.bound import Bound
+from hesse.api.captured import Captured, Watch
 from hesse.api.entries import Builder, Built, Entry, Extra, Options, Request, compiled, keep
 from hesse.api.explain import Explanation
 from hesse.api.layout import Branches, Layout, arranged
@@ -38,11 +40,40 @@ SINGLE_NEEDS = 8
 """So many times a trace that needs a value is repeated with that value; then with all that may be needed."""
 
 
+class Tables:
+    """What a derivative keeps for all that its function reads besides its arguments, but the arrays."""
+
+    def __init__(self, derivative: Derivative) -> None:
+        self._derivative = weakref.ref(derivative)
+        self.latest: Captured | None = None
+        self.entries: dict[Any, Entry] = {}
+        self.fast: dict[Any, Entry] = {}
+        """The entries again, by what can be read off arguments that need no conversion."""
+        self.recipes: dict[Any, Recipe] = {}
+        """The entries again, by marks of numbers, containers and plain values."""
+        self.dispatched: dict[tuple[type, ...], Callable[..., Any]] = {}
+        """Where the library finds the entry by itself: its function, by the types of the arguments."""
+
+    def run(self, *arrays: Any) -> Any:
+        """What a call computes, for a library with its own table of signatures; captured arrays last."""
+        derivative, captured = self._derivative(), self.latest
+        assert derivative is not None, "it calls this"
+        assert captured is not None, "it was looked at before"
+        count = len(arrays) - len(captured.arrays)
+        names, values = derivative._parameters.match(arrays[:count], {})
+        _, given, found = derivative.found(names, values, by_name=False, further=arrays[count:])
+        if found is None:
+            raise ArgumentError(
+                f"{derivative.__name__} depends on a trace around it and cannot be computed there"
+            )
+        return found.run(given.values)
+
+
 class Derivative:
     """A derivative of a function: call it with the arguments of the function.
 
-    The function is traced once for each combination of shapes, dtypes, structures and plain values; arrays it
-    closes over are captured then.
+    The function is traced once for each combination of shapes, dtypes, structures and plain values. Arrays
+    that it reads besides its arguments are read at every call.
     """
 
     def __init__(
@@ -59,39 +90,54 @@ class Derivative:
         self._extra = extra
         self._extra_like_variables = extra_like_variables
         self._parameters = Parameters(function, extra)
-        self._entries: dict[Any, Entry] = {}
-        self._fast: dict[Any, Entry] = {}
-        """The entries again, by what can be read off arguments that need no conversion."""
-        self._recipes: dict[Any, Recipe] = {}
-        """The entries again, by marks of numbers, containers and plain values."""
-        self._dispatched: dict[tuple[type, ...], Callable[..., Any]] = {}
-        """Where the library finds the entry by itself: its function, by the types of the arguments."""
+        self._watch = Watch(function)
+        self._tables: dict[Any, Tables] = {}
+        """By what the function reads besides its arguments."""
+        self._present: tuple[Tables, Captured] | None = None
+        """Those of the last call."""
         self._needed: set[str] = set()
         """Numbers and masks whose values the function needs: they are part of the signature."""
         kind = "compiled" if options.as_it_is else "derivative of"
         self.__name__ = f"{kind} {self._parameters.function_name}"
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
+        tables, captured = self.present()
         if not options:
-            if self._dispatched:
-                run = self._dispatched.get(tuple(map(type, arguments)))
+            if tables.dispatched:
+                run = tables.dispatched.get(tuple(map(type, arguments)))
                 if run is not None:
-                    return run(*arguments)
+                    return run(*arguments, *captured.arrays)
             try:
-                entry = self._fast[_fast_key(arguments)]
+                entry = tables.fast[_fast_key(arguments)]
             except (AttributeError, KeyError, TypeError):
                 pass  # the first call of this signature, or something that is not an array
             else:
-                return entry.run(arguments)
+                return entry.run(arguments + captured.arrays)
         try:
             key, leaves = marks(arguments, options, bool(self._needed))
-            known = self._recipes[key]
+            known = tables.recipes[key]
             arrays = known.arrays(leaves)
         except LookupError:
             pass
         else:
-            return known.entry.run(arrays)
+            return known.entry.run([*arrays, *captured.arrays])
         return self._first_call(arguments, options)
+
+    def present(self) -> tuple[Tables, Captured]:
+        """What the function reads now besides its arguments, and what is kept for it."""
+        known = self._present or self.look()
+        is_same = known[1].is_same
+        return known if is_same is None or is_same() else self.look()
+
+    def look(self) -> tuple[Tables, Captured]:
+        """The same, when something may have changed."""
+        captured = self._watch.look()
+        tables = self._tables.get(captured.key)
+        if tables is None:
+            keep(self._tables, captured.key, tables := Tables(self))
+        tables.latest = captured
+        self._present = tables, captured
+        return self._present
 
     def _first_call(self, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """A call of a new signature, or one of which not enough can be read off."""
@@ -99,23 +145,30 @@ class Derivative:
         call = self._call(names, values)
         if any(isinstance(leaf, Expression) for leaf in call.leaves):
             return self._as_expression(call)
-        call, arrays, found = self._found(names, values, by_name=bool(options))
+        call, arrays, found = self.found(names, values, by_name=bool(options))
         if found is None:
             return self._as_expression(call)
+        assert self._present is not None
+        tables, captured = self._present
         is_flat = not options and not call.fixed
         if is_flat and all(type(a) is np.ndarray or library_of(a) is not None for a in arguments):
-            run = None if arrays.as_numpy else arrays.target.dispatched(self._run_entry)
+            run = None if arrays.as_numpy else arrays.target.dispatched(tables.run)
             if run is not None:
-                self._dispatched[tuple(map(type, arguments))] = run
-                return run(*arguments)
+                tables.dispatched[tuple(map(type, arguments))] = run
+                return run(*arguments, *captured.arrays)
             if not any(hasattr(a, "weak_type") for a in arguments):  # the key does not tell such apart
-                keep(self._fast, _fast_key(arguments), found)
+                keep(tables.fast, _fast_key(arguments), found)
                 return found.run(arrays.values)
-        self._remember(arguments, options, call, found)
+        self._remember(tables, arguments, options, call, found)
         return found.run(arrays.values)
 
     def _remember(
-        self, arguments: tuple[Any, ...], options: dict[str, Any], call: Call, found: Entry
+        self,
+        tables: Tables,
+        arguments: tuple[Any, ...],
+        options: dict[str, Any],
+        call: Call,
+        found: Entry,
     ) -> None:
         """Keep an entry for calls that look the same."""
         try:
@@ -125,15 +178,7 @@ class Derivative:
         _, order = self._parameters.match(*numbered(arguments, options))
         known = recipe(call, order, leaves, found)
         if known is not None:
-            keep(self._recipes, key, known)
-
-    def _run_entry(self, *arguments: Any) -> Any:
-        """What a call computes, for a library that keeps its own table of signatures."""
-        names, values = self._parameters.match(arguments, {})
-        _, arrays, found = self._found(names, values, by_name=False)
-        if found is None:
-            raise ArgumentError(f"{self.__name__} depends on a trace around it and cannot be computed there")
-        return found.run(arrays.values)
+            keep(tables.recipes, key, known)
 
     def compile(self, backend: str | Target = "numpy", **settings: Any) -> Derivative:
         """The same derivative, computed by a back end: "numpy", "torch" or "jax", with its settings.
@@ -146,6 +191,15 @@ class Derivative:
         """
         options = replace(self._options, backend=as_target(backend).configured(**settings))
         return Derivative(self._function, self._build, options, self._extra, self._extra_like_variables)
+
+    @property
+    def differentiated(self) -> Callable[..., Any]:
+        """The function."""
+        return self._function
+
+    def over(self, function: Callable[..., Any]) -> Derivative:
+        """The same derivative of another function."""
+        return Derivative(function, self._build, self._options, self._extra, self._extra_like_variables)
 
     def _call(self, names: Sequence[str], values: Sequence[Any]) -> Call:
         """A matched call, taken apart."""
@@ -178,34 +232,56 @@ class Derivative:
         count = len(names) - len(self._extra)
         return check_argnums(self._options.argnums, count, names[:count])
 
-    def _found(
-        self, names: Sequence[str], values: Sequence[Any], by_name: bool
+    def found(
+        self, names: Sequence[str], values: Sequence[Any], by_name: bool, further: Sequence[Any] | None = None
     ) -> tuple[Call, Arrays, Entry | None]:
         """The call, its arrays and the compiled derivative, which is None where a trace around it matters.
 
-        Numbers and masks are traced like all arrays. Where the function needs their values (sizes, axes,
-        conditions), it is traced again, and they are part of the signature from then on.
+        Numbers, masks and captured arrays are traced like all arrays. Where the function needs their values
+        (sizes, axes, conditions), it is traced again, and they are part of the signature from then on.
+        `further` are what captured arrays are now, where they are traced by their library.
         """
         tries = 0
+        tried: list[str] = []  # captured arrays that were made constants because the trace failed
         while True:
+            tables, captured = self._present or self.look()
             call = self._call(names, values)
-            arrays = as_arrays(call.array_names, call.arrays, self._options.backend)
+            own = as_arrays(call.array_names, call.arrays, self._options.backend)
+            if strange := captured.strangers(own):
+                self._watch.fix(strange)
+                self.look()
+                continue
+            arrays = own.beside(captured.arrays if further is None else further)
             key = (call.names if by_name else None, call.key, arrays.key)
-            if key in self._entries:
-                return call, arrays, self._entries[key]
-            labels = nested_names(call.array_names)
+            entry = tables.entries.get(key)
+            if entry is not None:
+                return call, arrays, entry
+            labels = nested_names([*call.array_names, *captured.labels(call.array_names)])
             known = self._known(call, labels)
-            with watched({name for label in known for name in (label, label + INDEX_SUFFIX)}) as needed:
+            hidden = dict(zip(labels[len(call.positions) :], captured.names, strict=True))
+            watching = [name for label in (*known, *hidden) for name in (label, label + INDEX_SUFFIX)]
+            with watched(watching) as needed:
                 try:
-                    built = self._built(call, arrays, labels)
+                    built = self._built(call, arrays, labels, captured)
                 except Exception:  # whatever became of the refusal to give a value, in anybody's code
-                    if not needed:
+                    if not needed and not hidden:
+                        self._watch.release(tried)
+                        self._present = None
                         raise
-            if not needed:
-                return call, arrays, self._compiled(key, built, labels, call, arrays)
+                    built = None
+            if built is not None and not needed:
+                if self._watch.settle(captured):
+                    tables, _ = self.look()
+                return call, arrays, self._compiled(tables, key, built, labels, call, arrays)
             tries += 1
             asked = {name.removesuffix(INDEX_SUFFIX) for name in needed} if tries <= SINGLE_NEEDS else known
-            self._needed.update(known[label] for label in asked)
+            self._needed.update(known[label] for label in asked if label in known)
+            constants = [hidden[label] for label in asked if label in hidden]
+            if not needed:
+                tried = constants = list(hidden.values())
+            if constants:
+                self._watch.fix(constants)
+                self.look()
 
     def _known(self, call: Call, labels: Sequence[str]) -> dict[str, str]:
         """The labels and names of arrays that are traced but may become part of the signature."""
@@ -213,12 +289,18 @@ class Derivative:
         traced = {*positions, *range(len(call.names) - len(self._extra), len(call.names))}
         return {
             label: call.leaf_names[k]
-            for label, k in zip(labels, call.positions, strict=True)
+            for label, k in zip(labels, call.positions, strict=False)  # captured ones have more labels
             if call.owners[k] not in traced and may_be_fixed(call.leaves[k])
         }
 
     def _compiled(
-        self, key: Hashable, built: Built, labels: Sequence[str], call: Call, arrays: Arrays
+        self,
+        tables: Tables,
+        key: Hashable,
+        built: Built,
+        labels: Sequence[str],
+        call: Call,
+        arrays: Arrays,
     ) -> Entry | None:
         """The entry for a key, or None if it depends on variables of a trace around it."""
         found = [node for node in topological(built.roots) if isinstance(node, Variable)]
@@ -227,29 +309,31 @@ class Derivative:
             return None
         chosen = set(self._positions(call.names)[0])
         variables = [
-            label for label, k in zip(labels, call.positions, strict=True) if call.owners[k] in chosen
+            label for label, k in zip(labels, call.positions, strict=False) if call.owners[k] in chosen
         ]
-        keep(self._entries, key, compiled(built, labels, variables, arrays, self._options))
-        return self._entries[key]
+        entry = compiled(built, labels, variables, arrays, self._options)
+        keep(tables.entries, key, entry)
+        return entry
 
-    def _built(self, call: Call, arrays: Arrays, labels: Sequence[str]) -> Built:
+    def _built(self, call: Call, arrays: Arrays, labels: Sequence[str], captured: Captured) -> Built:
         """The derivative as nodes."""
         chosen = set(self._positions(call.names)[0])
         leaves = list(map(fixed_value, call.leaves))
-        kinds = zip(call.positions, labels, arrays.shapes, arrays.kinds, arrays.values, strict=True)
-        for k, label, shape, kind, value in kinds:
+        stand_ins = list(map(stand_in, labels, arrays.shapes, arrays.kinds))
+        for k, kind, value in zip(call.positions, arrays.kinds, arrays.values, strict=False):
             if call.owners[k] in chosen:
                 check_differentiable(call.leaf_names[k], kind, value.dtype)
-            leaves[k] = stand_in(label, shape, kind)
-        return self._requested(call, leaves)
+        for k, expression in zip(call.positions, stand_ins, strict=False):
+            leaves[k] = expression
+        return self._requested(call, leaves, captured.function(stand_ins[len(call.positions) :]))
 
-    def _requested(self, call: Call, leaves: Sequence[Any]) -> Built:
+    def _requested(self, call: Call, leaves: Sequence[Any], function: Callable[..., Any]) -> Built:
         """The derivative as nodes, for leaves that are expressions or known."""
         positions, as_tuple = self._positions(call.names)
         count = len(call.names) - len(self._extra)
         arguments = call.assembled(leaves)
         output, aux = trace(
-            self._function,
+            function,
             self._parameters,
             call.names[:count],
             arguments[:count],
@@ -297,13 +381,14 @@ class Derivative:
                 leaves[k], table[point] = Expression(point), node
             elif k not in call.fixed and not isinstance(leaf, Expression) and not may_be_fixed(leaf):
                 leaves[k] = constant(leaf)
-        built = self._requested(call, leaves)
+        built = self._requested(call, leaves, self._function)
         return arranged(built.layout, [Expression(node) for node in substitute(built.roots, table)])
 
     def explain(self, *arguments: Any, **options: Any) -> Explanation:
         """What is computed for these arguments, and what it costs."""
         names, values = self._parameters.match(arguments, options)
-        _, _, entry = self._found(names, values, by_name=bool(options))
+        self.present()
+        _, _, entry = self.found(names, values, by_name=bool(options))
         if entry is None:
             raise ArgumentError(f"{self.__name__} depends on a trace around it and cannot be explained there")
         return Explanation(tuple(entry.built.roots), entry.executable, entry.built.choices)

@@ -289,7 +289,8 @@ class _Copy:
         if isinstance(value, types.FunctionType):
             self._function(value)
         elif isinstance(value, list):
-            made[id(value)] = copied = []
+            copied: list[Any] = []
+            made[id(value)] = copied
             copied += map(self.of, value)
         elif isinstance(value, dict):
             made[id(value)] = table = copy.copy(value)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hesse.backends.executable import Executable
-from hesse.backends.target import DType, Target, library_of, target_for
+from hesse.backends.target import DType, Target, library_of, target_for, target_named
 from hesse.errors import ArgumentError, DifferentiationError
 
 Signature = tuple[tuple[str | None, tuple[int, ...], DType | None], ...]
@@ -58,6 +58,20 @@ class Arrays(NamedTuple):
     def shapes(self) -> list[tuple[int, ...]]:
         """The shape of each array."""
         return [shape for _, shape, _ in self.signature]
+
+    def beside(self, values: Sequence[Any]) -> Arrays:
+        """These arrays and others, which decide about neither the library nor the dtype."""
+        libraries = list(map(library_of, values))
+        kinds = [
+            value.dtype.kind if library is None else target_named(library).kind(value)
+            for value, library in zip(values, libraries, strict=True)
+        ]
+        marks = [(name, tuple(a.shape), a.dtype) for name, a in zip(libraries, values, strict=True)]
+        return self._replace(
+            values=[*self.values, *values],
+            kinds=self.kinds + kinds,
+            signature=(*self.signature, *marks),
+        )
 
     def run(self, runs: Executable, casts: Sequence[DType | None] | None = None) -> Sequence[Any]:
         """The results of an executable for these arrays."""
