@@ -146,7 +146,7 @@ class Walk:
         lines = ["def is_same():", " try:", f"  return {' and '.join(tests) or 'True'}"]
         lines += [" except (AttributeError, LookupError, ValueError):", "  return False"]
         exec("\n".join(lines), namespace)
-        made: Callable[[], bool] = namespace["is_same"]
+        made: Callable[[], bool] = namespace.pop("is_same")  # which holds the namespace: no cycle
         return made
 
 
