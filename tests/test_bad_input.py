@@ -12,7 +12,7 @@ import inspect
 import math
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -54,6 +54,13 @@ def returns_nothing(x: Any) -> None:
 
 def returns_two(x: Any) -> Any:
     return x, x
+
+
+class Layer(NamedTuple):
+    """A container with a leaf that is no array."""
+
+    name: str
+    weights: Any
 
 
 class Thing:
@@ -165,9 +172,10 @@ ARGNUMS: Mistakes = {
         ((0, "A"), "argnums must be an int or a tuple of ints, not (0, 'A')"),
     ]
 } | {
-    "argnums must be one int here, not (0, 1)": lambda: hesse.hvp(form, argnums=(0, 1)),
-    "argnums must be one int here, not True": lambda: hesse.jvp(form, argnums=True),
-    "argnums must be one int here, not 'x'": lambda: hesse.vjp(form, argnums="x"),
+    "argnums must be one int here, not (0, 1)": lambda: hesse.diagonal(form, argnums=(0, 1)),
+    "argnums must be one int here, not True": lambda: hesse.laplacian(form, argnums=True),
+    "argnums must be one int here, not 'x'": lambda: hesse.diagonal(form, argnums="x"),
+    "argnums must be an int or a tuple of ints, not '0'": lambda: hesse.jvp(form, argnums="0")(X, A, X),
     "check takes one argument to differentiate by at a time, not (0, 1)": lambda: hesse.check(
         form, X, A, argnums=(0, 1)
     ),
@@ -176,16 +184,18 @@ ARGNUMS: Mistakes = {
 CLOSE_OVER = "not an array; close over it (lambda x: f(x, option)) instead of passing it"
 ARGUMENTS: Mistakes = {
     f"argument x is a {type(value).__name__}, {CLOSE_OVER}": at(value)
-    for value in ("abc", None, Thing(), {"a": 1.0}, {1.0}, square)
+    for value in ("abc", Thing(), {1.0}, square)
 } | {
-    "argument x has dtype <U1; expected an array of numbers": at(["a"]),
+    "argument x has dtype <U1; expected an array of numbers": at(np.array(["a"])),
+    f"argument x[0] is a str, {CLOSE_OVER}": at(["a"]),
+    f'argument x["layers"][1].name is a str, {CLOSE_OVER}': at({"layers": [X, Layer("first", X)]}),
     "argument x is not an array of numbers: setting an array element": at([[1.0], [1.0, 2.0]]),
     "argument x has dtype object; expected an array of numbers": at(np.array([None, 1.0])),
     "argument x has dtype datetime64[D]; expected an array of numbers": at(
         np.array(["2020-01-01"], "datetime64[D]")
     ),
-    f"argument A is a str, {CLOSE_OVER}": gradient(X, "A"),
-    f"argument A is a dict, {CLOSE_OVER}": lambda: hesse.grad(form).bind(A={}),
+    f"argument A is a set, {CLOSE_OVER}": gradient(X, {1.0}),
+    f'argument A["a"] is a bytearray, {CLOSE_OVER}': lambda: hesse.grad(form).bind(A={"a": bytearray()})(X),
     f"argument v is a str, {CLOSE_OVER}": lambda: hesse.hvp(square)(X, "v"),
     "cannot be called like this: missing a required argument: 'A'": gradient(X),
     "cannot be called like this: missing a required argument: 'x'": lambda: hesse.grad(square).explain(),
@@ -219,6 +229,9 @@ OPTIONS: Mistakes = {
         np.exp
     )(X),
     "value_and_grad needs a function with a scalar result": lambda: hesse.value_and_grad(np.exp)(X),
+    "grad needs a function with a scalar result, this one returns a container; use jacobian": of_x(
+        returns_two
+    ),
     "hvp needs a function with a scalar result": lambda: hesse.hvp(np.exp)(X, X),
 }
 
@@ -254,12 +267,12 @@ DTYPES: Mistakes = {
 
 RESULTS: Mistakes = {
     "returns_nothing returned None; return the value to differentiate": of_x(returns_nothing),
-    "returns_two returned a tuple; return one array (np.stack or np.concatenate join several)": of_x(
-        returns_two
+    "result of <lambda> is a str, which cannot be differentiated; return it as a further result with "
+    "has_aux=True": of_x(lambda x: "loss"),
+    'result["name"] of <lambda> is a str': lambda: hesse.jacobian(lambda x: {"name": "f", "value": x})(X),
+    "square must return a pair (result, aux) because has_aux=True; it returned a Expression": lambda: (
+        hesse.grad(square, has_aux=True)(X)
     ),
-    "<lambda> returned a list; return one array": of_x(lambda x: [x, x]),
-    "<lambda> returned a dict; return one array": of_x(lambda x: {"loss": x}),
-    "a constant of type str cannot be traced": of_x(lambda x: "loss"),
     "a constant of type Thing cannot be traced": of_x(lambda x: Thing()),
     "a complex constant cannot be traced": of_x(lambda x: np.sum(x * 1j)),
 }

@@ -114,7 +114,7 @@ NUMPY_KINDS = {
     "other byte order": Kind(lambda array: array.astype(array.dtype.newbyteorder())),
     "field of records": Kind(field),
     "list": Kind(np.ndarray.tolist),
-    "tuple of arrays": Kind(tuple),
+    "tuple of tuples": Kind(lambda array: tuple(map(tuple, array.tolist()))),
     "matrix": Kind(np.matrix),
     "masked array": Kind(lambda array: np.ma.MaskedArray(array.copy())),
     "structured": Kind(structured),

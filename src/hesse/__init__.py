@@ -3,6 +3,7 @@
 from hesse.api import (
     Formula,
     check,
+    compile,
     derivative,
     diagonal,
     diff,
@@ -80,6 +81,7 @@ __all__ = [
     "VerificationError",
     "celu",
     "check",
+    "compile",
     "constant",
     "derivative",
     "diagonal",

@@ -2,6 +2,7 @@
 
 from hesse.api.check import check
 from hesse.api.derivatives import (
+    compile,
     derivative,
     diagonal,
     grad,
@@ -19,6 +20,7 @@ from hesse.api.symbolic import einsum, variable
 __all__ = [
     "Formula",
     "check",
+    "compile",
     "derivative",
     "diagonal",
     "diff",

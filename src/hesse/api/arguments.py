@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,7 @@ class Parameters:
         for name, value in bound.arguments.items():
             kind = self.signature.parameters[name].kind
             if kind is inspect.Parameter.VAR_POSITIONAL:
-                names += [f"{name}[{k}]" for k in range(len(value))]  # no other argument has such a name
+                names += itertools.islice(self._numbered(name), len(value))
                 values += value
             elif kind is inspect.Parameter.VAR_KEYWORD:
                 names += value
@@ -68,24 +69,32 @@ class Parameters:
                 values.append(value)
         return (*names, *self.extra), [*values, *extra]
 
-    def call(self, function: Callable[..., Any], values: dict[str, Any]) -> Any:
-        """Call the function with values by name."""
+    def call(self, function: Callable[..., Any], names: Sequence[str], values: Sequence[Any]) -> Any:
+        """Call the function with the values of a call that was matched."""
         if self.signature is None:
-            return function(*values.values())
-        positional, keywords, skipped = [], {}, False
-        rest = dict(values)
+            return function(*values)
+        given = dict(zip(names, values, strict=True))
+        positional: list[Any] = []
+        keywords: dict[str, Any] = {}
+        skipped = False
         for name, parameter in self.signature.parameters.items():
             if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-                positional += [rest.pop(key) for key in list(rest) if key.startswith(f"{name}[")]
+                keys = list(itertools.takewhile(given.__contains__, self._numbered(name)))
+                positional += [given.pop(key) for key in keys]
             elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
-                keywords.update(rest)
-            elif name in rest and (skipped or parameter.kind is inspect.Parameter.KEYWORD_ONLY):
-                keywords[name] = rest.pop(name)
-            elif name in rest:
-                positional.append(rest.pop(name))
+                keywords.update(given)
+            elif name in given and (skipped or parameter.kind is inspect.Parameter.KEYWORD_ONLY):
+                keywords[name] = given.pop(name)
+            elif name in given:
+                positional.append(given.pop(name))
             else:
                 skipped = True  # its default is taken, so what follows goes by name
         return function(*positional, **keywords)
+
+    @staticmethod
+    def _numbered(name: str) -> Iterator[str]:
+        """Names for arguments of which there may be any number; no other argument has such a name."""
+        return (f"{name}[{k}]" for k in itertools.count())
 
 
 def check_differentiable(name: str, kind: str, dtype: Any) -> None:

@@ -2,153 +2,74 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from hesse.api.arguments import Parameters, check_argnums, check_differentiable
+from hesse.api.bound import Bound
+from hesse.api.entries import Builder, Built, Entry, Extra, Options, Request, compiled, keep
 from hesse.api.explain import Explanation
-from hesse.api.trace import INDEX_SUFFIX, argument, nested_names, trace
+from hesse.api.layout import Branches, Layout, arranged
+from hesse.api.signature import (
+    Argument,
+    Call,
+    Recipe,
+    fixed_leaves,
+    fixed_value,
+    marks,
+    may_be_fixed,
+    numbered,
+    recipe,
+)
+from hesse.api.trace import INDEX_SUFFIX, argument, nested_names, stand_in, trace
+from hesse.api.trees import leaf_names, take_apart_like, tuple_of
 from hesse.backends.arrays import Arrays, as_arrays
-from hesse.backends.executable import Executable, executable
-from hesse.backends.target import DType, Target, as_target, library_of, target_named
-from hesse.calculus import Choice, check_mode
+from hesse.backends.target import Target, as_target, library_of
 from hesse.errors import ArgumentError
 from hesse.frontends.expression import Expression
-from hesse.frontends.operands import as_node
+from hesse.frontends.operands import as_node, constant
+from hesse.frontends.tracing import watched
 from hesse.ir import Node, Variable, number, substitute, topological
-from hesse.plan import allowed_bytes, bytes_text, make_plan, split
-from hesse.structured import Storage, Structured, check_chunk, chunk_elements, stored
 
-FORMS = ("dense", "structured")
-KEPT_ENTRIES = 256
-"""Signatures for which a derivative is kept compiled."""
-
-Kept = TypeVar("Kept")
-Layout = int | tuple["Layout", ...]
-"""How results are arranged: a position in the list of results, or a tuple of layouts."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """What to differentiate by, and how."""
-
-    argnums: int | tuple[int, ...] = 0
-    mode: str = "auto"
-    form: str = "dense"
-    chunk: int | None = None
-    backend: str | Target | None = None
-
-    def __post_init__(self) -> None:
-        if self.backend is not None:
-            as_target(self.backend)
-        if self.chunk is not None:
-            check_chunk(self.chunk)
-            if self.form == "structured":
-                raise ArgumentError("chunk slices a dense result; a structured one has dense(chunk=...)")
-        if self.form not in FORMS:
-            raise ArgumentError(f"form must be one of {', '.join(map(repr, FORMS))}, not {self.form!r}")
-        check_mode(self.mode)
-
-
-class Request(NamedTuple):
-    """A traced function and what to differentiate it by; `extra` are the variables of directions."""
-
-    output: Node
-    variables: list[Variable]
-    as_tuple: bool
-    extra: list[Variable]
-    mode: str
-
-
-class Built(NamedTuple):
-    """Nodes to compute and how to arrange their values; `groups` are the ranks of their groups of axes."""
-
-    roots: list[Node]
-    layout: Layout
-    groups: tuple[tuple[int, ...], ...] = ()
-    choices: tuple[Choice, ...] = ()
-
-
-Builder = Callable[[Request], Built]
-
-
-def _arranged(layout: Layout, results: Sequence[Any]) -> Any:
-    return results[layout] if isinstance(layout, int) else tuple(_arranged(part, results) for part in layout)
-
-
-class _Entry(NamedTuple):
-    """A compiled derivative for one signature.
-
-    `casts` says for each input of the program which argument it is and what to cast it to (None: as it
-    is); it is None itself when the arguments can be passed on as they are. `storages` are given where the
-    program computes the parts of structured tensors; with a `chunk` these are made dense slice by slice.
-    """
-
-    built: Built
-    executable: Executable
-    casts: tuple[tuple[int, DType | None], ...] | None
-    storages: tuple[Storage, ...] | None
-    chunk: int | None
-    as_numpy: bool
-
-    def run(self, values: Sequence[Any]) -> Any:
-        target = self.executable.target
-        if self.casts is not None:
-            values = target.converted([values[k] for k, _ in self.casts], [dtype for _, dtype in self.casts])
-        results = target.call(self.executable.compiled, values, self.as_numpy)
-        if self.storages is not None:
-            results = _structured(self.storages, self.built.groups, results, self.executable, self.as_numpy)
-            if self.chunk is not None:
-                results = [tensor.dense(chunk=self.chunk) for tensor in results]
-        return _arranged(self.built.layout, results)
-
-
-def _structured(
-    storages: Sequence[Storage],
-    groups: Sequence[tuple[int, ...]],
-    results: Sequence[Any],
-    runs: Executable,
-    as_numpy: bool,
-) -> list[Structured]:
-    """The tensors of which the results are the parts; `as_numpy`: those are NumPy's."""
-    tensors = []
-    target, dtype = runs.target, runs.dtype
-    if as_numpy:
-        target, dtype = target_named("numpy"), target.numpy_dtype(dtype)
-    start = 0  # each tensor takes as many results as it has parts
-    for (node, names, _), ranks in zip(storages, groups, strict=True):
-        stop = start + len(names)
-        parts = target.converted(results[start:stop], [None] * len(names))
-        tensors.append(Structured(node, dict(zip(names, parts, strict=True)), ranks, dtype, target))
-        start = stop
-    return tensors
+SINGLE_NEEDS = 8
+"""So many times a trace that needs a value is repeated with that value; then with all that may be needed."""
 
 
 class Derivative:
     """A derivative of a function: call it with the arguments of the function.
 
-    The function is traced once for each combination of shapes and dtypes; arrays it closes over are
-    captured then.
+    The function is traced once for each combination of shapes, dtypes, structures and plain values; arrays it
+    closes over are captured then.
     """
 
     def __init__(
-        self, function: Callable[..., Any], build: Builder, options: Options, extra: tuple[str, ...] = ()
+        self,
+        function: Callable[..., Any],
+        build: Builder,
+        options: Options,
+        extra: tuple[str, ...] = (),
+        extra_like_variables: bool = True,
     ) -> None:
         self._function = function
         self._build = build
         self._options = options
         self._extra = extra
+        self._extra_like_variables = extra_like_variables
         self._parameters = Parameters(function, extra)
-        self._entries: dict[Any, _Entry] = {}
-        self._fast: dict[Any, _Entry] = {}
+        self._entries: dict[Any, Entry] = {}
+        self._fast: dict[Any, Entry] = {}
         """The entries again, by what can be read off arguments that need no conversion."""
+        self._recipes: dict[Any, Recipe] = {}
+        """The entries again, by marks of numbers, containers and plain values."""
         self._dispatched: dict[tuple[type, ...], Callable[..., Any]] = {}
         """Where the library finds the entry by itself: its function, by the types of the arguments."""
-        self.__name__ = f"derivative of {self._parameters.function_name}"
+        self._needed: set[str] = set()
+        """Numbers and masks whose values the function needs: they are part of the signature."""
+        kind = "compiled" if options.as_it_is else "derivative of"
+        self.__name__ = f"{kind} {self._parameters.function_name}"
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         if not options:
@@ -162,29 +83,54 @@ class Derivative:
                 pass  # the first call of this signature, or something that is not an array
             else:
                 return entry.run(arguments)
+        try:
+            key, leaves = marks(arguments, options, bool(self._needed))
+            known = self._recipes[key]
+            arrays = known.arrays(leaves)
+        except LookupError:
+            pass
+        else:
+            return known.entry.run(arrays)
+        return self._first_call(arguments, options)
+
+    def _first_call(self, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """A call of a new signature, or one of which not enough can be read off."""
         names, values = self._parameters.match(arguments, options)
-        if any(isinstance(value, Expression) for value in values):
-            return self._as_expression(names, [as_node(value) for value in values])
-        arrays = as_arrays(names, values, self._options.backend)
-        found = self._entry(names, arrays, by_name=bool(options))
+        call = self._call(names, values)
+        if any(isinstance(leaf, Expression) for leaf in call.leaves):
+            return self._as_expression(call)
+        call, arrays, found = self._found(names, values, by_name=bool(options))
         if found is None:
-            return self._as_expression(names, [as_node(array) for array in arrays.values])
-        if options:
-            return found.run(arrays.values)
-        if all(library_of(a) is not None for a in arguments):
-            run = arrays.target.dispatched(self._run_entry)
-            if run is not None:
-                self._dispatched[tuple(map(type, arguments))] = run
-                return run(*arguments)
-        if all(type(a) is np.ndarray or library_of(a) is not None for a in arguments):
-            _keep(self._fast, _fast_key(arguments), found)
+            return self._as_expression(call)
+        if not options and not call.fixed:
+            if all(library_of(a) is not None for a in arguments):
+                run = arrays.target.dispatched(self._run_entry)
+                if run is not None:
+                    self._dispatched[tuple(map(type, arguments))] = run
+                    return run(*arguments)
+            if all(type(a) is np.ndarray or library_of(a) is not None for a in arguments):
+                keep(self._fast, _fast_key(arguments), found)
+                return found.run(arrays.values)
+        self._remember(arguments, options, call, found)
         return found.run(arrays.values)
+
+    def _remember(
+        self, arguments: tuple[Any, ...], options: dict[str, Any], call: Call, found: Entry
+    ) -> None:
+        """Keep an entry for calls that look the same."""
+        try:
+            key, leaves = marks(arguments, options, bool(self._needed))
+        except LookupError:
+            return
+        _, order = self._parameters.match(*numbered(arguments, options))
+        known = recipe(call, order, leaves, found)
+        if known is not None:
+            keep(self._recipes, key, known)
 
     def _run_entry(self, *arguments: Any) -> Any:
         """What a call computes, for a library that keeps its own table of signatures."""
         names, values = self._parameters.match(arguments, {})
-        arrays = as_arrays(names, values, self._options.backend)
-        found = self._entry(names, arrays, by_name=False)
+        _, arrays, found = self._found(names, values, by_name=False)
         if found is None:
             raise ArgumentError(f"{self.__name__} depends on a trace around it and cannot be computed there")
         return found.run(arrays.values)
@@ -199,56 +145,165 @@ class Derivative:
         array([2., 4.])
         """
         options = replace(self._options, backend=as_target(backend).configured(**settings))
-        return Derivative(self._function, self._build, options, self._extra)
+        return Derivative(self._function, self._build, options, self._extra, self._extra_like_variables)
 
-    def _entry(self, names: tuple[str, ...], arrays: Arrays, by_name: bool) -> _Entry | None:
-        """The compiled derivative, or None if it depends on variables of a trace around it."""
-        key = (names if by_name else None, arrays.key)
-        if key not in self._entries:
-            dtypes = [value.dtype for value in arrays.values]
-            built, labels = self._built(names, arrays.shapes, arrays.kinds, dtypes)
-            found = [node for node in topological(built.roots) if isinstance(node, Variable)]
-            own = {*labels, *(label + INDEX_SUFFIX for label in labels)}
-            if any("argument" not in node.attributes or node.name not in own for node in found):
-                return None
-            count = len(names) - len(self._parameters.extra)
-            positions, _ = check_argnums(self._options.argnums, count, names[:count])
-            variables = [labels[position] for position in positions]
-            _keep(self._entries, key, _compiled(built, labels, variables, arrays, self._options))
+    def _call(self, names: Sequence[str], values: Sequence[Any]) -> Call:
+        """A matched call, taken apart."""
+        positions, as_tuple = self._positions(names)
+        count = len(names) - len(self._extra)
+        chosen = set(positions)
+        arguments = [
+            Argument.leaf(name, value) if value is None and k not in chosen else Argument.of(name, value)
+            for k, (name, value) in enumerate(zip(names[:count], values[:count], strict=True))
+        ]
+        for name, value in zip(names[count:], values[count:], strict=True):
+            specs = [arguments[position].spec for position in positions]
+            if not self._extra_like_variables:
+                arguments.append(Argument.of(name, value))
+            elif not as_tuple and specs[0] is None:
+                arguments.append(Argument.leaf(name, value))
+            else:
+                spec = tuple_of(specs) if as_tuple else specs[0]
+                assert spec is not None
+                others = ", ".join(names[position] for position in positions)
+                leaves = take_apart_like(name, value, spec, f"({others})" if as_tuple else others)
+                arguments.append(Argument(spec, leaves, leaf_names(name, spec)))
+        chosen.update(range(count, len(arguments)))
+        return Call(names, arguments, fixed_leaves(arguments, chosen, self._needed))
+
+    def _positions(self, names: Sequence[str]) -> tuple[tuple[int, ...], bool]:
+        """The arguments to differentiate by, and whether a tuple of them was asked for."""
+        if self._options.as_it_is:
+            return (), True
+        count = len(names) - len(self._extra)
+        return check_argnums(self._options.argnums, count, names[:count])
+
+    def _found(
+        self, names: Sequence[str], values: Sequence[Any], by_name: bool
+    ) -> tuple[Call, Arrays, Entry | None]:
+        """The call, its arrays and the compiled derivative, which is None where a trace around it matters.
+
+        Numbers and masks are traced like all arrays. Where the function needs their values (sizes, axes,
+        conditions), it is traced again, and they are part of the signature from then on.
+        """
+        tries = 0
+        while True:
+            call = self._call(names, values)
+            arrays = as_arrays(call.array_names, call.arrays, self._options.backend)
+            key = (call.names if by_name else None, call.key, arrays.key)
+            if key in self._entries:
+                return call, arrays, self._entries[key]
+            labels = nested_names(call.array_names)
+            known = self._known(call, labels)
+            with watched({name for label in known for name in (label, label + INDEX_SUFFIX)}) as needed:
+                try:
+                    built = self._built(call, arrays, labels)
+                except Exception:  # whatever became of the refusal to give a value, in anybody's code
+                    if not needed:
+                        raise
+            if not needed:
+                return call, arrays, self._compiled(key, built, labels, call, arrays)
+            tries += 1
+            asked = {name.removesuffix(INDEX_SUFFIX) for name in needed} if tries <= SINGLE_NEEDS else known
+            self._needed.update(known[label] for label in asked)
+
+    def _known(self, call: Call, labels: Sequence[str]) -> dict[str, str]:
+        """The labels and names of arrays that are traced but may become part of the signature."""
+        positions, _ = self._positions(call.names)
+        traced = {*positions, *range(len(call.names) - len(self._extra), len(call.names))}
+        return {
+            label: call.leaf_names[k]
+            for label, k in zip(labels, call.positions, strict=True)
+            if call.owners[k] not in traced and may_be_fixed(call.leaves[k])
+        }
+
+    def _compiled(
+        self, key: Hashable, built: Built, labels: Sequence[str], call: Call, arrays: Arrays
+    ) -> Entry | None:
+        """The entry for a key, or None if it depends on variables of a trace around it."""
+        found = [node for node in topological(built.roots) if isinstance(node, Variable)]
+        own = {*labels, *(label + INDEX_SUFFIX for label in labels)}
+        if any("argument" not in node.attributes or node.name not in own for node in found):
+            return None
+        chosen = set(self._positions(call.names)[0])
+        variables = [
+            label for label, k in zip(labels, call.positions, strict=True) if call.owners[k] in chosen
+        ]
+        keep(self._entries, key, compiled(built, labels, variables, arrays, self._options))
         return self._entries[key]
 
-    def _built(
-        self,
-        names: tuple[str, ...],
-        shapes: Sequence[tuple[int, ...]],
-        kinds: Sequence[str],
-        dtypes: Sequence[Any],
-    ) -> tuple[Built, tuple[str, ...]]:
-        """The derivative as nodes, and the names of the variables that stand for the arguments."""
-        count = len(names) - len(self._parameters.extra)
-        positions, as_tuple = check_argnums(self._options.argnums, count, names[:count])
-        for position in positions:
-            check_differentiable(names[position], kinds[position], dtypes[position])
-        labels = nested_names(names)
-        output = trace(self._function, self._parameters, names[:count], labels, shapes, kinds)
-        variables = [argument(label, shape) for label, shape in zip(labels, shapes, strict=True)]
-        chosen = [variables[position] for position in positions]
-        return self._build(Request(output, chosen, as_tuple, variables[count:], self._options.mode)), labels
+    def _built(self, call: Call, arrays: Arrays, labels: Sequence[str]) -> Built:
+        """The derivative as nodes."""
+        chosen = set(self._positions(call.names)[0])
+        leaves = list(map(fixed_value, call.leaves))
+        kinds = zip(call.positions, labels, arrays.shapes, arrays.kinds, arrays.values, strict=True)
+        for k, label, shape, kind, value in kinds:
+            if call.owners[k] in chosen:
+                check_differentiable(call.leaf_names[k], kind, value.dtype)
+            leaves[k] = stand_in(label, shape, kind)
+        return self._requested(call, leaves)
 
-    def _as_expression(self, names: tuple[str, ...], nodes: list[Node]) -> Any:
-        """The derivative as an expression, when it is called inside a function that is being traced."""
-        shapes = [tuple(map(number, node.shape)) for node in nodes]
-        built, labels = self._built(names, shapes, ["f"] * len(nodes), [float] * len(nodes))
-        table: dict[Node, Node] = {
-            argument(label, shape): node for label, shape, node in zip(labels, shapes, nodes, strict=True)
-        }
-        return _arranged(built.layout, [Expression(node) for node in substitute(built.roots, table)])
+    def _requested(self, call: Call, leaves: Sequence[Any]) -> Built:
+        """The derivative as nodes, for leaves that are expressions or known."""
+        positions, as_tuple = self._positions(call.names)
+        count = len(call.names) - len(self._extra)
+        arguments = call.assembled(leaves)
+        output, aux = trace(
+            self._function,
+            self._parameters,
+            call.names[:count],
+            arguments[:count],
+            self._options.has_aux,
+            self._options.as_it_is,
+        )
+        starts = [0]
+        for given in call.arguments:
+            starts.append(starts[-1] + len(given.leaves))
+        layouts: list[Layout] = []
+        chosen: list[int] = []
+        for position in positions:
+            layouts.append(_layout(call.arguments[position], len(chosen)))
+            chosen += range(starts[position], starts[position + 1])
+        further = range(starts[count], starts[-1])
+        extra = Extra(
+            [call.leaf_names[k] for k in further],
+            [as_node(leaves[k]) for k in further],
+            _layout(call.arguments[count], 0) if self._extra else (),
+        )
+        return self._build(
+            Request(
+                output,
+                aux,
+                [leaves[k].node for k in chosen],
+                [call.leaf_names[k] for k in chosen],
+                tuple(layouts) if as_tuple else layouts[0],
+                extra,
+                self._options.mode,
+            )
+        )
+
+    def _as_expression(self, call: Call) -> Any:
+        """The derivative as an expression, when it is called inside a function that is being traced.
+
+        What is not differentiated by is passed on as it is.
+        """
+        chosen = set(self._positions(call.names)[0])
+        labels = nested_names(call.leaf_names)
+        leaves, table = list(call.leaves), dict[Node, Node]()
+        for k, (leaf, owner) in enumerate(zip(call.leaves, call.owners, strict=True)):
+            if owner in chosen:
+                node = as_node(leaf)
+                point = argument(labels[k], tuple(map(number, node.shape)))
+                leaves[k], table[point] = Expression(point), node
+            elif k not in call.fixed and not isinstance(leaf, Expression) and not may_be_fixed(leaf):
+                leaves[k] = constant(leaf)
+        built = self._requested(call, leaves)
+        return arranged(built.layout, [Expression(node) for node in substitute(built.roots, table)])
 
     def explain(self, *arguments: Any, **options: Any) -> Explanation:
         """What is computed for these arguments, and what it costs."""
         names, values = self._parameters.match(arguments, options)
-        arrays = as_arrays(names, values, self._options.backend)
-        entry = self._entry(names, arrays, by_name=bool(options))
+        _, _, entry = self._found(names, values, by_name=bool(options))
         if entry is None:
             raise ArgumentError(f"{self.__name__} depends on a trace around it and cannot be explained there")
         return Explanation(tuple(entry.built.roots), entry.executable, entry.built.choices)
@@ -264,150 +319,13 @@ class Derivative:
         return Bound(self, bound)
 
 
+def _layout(given: Argument, start: int) -> Layout:
+    """The arrangement of the leaves of an argument, after `start` others."""
+    if given.spec is None:
+        return start
+    return Branches(given.spec, tuple(range(start, start + len(given.leaves))))
+
+
 def _fast_key(arrays: Sequence[Any]) -> tuple[Any, ...]:
     """What decides about arrays; only those of JAX can be weakly typed."""
     return tuple([(type(a), a.shape, a.dtype, getattr(a, "weak_type", None)) for a in arrays])
-
-
-def _keep(entries: dict[Any, Kept], key: Any, entry: Kept) -> None:
-    """Enter an entry; the oldest ones are forgotten when there are too many."""
-    while len(entries) >= KEPT_ENTRIES:
-        entries.pop(next(iter(entries)), None)
-    entries[key] = entry
-
-
-def _compiled(
-    built: Built, labels: Sequence[str], variables: Sequence[str], arrays: Arrays, options: Options
-) -> _Entry:
-    """Plan and compile; a structured result refers to data that is no variable of it, and copies the rest."""
-    target, itemsize = arrays.target, arrays.target.itemsize(arrays.dtype)
-    chunk, storages = options.chunk, None
-    if options.form == "structured" or chunk is not None:
-        storages = tuple(map(stored, built.roots))
-    found = _executable(built, labels, variables, arrays, storages)
-    if storages is None and not found.fits_memory:
-        storages = tuple(map(stored, built.roots))
-        chunk = _fitting_chunk(storages, itemsize, target) if built.groups else None
-        if chunk is None:
-            found.check_memory(lambda: _structured_advice(built.roots, itemsize))
-        found = _executable(built, labels, variables, arrays, storages)
-    found.check_memory()
-    casts = list(enumerate(arrays.casts))
-    casts += [(labels.index(name.removesuffix(INDEX_SUFFIX)), None) for name in found.inputs[len(labels) :]]
-    as_they_are = len(casts) == len(labels) and all(cast is None for _, cast in casts)
-    return _Entry(built, found, None if as_they_are else tuple(casts), storages, chunk, arrays.as_numpy)
-
-
-def _executable(
-    built: Built,
-    labels: Sequence[str],
-    variables: Sequence[str],
-    arrays: Arrays,
-    storages: tuple[Storage, ...] | None,
-) -> Executable:
-    """The program of the results, or of the parts of structured ones; index arrays are further inputs."""
-    roots = _computed(built, storages)
-    read = {node.name for node in topological(roots) if isinstance(node, Variable)}
-    inputs = [*labels, *(label + INDEX_SUFFIX for label in labels if label + INDEX_SUFFIX in read)]
-    shared = set(labels) - set(variables) if storages else set()
-    return executable(roots, inputs, arrays.dtype, arrays.target, storages is None, shared)
-
-
-def _computed(built: Built, storages: tuple[Storage, ...] | None) -> list[Node]:
-    """The nodes that the program computes: the results, or the parts of structured ones."""
-    return built.roots if storages is None else [source for s in storages for source in s.sources]
-
-
-def _fitting_chunk(storages: Sequence[Storage], itemsize: int, target: Target) -> int | None:
-    """The largest chunk with which the dense results fit into memory, or None if none does."""
-    kept = sum(storage.entries + math.prod(map(number, storage.node.shape)) for storage in storages)
-    rows = max((number(storage.node.shape[0]) for storage in storages if storage.node.shape), default=1)
-    while rows > 1:
-        rows = -(-rows // 2)
-        needed = kept + max(chunk_elements(storage.node, rows, target) for storage in storages)
-        if needed * itemsize <= allowed_bytes(target.free_bytes):
-            return rows
-    return None
-
-
-def _structured_advice(roots: Sequence[Node], itemsize: int) -> str:
-    kept = sum(stored(root).entries for root in roots) * itemsize
-    return f"The structured form (form='structured') keeps it in {bytes_text(kept)}."
-
-
-class _Early:
-    """The part of a program that depends on bound data alone, computed once where its results may be kept."""
-
-    def __init__(self, runs: Executable, arrays: Sequence[Any], casts: Sequence[DType | None]) -> None:
-        self._runs = runs
-        self._arrays, self._casts = arrays, casts
-        self._kept: list[Any] | None = None
-
-    def results(self) -> list[Any]:
-        if self._kept is not None:
-            return self._kept
-        target = self._runs.target
-        arrays = target.converted(self._arrays, self._casts)
-        results = list(target.call(self._runs.compiled, arrays, False))
-        given = [array for array in self._arrays if library_of(array) is not None]
-        if target.may_be_kept([*given, *arrays, *results]):
-            self._kept = results
-        return results
-
-
-class Bound:
-    """A derivative with some arguments fixed; call it with the others."""
-
-    def __init__(self, derivative: Derivative, bound: dict[str, Any]) -> None:
-        self._derivative = derivative
-        known = derivative._parameters.names()
-        for name in bound:
-            if name not in known:
-                raise ArgumentError(
-                    f"{derivative.__name__} has no argument {name}; it has {', '.join(known)}"
-                )
-        arrays = as_arrays(list(bound), list(bound.values()), derivative._options.backend)
-        self._bound = {
-            name: value if is_weak else arrays.target.copied(array)  # numbers stay numbers
-            for (name, value), array, is_weak in zip(bound.items(), arrays.values, arrays.weak, strict=True)
-        }
-        self._free = [name for name in known if name not in bound]
-        self._entries: dict[Any, tuple[_Entry, _Early]] = {}
-
-    def __call__(self, *arguments: Any, **options: Any) -> Any:
-        if len(arguments) > len(self._free):
-            raise ArgumentError(f"got {len(arguments)} arguments for the free {', '.join(self._free)}")
-        free = {**dict(zip(self._free, arguments, strict=False)), **options}
-        names = tuple(free)
-        arrays = as_arrays(names, list(free.values()), self._derivative._options.backend)
-        key = (names, arrays.key)
-        if key not in self._entries:
-            _keep(self._entries, key, self._prepared(free))
-        entry, early = self._entries[key]
-        return entry.run([*early.results(), *arrays.values])
-
-    def _prepared(self, free: dict[str, Any]) -> tuple[_Entry, _Early]:
-        """The entry for the free arguments, and what depends on bound data only: it comes first."""
-        derivative = self._derivative
-        names, values = derivative._parameters.by_name({**self._bound, **free})
-        arrays = as_arrays(names, values, derivative._options.backend)
-        whole = derivative._entry(names, arrays, by_name=True)
-        if whole is None:
-            raise ArgumentError(
-                f"{derivative.__name__} depends on a trace around it and cannot be bound there"
-            )
-        runs = whole.executable
-        casts = whole.casts or tuple((k, None) for k in range(len(names)))
-        inputs = list(zip(runs.inputs, casts, strict=True))
-        early = [(label, cast) for label, cast in inputs if names[cast[0]] in self._bound]
-        late = [(label, cast) for label, cast in inputs if names[cast[0]] not in self._bound]
-        straight = make_plan(_computed(whole.built, whole.storages), runs.target.machine)
-        first, second, loads = split(straight, {label for label, _ in early})
-        given, wanted = [arrays.values[k] for _, (k, _) in early], [cast for _, (_, cast) in early]
-        before = Executable(first, tuple(label for label, _ in early), runs.dtype, runs.target)
-        after = Executable(second, (*loads, *(label for label, _ in late)), runs.dtype, runs.target)
-        order = tuple(free)
-        places = [(k, None) for k in range(len(loads))]
-        places += [(len(loads) + order.index(names[k]), dtype) for _, (k, dtype) in late]
-        whole = whole._replace(executable=after, casts=tuple(places))
-        return whole, _Early(before, given, wanted)

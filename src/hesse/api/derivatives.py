@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from hesse.api.arguments import check_order
-from hesse.api.compiled import Builder, Built, Derivative, Layout, Options, Request
+from hesse.api.compiled import Derivative
+from hesse.api.entries import Builder, Built, Options, Request
+from hesse.api.layout import Layout, mapped, same_structure, shifted
 from hesse.backends.target import Target
-from hesse.calculus import choose, derivative_blocks, differentiate, pull_back, push_forward
+from hesse.calculus import Choice, choose, derivative_blocks, differentiate, pull_back, push_forward
 from hesse.errors import ArgumentError
-from hesse.ir import Node
+from hesse.ir import Node, add, einsum, plain_axes
 from hesse.rewrite import simplify
 from hesse.structured import formulas
 
@@ -24,21 +26,37 @@ Backend = str | Target | None
 def _blocks(order: int) -> Builder:
     def build(request: Request) -> Built:
         count = len(request.variables)
-        blocks, choices = derivative_blocks(request.output, request.variables, order, request.mode)
-        indices = list(itertools.product(range(count), repeat=order))
         ranks = [variable.rank for variable in request.variables]
-        return Built(
-            [blocks[index] for index in indices],
-            _nested(count, order, iter(range(len(indices)))) if request.as_tuple else 0,
-            tuple((request.output.rank, *(ranks[k] for k in index)) for index in indices),
-            choices,
+        indices = list(itertools.product(range(count), repeat=order))
+        roots: list[Node] = []
+        groups: list[tuple[int, ...]] = []
+        choices: list[Choice] = []
+        for output in request.output.nodes if count else ():
+            blocks, found = derivative_blocks(output, request.variables, order, request.mode)
+            roots += [blocks[index] for index in indices]
+            groups += [(output.rank, *(ranks[k] for k in index)) for index in indices]
+            choices += found
+        layout = mapped(
+            request.output.layout, lambda k: _nested(request.layout, count, order, k * count**order)
         )
+        return _with_aux(Built(roots, layout, tuple(groups), tuple(choices)), request)
 
     return build
 
 
-def _nested(count: int, order: int, numbers: Iterator[int]) -> Layout:
-    return next(numbers) if order == 0 else tuple(_nested(count, order - 1, numbers) for _ in range(count))
+def _nested(layout: Layout, count: int, order: int, start: int) -> Layout:
+    """The arrangement of derivatives by `count` variables, of which the first is at `start`."""
+    if order == 0:
+        return start
+    return mapped(layout, lambda k: _nested(layout, count, order - 1, start + k * count ** (order - 1)))
+
+
+def _with_aux(built: Built, request: Request) -> Built:
+    """The results, and beside them what the function returned besides its result."""
+    if request.aux is None:
+        return built
+    aux = shifted(request.aux.layout, len(built.roots))
+    return built._replace(roots=[*built.roots, *request.aux.nodes], layout=(built.layout, aux))
 
 
 def derivative(
@@ -71,6 +89,7 @@ def jacobian(
     form: str = "dense",
     chunk: int | None = None,
     backend: Backend = None,
+    has_aux: bool = False,
 ) -> Derivative:
     """The first derivative of a function of any output shape.
 
@@ -79,7 +98,7 @@ def jacobian(
     array([[2., 1., 0.],
            [0., 3., 2.]])
     """
-    return Derivative(f, _blocks(1), Options(argnums, mode, form, chunk, backend))
+    return Derivative(f, _blocks(1), Options(argnums, mode, form, chunk, backend, has_aux))
 
 
 def hessian(
@@ -89,6 +108,7 @@ def hessian(
     form: str = "dense",
     chunk: int | None = None,
     backend: Backend = None,
+    has_aux: bool = False,
 ) -> Derivative:
     """The second derivative.
 
@@ -97,15 +117,21 @@ def hessian(
     array([[4., 2.],
            [2., 0.]])
     """
-    return Derivative(f, _blocks(2), Options(argnums, mode, form, chunk, backend))
+    return Derivative(f, _blocks(2), Options(argnums, mode, form, chunk, backend, has_aux))
 
 
-def _scalar_output(request: Request, what: str) -> None:
-    shape = request.output.shape
-    if shape:
+def _scalar_output(request: Request, what: str) -> Node:
+    """The result of the function, if it is one number."""
+    nodes, layout = request.output
+    if not isinstance(layout, int):
         raise ArgumentError(
-            f"{what} needs a function with a scalar result, this one has shape {shape}; use jacobian"
+            f"{what} needs a function with a scalar result, this one returns a container; use jacobian"
         )
+    if nodes[0].shape:
+        raise ArgumentError(
+            f"{what} needs a function with a scalar result, this one has shape {nodes[0].shape}; use jacobian"
+        )
+    return nodes[0]
 
 
 def grad(
@@ -113,19 +139,25 @@ def grad(
     argnums: int | tuple[int, ...] = 0,
     mode: str = "auto",
     backend: Backend = None,
+    has_aux: bool = False,
 ) -> Derivative:
-    """The gradient of a scalar function; it has the shape of the variable.
+    """The gradient of a scalar function; it has the shape (and the structure) of the variable.
+
+    With `has_aux` the function returns a pair, of which only the first part is differentiated; the result is
+    the pair of the gradient and the second part.
 
     >>> import numpy as np, hesse
     >>> hesse.grad(lambda x: np.sum(x * x))(np.array([1.0, 2.0]))
     array([2., 4.])
+    >>> hesse.grad(lambda p: p["w"] @ p["w"] * p["b"])({"w": np.array([1.0, 2.0]), "b": 3.0})
+    {'w': array([ 6., 12.]), 'b': np.float64(5.0)}
     """
 
     def build(request: Request) -> Built:
         _scalar_output(request, "grad")
         return _blocks(1)(request)
 
-    return Derivative(f, build, Options(argnums, mode, backend=backend))
+    return Derivative(f, build, Options(argnums, mode, backend=backend, has_aux=has_aux))
 
 
 def value_and_grad(
@@ -133,8 +165,11 @@ def value_and_grad(
     argnums: int | tuple[int, ...] = 0,
     mode: str = "auto",
     backend: Backend = None,
+    has_aux: bool = False,
 ) -> Derivative:
     """The value of a scalar function and its gradient, in one program.
+
+    With `has_aux` the function returns a pair (value, aux), and the result is ((value, aux), gradient).
 
     >>> import numpy as np, hesse
     >>> value, gradient = hesse.value_and_grad(lambda x: np.sum(x * x))(np.array([1.0, 2.0]))
@@ -143,16 +178,22 @@ def value_and_grad(
     """
 
     def build(request: Request) -> Built:
-        _scalar_output(request, "value_and_grad")
-        choice = choose(request.output, request.variables, request.mode)
-        gradients = tuple(range(1, len(choice.derivatives) + 1)) if request.as_tuple else 1
-        return Built([request.output, *choice.derivatives], (0, gradients), choices=(choice,))
+        output = _scalar_output(request, "value_and_grad")
+        choice = choose(output, request.variables, request.mode)
+        roots = [output, *choice.derivatives]
+        value: Layout = 0
+        if request.aux is not None:
+            value = (0, shifted(request.aux.layout, len(roots)))
+            roots += request.aux.nodes
+        return Built(roots, (value, shifted(request.layout, 1)), choices=(choice,))
 
-    return Derivative(f, build, Options(argnums, mode, backend=backend))
+    return Derivative(f, build, Options(argnums, mode, backend=backend, has_aux=has_aux))
 
 
-def jvp(f: Callable[..., Any], argnums: int = 0, backend: Backend = None) -> Derivative:
+def jvp(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, backend: Backend = None) -> Derivative:
     """The directional derivative: `jvp(f)(x, v)` is the Jacobian times `v`, never formed.
+
+    `v` has the structure of what is differentiated by: with several `argnums` it is a tuple.
 
     >>> import numpy as np, hesse
     >>> hesse.jvp(lambda x: x**2)(np.array([1.0, 2.0]), np.array([1.0, 0.5]))
@@ -160,15 +201,17 @@ def jvp(f: Callable[..., Any], argnums: int = 0, backend: Backend = None) -> Der
     """
 
     def build(request: Request) -> Built:
-        (point,), (direction,) = request.variables, request.extra
-        _same_shape("v", direction, point.name, point)
-        return Built(simplify([push_forward(request.output, {point: direction})]), 0)
+        tangents = _tangents(request)
+        nodes = [push_forward(output, tangents) for output in request.output.nodes]
+        return Built(simplify(nodes), request.output.layout)
 
-    return Derivative(f, build, Options(_one(argnums), backend=backend), extra=("v",))
+    return Derivative(f, build, Options(argnums, backend=backend), extra=("v",))
 
 
-def vjp(f: Callable[..., Any], argnums: int = 0, backend: Backend = None) -> Derivative:
+def vjp(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, backend: Backend = None) -> Derivative:
     """`vjp(f)(x, u)` is `u` times the Jacobian, never formed; `u` has the shape of the result.
+
+    Where the function returns a container, `u` is one of the same structure.
 
     >>> import numpy as np, hesse
     >>> hesse.vjp(lambda x: x**2)(np.array([1.0, 2.0]), np.array([1.0, 0.5]))
@@ -176,15 +219,23 @@ def vjp(f: Callable[..., Any], argnums: int = 0, backend: Backend = None) -> Der
     """
 
     def build(request: Request) -> Built:
-        (weights,) = request.extra
-        _same_shape("u", weights, "the result", request.output)
-        return Built(simplify(pull_back(request.output, weights, request.variables)), 0)
+        (outputs, layout), (names, weights, structure) = request.output, request.extra
+        if not same_structure(structure, layout):
+            raise ArgumentError("u must have the structure of the result, with an array for each leaf of it")
+        for name, node, output in zip(names, weights, outputs, strict=True):
+            _same_shape(name, node, "the result", output)
+        if len(outputs) == 1:
+            return Built(simplify(pull_back(outputs[0], weights[0], request.variables)), request.layout)
+        total = add([_inner(*pair) for pair in zip(weights, outputs, strict=True)], ())
+        return Built(differentiate(total, request.variables, "reverse"), request.layout)
 
-    return Derivative(f, build, Options(_one(argnums), backend=backend), extra=("u",))
+    return Derivative(f, build, Options(argnums, backend=backend), extra=("u",), extra_like_variables=False)
 
 
-def hvp(f: Callable[..., Any], argnums: int = 0, backend: Backend = None) -> Derivative:
+def hvp(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, backend: Backend = None) -> Derivative:
     """`hvp(f)(x, v)` is the Hessian of a scalar function times `v`, never formed.
+
+    `v` has the structure of what is differentiated by, and so has the result.
 
     >>> import numpy as np, hesse
     >>> hesse.hvp(lambda x: np.sum(x**3))(np.array([1.0, 2.0]), np.array([1.0, 0.5]))
@@ -192,13 +243,25 @@ def hvp(f: Callable[..., Any], argnums: int = 0, backend: Backend = None) -> Der
     """
 
     def build(request: Request) -> Built:
-        _scalar_output(request, "hvp")
-        (point,), (direction,) = request.variables, request.extra
-        _same_shape("v", direction, point.name, point)
-        (gradient,) = differentiate(request.output, [point], "reverse")
-        return Built(simplify([push_forward(gradient, {point: direction})]), 0)
+        output, tangents = _scalar_output(request, "hvp"), _tangents(request)
+        gradients = differentiate(output, request.variables, "reverse")
+        return Built(simplify([push_forward(node, tangents) for node in gradients]), request.layout)
 
-    return Derivative(f, build, Options(_one(argnums), backend=backend), extra=("v",))
+    return Derivative(f, build, Options(argnums, backend=backend), extra=("v",))
+
+
+def _tangents(request: Request) -> dict[Node, Node]:
+    """The directions by variable."""
+    names, nodes, _ = request.extra
+    for name, node, other, point in zip(names, nodes, request.names, request.variables, strict=True):
+        _same_shape(name, node, other, point)
+    return dict(zip(request.variables, nodes, strict=True))
+
+
+def _inner(left: Node, right: Node) -> Node:
+    """The sum of the products of the entries."""
+    axes = plain_axes(left.rank)
+    return einsum([left, right], [axes, axes], (), (), left.shape)
 
 
 def diagonal(
@@ -212,7 +275,14 @@ def diagonal(
     >>> hesse.diagonal(lambda x: np.sum(x**3) + x[0] * x[1])(np.array([1.0, 2.0]))
     array([ 6., 12.])
     """
-    return Derivative(f, _hessian_part(formulas.diagonal), Options(_one(argnums), mode, backend=backend))
+
+    def build(request: Request) -> Built:
+        parts, choices = _hessian_parts(request, formulas.diagonal)
+        count = len(request.variables)
+        layout = mapped(request.output.layout, lambda k: shifted(request.layout, k * count))
+        return Built(simplify(list(itertools.chain(*parts))), layout, choices=choices)
+
+    return Derivative(f, build, Options(_one(argnums), mode, backend=backend))
 
 
 def laplacian(
@@ -224,16 +294,45 @@ def laplacian(
     >>> print(hesse.laplacian(lambda x: np.sum(x**3) + x[0] * x[1])(np.array([1.0, 2.0])))
     18.0
     """
-    return Derivative(f, _hessian_part(formulas.trace), Options(_one(argnums), mode, backend=backend))
 
-
-def _hessian_part(formula: Callable[[Node, int], Node]) -> Builder:
     def build(request: Request) -> Built:
-        (point,) = request.variables
-        blocks, choices = derivative_blocks(request.output, [point], 2, request.mode)
-        return Built(simplify([formula(blocks[0, 0], point.rank)]), 0, choices=choices)
+        parts, choices = _hessian_parts(request, formulas.trace)
+        sums = [add(row, node.shape) for row, node in zip(parts, request.output.nodes, strict=True)]
+        return Built(simplify(sums), request.output.layout, choices=choices)
 
-    return build
+    return Derivative(f, build, Options(_one(argnums), mode, backend=backend))
+
+
+def _hessian_parts(
+    request: Request, formula: Callable[[Node, int], Node]
+) -> tuple[list[list[Node]], tuple[Choice, ...]]:
+    """For each result a part of its second derivative by each variable twice."""
+    rows: list[list[Node]] = []
+    choices: list[Choice] = []
+    for output in request.output.nodes:
+        rows.append([])
+        for point in request.variables:
+            blocks, found = derivative_blocks(output, [point], 2, request.mode)
+            rows[-1].append(formula(blocks[0, 0], point.rank))
+            choices += found
+    return rows, tuple(choices)
+
+
+def compile(f: Callable[..., Any], backend: Backend = None) -> Derivative:
+    """The function itself, traced and computed by a program; it may take and return containers.
+
+    The result is called, explained, bound and given to another back end like a derivative.
+
+    >>> import numpy as np, hesse
+    >>> f = hesse.compile(lambda x, y: {"sum": x + y, "signs": (x > y, "a note")})
+    >>> f(np.array([1.0, 2.0]), np.array([2.0, 1.0]))
+    {'sum': array([3., 3.]), 'signs': (array([False,  True]), 'a note')}
+    """
+
+    def build(request: Request) -> Built:
+        return Built(request.output.nodes, request.output.layout)
+
+    return Derivative(f, build, Options(backend=backend, as_it_is=True))
 
 
 def _one(argnums: Any) -> int:

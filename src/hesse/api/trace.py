@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, NamedTuple
 
 from hesse.api.arguments import Parameters
+from hesse.api.layout import Branches, Fixed, Layout, Truth
+from hesse.api.trees import is_container, leaf_names, take_apart
 from hesse.errors import TracingError
 from hesse.frontends.expression import Expression
 from hesse.frontends.indices import Index
@@ -32,35 +34,78 @@ def argument(label: str, shape: tuple[int, ...], kind: str = "real") -> Variable
     return variable(label, shape, ["argument"], kind)
 
 
+def stand_in(label: str, shape: tuple[int, ...], kind: str) -> Expression:
+    """The expression that a function is called with instead of an array."""
+    index = Index(argument(label + INDEX_SUFFIX, shape, "integer")) if kind in "iu" else None
+    return Expression(argument(label, shape), boolean=kind == "b", index=index)
+
+
+class Traced(NamedTuple):
+    """What a function returns: the nodes of its leaves, and their arrangement."""
+
+    nodes: list[Node]
+    layout: Layout
+
+
 def trace(
     function: Callable[..., Any],
     parameters: Parameters,
     names: Sequence[str],
-    labels: Sequence[str],
-    shapes: Sequence[tuple[int, ...]],
-    kinds: Sequence[str],
-) -> Node:
-    """The node that a function computes for arguments of these shapes, in variables of these labels."""
-    values = {}
-    for name, label, shape, kind in zip(names, labels, shapes, kinds, strict=False):
-        whole = kind in "iu"
-        index = Index(argument(label + INDEX_SUFFIX, shape, "integer")) if whole else None
-        values[name] = Expression(argument(label, shape), boolean=kind == "b", index=index)
+    values: Sequence[Any],
+    has_aux: bool,
+    plain: bool,
+) -> tuple[Traced, Traced | None]:
+    """What a function computes for these arguments, and its further results.
+
+    What is not to be differentiated (further results, and all results if they are `plain`) may be anything.
+    """
     token = _depth.set(_depth.get() + 1)
     try:
         with assignments_explained():
-            result = parameters.call(function, values)
+            result = parameters.call(function, names, values)
     finally:
         _depth.reset(token)
-    return simplify([_output_node(result, parameters.function_name)])[0]
-
-
-def _output_node(result: Any, name: str) -> Node:
+    aux = None
+    if has_aux:
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise TracingError(
+                f"{parameters.function_name} must return a pair (result, aux) because has_aux=True; "
+                f"it returned a {type(result).__name__}"
+            )
+        result, further = result
+        aux = _collected(further, "aux", parameters.function_name, is_plain=True)
     if result is None:
-        raise TracingError(f"{name} returned None; return the value to differentiate")
-    if isinstance(result, tuple | list | dict):
+        raise TracingError(f"{parameters.function_name} returned None; return the value to differentiate")
+    output = _collected(result, "result", parameters.function_name, plain)
+    return _simplified(output, aux)
+
+
+def _simplified(output: Traced, aux: Traced | None) -> tuple[Traced, Traced | None]:
+    """Both, simplified together so that they share what they have in common."""
+    count = len(output.nodes)
+    nodes = simplify([*output.nodes, *(aux.nodes if aux else ())])
+    return output._replace(nodes=nodes[:count]), aux and aux._replace(nodes=nodes[count:])
+
+
+def _collected(result: Any, name: str, function: str, is_plain: bool) -> Traced:
+    """The leaves of what a function returned."""
+    nodes: list[Node] = []
+    if not is_container(result):
+        return Traced(nodes, _entered(result, name, function, is_plain, nodes))
+    leaves, spec = take_apart(result)
+    names = leaf_names(name, spec)
+    parts = [_entered(*pair, function, is_plain, nodes) for pair in zip(leaves, names, strict=True)]
+    return Traced(nodes, Branches(spec, tuple(parts)))
+
+
+def _entered(leaf: Any, name: str, function: str, is_plain: bool, nodes: list[Node]) -> Layout:
+    """Enter the node of a leaf; where it is."""
+    if is_plain and not isinstance(leaf, Expression):
+        return Fixed(leaf)
+    if isinstance(leaf, str | bytes):
         raise TracingError(
-            f"{name} returned a {type(result).__name__}; "
-            "return one array (np.stack or np.concatenate join several)"
+            f"{name} of {function} is a {type(leaf).__name__}, which cannot be differentiated; "
+            "return it as a further result with has_aux=True"
         )
-    return as_node(result)
+    nodes.append(as_node(leaf))
+    return Truth(len(nodes) - 1) if is_plain and leaf.boolean else len(nodes) - 1

@@ -50,7 +50,7 @@ class Arrays(NamedTuple):
         """What each array must be cast to before it is computed with (None: it can be used as it is)."""
         home = None if self.target.name == "numpy" else self.target.name
         return [
-            None if library == home and dtype == self.dtype else self.dtype
+            None if library == home and dtype is not None and dtype == self.dtype else self.dtype
             for library, _, dtype in self.signature
         ]
 
@@ -93,13 +93,18 @@ def as_arrays(names: Sequence[str], values: Sequence[Any], backend: str | Target
     return Arrays(arrays, kinds, target.dtype(dtypes, as_numpy), target, as_numpy, tuple(marks))
 
 
+def not_an_array(name: str, value: Any) -> ArgumentError:
+    """The error for an argument that can be neither computed with nor compared with that of another call."""
+    return ArgumentError(
+        f"argument {name} is a {type(value).__name__}, not an array; "
+        "close over it (lambda x: f(x, option)) instead of passing it"
+    )
+
+
 def _as_array(name: str, value: Any) -> np.ndarray:
     known = isinstance(value, np.ndarray | np.generic | int | float | complex | list | tuple)
     if not known and not hasattr(value, "__array__"):
-        raise ArgumentError(
-            f"argument {name} is a {type(value).__name__}, not an array; "
-            "close over it (lambda x: f(x, option)) instead of passing it"
-        )
+        raise not_an_array(name, value)
     if isinstance(value, np.ma.MaskedArray) and value.mask.any():
         raise ArgumentError(
             f"argument {name} is a masked array, and hesse does not know what to do with masked entries; "

@@ -74,6 +74,10 @@ class Target(ABC):
         `as_numpy` says that all arrays are NumPy's.
         """
 
+    def defaults(self) -> Any:
+        """What decides about the dtype besides the arrays: settings of the library that users change."""
+        return None
+
     @abstractmethod
     def itemsize(self, dtype: DType) -> int:
         """Bytes of an entry."""

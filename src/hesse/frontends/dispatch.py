@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from hesse.frontends.tracing import untraceable
+from hesse.errors import TracingError
+from hesse.frontends.tracing import note_need, untraceable
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
@@ -111,6 +112,14 @@ def function_name(function: Any) -> str:
 
 def call(function: Any, arguments: tuple[Any, ...], options: Mapping[str, Any] | None = None) -> Any:
     """The handler of a NumPy function on these arguments, or an error that says what to do."""
+    try:
+        return _handled(function, arguments, options or {})
+    except TracingError:
+        note_need(arguments)
+        raise
+
+
+def _handled(function: Any, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
     handler = FUNCTIONS.get(function)
     if handler is None and isinstance(function, np.ufunc):
         handler = NAMED.get(function.__name__)
@@ -118,7 +127,7 @@ def call(function: Any, arguments: tuple[Any, ...], options: Mapping[str, Any] |
         raise unknown(function)
     given = {
         name: value
-        for name, value in (options or {}).items()
+        for name, value in options.items()
         if value is not np._NoValue and not _is_neutral(handler, name, value)
     }
     try:

@@ -17,7 +17,7 @@ from hesse.errors import ShapeError
 from hesse.frontends.dispatch import call, call_ufunc, function_name, is_float_type
 from hesse.frontends.indices import Index
 from hesse.frontends.symbolic import SymbolicMethods
-from hesse.frontends.tracing import untraceable
+from hesse.frontends.tracing import note_need, untraceable
 from hesse.ir import Node, Shape
 
 
@@ -47,6 +47,14 @@ def _reflected(ufunc: np.ufunc) -> Callable[[Expression, Any], Any]:
 
 def _refused(construct: str, way_out: str) -> Callable[..., Any]:
     def method(self: Expression, *arguments: Any, **options: Any) -> NoReturn:
+        raise untraceable(construct, way_out)
+
+    return method
+
+
+def _valueless(construct: str, way_out: str) -> Callable[..., Any]:
+    def method(self: Expression, *arguments: Any, **options: Any) -> NoReturn:
+        note_need([self])
         raise untraceable(construct, way_out)
 
     return method
@@ -85,6 +93,7 @@ class Expression(SymbolicMethods):
         return self
 
     def __hash__(self) -> int:
+        note_need([self])  # a key of a dict is meant by its value
         return hash(self.node)
 
     def __repr__(self) -> str:
@@ -163,6 +172,7 @@ class Expression(SymbolicMethods):
 
     def __len__(self) -> int:
         if not self.shape:
+            note_need([self])
             raise untraceable(
                 "len() of a 0-d value", "It has no axes; write np.atleast_1d(x) to give it one."
             )
@@ -170,6 +180,7 @@ class Expression(SymbolicMethods):
 
     def __iter__(self) -> Iterator[Expression]:
         if not self.shape:
+            note_need([self])
             raise untraceable(
                 "iteration over a 0-d value", "It has no axes; write np.atleast_1d(x) to give it one."
             )
@@ -214,30 +225,30 @@ class Expression(SymbolicMethods):
 
     # What would need the value of the expression now, or would change it in place.
 
-    __bool__ = _refused(
+    __bool__ = _valueless(
         "the truth value of a traced value (if, while, and, or, not, assert, in)",
         "Use np.where(condition, x, y) for a choice and &, |, ~ for conditions.",
     )
-    __float__ = __int__ = __complex__ = _refused(
+    __float__ = __int__ = __complex__ = _valueless(
         "float(), int() or complex() of a traced value (math.sin(x) and a[i] = x do it too)",
         "Use np.sin(x) and the like instead of math, " + _BUILD[0].lower() + _BUILD[1:],
     )
-    __index__ = _refused(
+    __index__ = _valueless(
         "a traced value as a Python integer (range(x), a list index)",
         "Loop over a shape instead; np.take_along_axis and hesse.constant(a)[x] take traced indices.",
     )
-    __array__ = _refused(
+    __array__ = _valueless(
         "a traced value converted to an array (np.array([x[0], x[1]]), np.asarray(x), a[1:3] = x, a[x])",
         "Use np.stack([...]), np.concatenate([...]) or np.where instead of np.array and assignments, "
         "and hesse.constant(a)[x] to index a known array by a traced one.",
     )
     __setitem__ = __delitem__ = _refused("item assignment on a traced value (x[i] = y)", _BUILD)
-    __contains__ = _refused("`in` on a traced value", "Compare with == and use np.any.")
+    __contains__ = _valueless("`in` on a traced value", "Compare with == and use np.any.")
     fill = put = sort = partition = resize = itemset = _refused(
         "a method that changes a traced value in place", _BUILD
     )
-    item = tolist = tobytes = _refused("item(), tolist() or tobytes() of a traced value", _EVALUATE)
-    nonzero = _refused(
+    item = tolist = tobytes = _valueless("item(), tolist() or tobytes() of a traced value", _EVALUATE)
+    nonzero = _valueless(
         "nonzero() of a traced value", "The number of results depends on the data; use np.where."
     )
 

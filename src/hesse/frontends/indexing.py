@@ -16,7 +16,7 @@ from hesse.errors import ArgumentError, ShapeError
 from hesse.frontends.expression import Expression
 from hesse.frontends.indices import Index
 from hesse.frontends.operands import known_sizes, restructures
-from hesse.frontends.tracing import untraceable
+from hesse.frontends.tracing import note_need, untraceable
 from hesse.ir import (
     Axis,
     Node,
@@ -117,11 +117,13 @@ class _Mask(np.ndarray):
 
 def _traced(entry: Expression) -> Any:
     if entry.boolean:
+        note_need([entry])
         raise untraceable(
             "x[mask] with a traced mask (the number of results depends on the data)",
             "Use np.where(mask, x, other), or multiply by the mask before a sum.",
         )
     if entry.index is None:
+        note_need([entry])
         raise untraceable(
             "a traced real number as an index",
             "Pass the index as an integer array of its own; arithmetic with indices is not traced.",

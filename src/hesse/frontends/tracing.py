@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from hesse.errors import TracingError
+from hesse.ir import Variable, topological
 
 _LIBRARIES = tuple(f"{folder}{os.sep}" for folder in (Path(__file__).parents[1], Path(np.__file__).parent))
 
@@ -27,6 +30,42 @@ def user_location() -> str:
 def untraceable(construct: str, way_out: str, location: str | None = None) -> TracingError:
     """The error to raise for a construct that cannot become part of an expression."""
     return TracingError(f"{construct} cannot be traced (at {location or user_location()}). {way_out}")
+
+
+class _Watch(NamedTuple):
+    """Variables that are traced although their values are known, and those whose values were needed."""
+
+    names: frozenset[str]
+    needed: set[str]
+
+
+_watches: ContextVar[tuple[_Watch, ...]] = ContextVar("watches", default=())
+
+
+@contextmanager
+def watched(names: Collection[str]) -> Iterator[set[str]]:
+    """Around user code: the names of those variables whose values it needs."""
+    watch = _Watch(frozenset(names), set())
+    token = _watches.set((*_watches.get(), watch))
+    try:
+        yield watch.needed
+    finally:
+        _watches.reset(token)
+
+
+def note_need(values: Iterable[Any]) -> None:
+    """Note that the values of expressions are needed, if they depend on watched variables alone.
+
+    What needs them fails nevertheless, in whichever way: the function is then traced again with the values.
+    """
+    watches = _watches.get()
+    if not watches:
+        return
+    order = topological([value.node for value in values if hasattr(value, "node")])
+    needed = {node.name for node in order if isinstance(node, Variable)}
+    if needed <= frozenset().union(*(watch.names for watch in watches)):
+        for watch in watches:
+            watch.needed.update(needed & watch.names)
 
 
 @contextmanager

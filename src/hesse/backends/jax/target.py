@@ -57,6 +57,9 @@ class JaxTarget(Target):
         promoted: np.dtype[Any] = functools.reduce(jnp.promote_types, allowed)
         return promoted
 
+    def defaults(self) -> bool:
+        return bool(jax.config.x64_enabled)
+
     def itemsize(self, dtype: np.dtype[Any]) -> int:
         return dtype.itemsize
 

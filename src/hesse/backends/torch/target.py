@@ -83,6 +83,9 @@ class TorchTarget(Target):
             return torch.float64 if as_numpy else torch.get_default_dtype()
         return functools.reduce(torch.promote_types, map(_torch_dtype, dtypes))
 
+    def defaults(self) -> Any:
+        return torch.get_default_dtype()
+
     def itemsize(self, dtype: torch.dtype) -> int:
         return int(dtype.itemsize)
 

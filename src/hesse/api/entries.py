@@ -1,0 +1,209 @@
+"""Compiled derivatives: what is kept for each signature, and how it is planned and run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+from hesse.api.layout import Layout, arranged
+from hesse.api.trace import INDEX_SUFFIX, Traced
+from hesse.backends.arrays import Arrays
+from hesse.backends.executable import Executable, executable
+from hesse.backends.target import DType, Target, as_target, target_named
+from hesse.calculus import Choice, check_mode
+from hesse.errors import ArgumentError
+from hesse.ir import Node, Variable, number, topological
+from hesse.plan import allowed_bytes, bytes_text
+from hesse.structured import Storage, Structured, check_chunk, chunk_elements, stored
+
+FORMS = ("dense", "structured")
+KEPT_ENTRIES = 256
+"""Signatures for which a derivative is kept compiled."""
+
+Kept = TypeVar("Kept")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to differentiate by, and how; or to compute the function itself (`as_it_is`)."""
+
+    argnums: int | tuple[int, ...] = 0
+    mode: str = "auto"
+    form: str = "dense"
+    chunk: int | None = None
+    backend: str | Target | None = None
+    has_aux: bool = False
+    as_it_is: bool = False
+
+    def __post_init__(self) -> None:
+        if self.backend is not None:
+            as_target(self.backend)
+        if self.chunk is not None:
+            check_chunk(self.chunk)
+            if self.form == "structured":
+                raise ArgumentError("chunk slices a dense result; a structured one has dense(chunk=...)")
+        if self.form not in FORMS:
+            raise ArgumentError(f"form must be one of {', '.join(map(repr, FORMS))}, not {self.form!r}")
+        check_mode(self.mode)
+
+
+class Extra(NamedTuple):
+    """The further arguments of a derivative (directions): names, nodes and structure."""
+
+    names: list[str]
+    nodes: list[Node]
+    layout: Layout
+
+
+class Request(NamedTuple):
+    """A traced function and what to differentiate it by.
+
+    `names` are those of the variables, `layout` their arrangement. `aux` are results that are not
+    differentiated.
+    """
+
+    output: Traced
+    aux: Traced | None
+    variables: list[Variable]
+    names: list[str]
+    layout: Layout
+    extra: Extra
+    mode: str
+
+
+class Built(NamedTuple):
+    """Nodes to compute and how to arrange their values.
+
+    `groups` are the ranks of the groups of axes of those that are derivatives, which come first.
+    """
+
+    roots: list[Node]
+    layout: Layout
+    groups: tuple[tuple[int, ...], ...] = ()
+    choices: tuple[Choice, ...] = ()
+
+
+Builder = Callable[[Request], Built]
+
+
+class Entry(NamedTuple):
+    """A compiled derivative for one signature.
+
+    `casts` says for each input of the program which array it is and what to cast it to (None: as it
+    is); it is None itself when the arrays can be passed on as they are. `storages` are given where the
+    program computes the parts of structured tensors; with a `chunk` these are made dense slice by slice.
+    """
+
+    built: Built
+    executable: Executable
+    casts: tuple[tuple[int, DType | None], ...] | None
+    storages: tuple[Storage, ...] | None
+    chunk: int | None
+    as_numpy: bool
+
+    def run(self, values: Sequence[Any]) -> Any:
+        """The results for arrays of the signature."""
+        target = self.executable.target
+        if self.casts is not None:
+            values = target.converted([values[k] for k, _ in self.casts], [dtype for _, dtype in self.casts])
+        results = target.call(self.executable.compiled, values, self.as_numpy)
+        if self.storages is not None:
+            results = self._structured(results)
+        return arranged(self.built.layout, results)
+
+    def _structured(self, results: Sequence[Any]) -> list[Any]:
+        """The tensors of which the results are the parts, and the results that are no derivatives."""
+        tensors: list[Any] = []
+        assert self.storages is not None
+        target, dtype = self.executable.target, self.executable.dtype
+        if self.as_numpy:
+            target, dtype = target_named("numpy"), target.numpy_dtype(dtype)
+        start = 0  # each tensor takes as many results as it has parts
+        for (node, names, _), ranks in zip(self.storages, self.built.groups, strict=True):
+            stop = start + len(names)
+            parts = target.converted(results[start:stop], [None] * len(names))
+            tensors.append(Structured(node, dict(zip(names, parts, strict=True)), ranks, dtype, target))
+            start = stop
+        if self.chunk is not None:
+            tensors = [tensor.dense(chunk=self.chunk) for tensor in tensors]
+        return tensors + [target.copied(result) for result in results[start:]]
+
+    @property
+    def computed(self) -> list[Node]:
+        """The nodes that the program computes."""
+        return _computed(self.built, self.storages)
+
+
+def keep(entries: dict[Any, Kept], key: Any, entry: Kept) -> None:
+    """Enter an entry; the oldest ones are forgotten when there are too many."""
+    while len(entries) >= KEPT_ENTRIES:
+        entries.pop(next(iter(entries)), None)
+    entries[key] = entry
+
+
+def compiled(
+    built: Built, labels: Sequence[str], variables: Sequence[str], arrays: Arrays, options: Options
+) -> Entry:
+    """Plan and compile; a structured result refers to data that is no variable of it, and copies the rest."""
+    target, itemsize = arrays.target, arrays.target.itemsize(arrays.dtype)
+    chunk, storages = options.chunk, None
+    if options.form == "structured" or chunk is not None:
+        storages = _storages(built)
+    found = _executable(built, labels, variables, arrays, storages)
+    if storages is None and not found.fits_memory:
+        storages = _storages(built)
+        chunk = _fitting_chunk(storages, itemsize, target) if storages else None
+        if chunk is None:
+            found.check_memory(lambda: _structured_advice(built.roots, itemsize))
+        found = _executable(built, labels, variables, arrays, storages)
+    found.check_memory()
+    casts = list(enumerate(arrays.casts))
+    places = {label + INDEX_SUFFIX: k for k, label in enumerate(labels)}
+    casts += [(places[name], None) for name in found.inputs[len(labels) :]]
+    as_they_are = len(casts) == len(labels) and all(cast is None for _, cast in casts)
+    return Entry(built, found, None if as_they_are else tuple(casts), storages, chunk, arrays.as_numpy)
+
+
+def _storages(built: Built) -> tuple[Storage, ...]:
+    return tuple(map(stored, built.roots[: len(built.groups)]))
+
+
+def _executable(
+    built: Built,
+    labels: Sequence[str],
+    variables: Sequence[str],
+    arrays: Arrays,
+    storages: tuple[Storage, ...] | None,
+) -> Executable:
+    """The program of the results, or of the parts of structured ones; index arrays are further inputs."""
+    roots = _computed(built, storages)
+    read = {node.name for node in topological(roots) if isinstance(node, Variable)}
+    inputs = [*labels, *(label + INDEX_SUFFIX for label in labels if label + INDEX_SUFFIX in read)]
+    shared = set(labels) - set(variables) if storages else set()
+    return executable(roots, inputs, arrays.dtype, arrays.target, storages is None, shared)
+
+
+def _computed(built: Built, storages: tuple[Storage, ...] | None) -> list[Node]:
+    """The nodes that the program computes: the results, or the parts of structured ones."""
+    if storages is None:
+        return built.roots
+    return [source for s in storages for source in s.sources] + built.roots[len(storages) :]
+
+
+def _fitting_chunk(storages: Sequence[Storage], itemsize: int, target: Target) -> int | None:
+    """The largest chunk with which the dense results fit into memory, or None if none does."""
+    kept = sum(storage.entries + math.prod(map(number, storage.node.shape)) for storage in storages)
+    rows = max((number(storage.node.shape[0]) for storage in storages if storage.node.shape), default=1)
+    while rows > 1:
+        rows = -(-rows // 2)
+        needed = kept + max(chunk_elements(storage.node, rows, target) for storage in storages)
+        if needed * itemsize <= allowed_bytes(target.free_bytes):
+            return rows
+    return None
+
+
+def _structured_advice(roots: Sequence[Node], itemsize: int) -> str:
+    kept = sum(stored(root).entries for root in roots) * itemsize
+    return f"The structured form (form='structured') keeps it in {bytes_text(kept)}."

@@ -1,0 +1,115 @@
+"""Containers taken apart into leaves and put together: dicts, lists, (named) tuples, dataclasses, None.
+
+The work is done by optree, which is imported when a container is met.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import threading
+from collections import deque
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hesse.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from optree import PyTreeSpec
+
+NAMESPACE = "hesse"
+"""Where dataclasses are registered, so that other users of optree see nothing of it."""
+_registered: set[type] = set()
+_registering = threading.Lock()
+
+
+def is_container(value: Any) -> bool:
+    """Whether a value may hold leaves (None holds none)."""
+    return value is None or isinstance(value, dict | list | tuple | deque) or _is_dataclass(type(value))
+
+
+def is_list_of_numbers(value: Any) -> bool:
+    """Whether a value is a list or tuple of numbers, or of such lists: an array, as everywhere in NumPy."""
+    return (
+        type(value) in (list, tuple)
+        and bool(value)
+        and all(
+            isinstance(part, int | float | complex | np.generic) or is_list_of_numbers(part) for part in value
+        )
+    )
+
+
+def take_apart(value: Any) -> tuple[list[Any], PyTreeSpec]:
+    """The leaves of a container, and its structure."""
+    import optree  # noqa: PLC0415
+
+    while True:
+        leaves, spec = optree.tree_flatten(value, namespace=NAMESPACE)
+        unknown = {type(leaf) for leaf in leaves if _is_dataclass(type(leaf))}
+        if not unknown:
+            return leaves, spec
+        for cls in unknown:
+            _register(cls)
+
+
+def take_apart_like(name: str, value: Any, spec: PyTreeSpec, other: str) -> list[Any]:
+    """The leaves of a container that must have the structure of another one."""
+    if is_container(value) and value is not None:
+        take_apart(value)  # so that its dataclasses are known
+    try:
+        return list(spec.flatten_up_to(value))
+    except ValueError as error:
+        raise ArgumentError(f"{name} must have the structure of {other}: {error}") from None
+
+
+def tuple_of(specs: list[PyTreeSpec | None]) -> PyTreeSpec:
+    """The structure of a tuple of containers and leaves (None)."""
+    import optree  # noqa: PLC0415
+
+    leaf = optree.treespec_leaf(namespace=NAMESPACE)
+    return optree.treespec_tuple([leaf if spec is None else spec for spec in specs], namespace=NAMESPACE)
+
+
+def leaf_names(name: str, spec: PyTreeSpec) -> list[str]:
+    """How a user writes each leaf: `p["layers"][0].bias`."""
+    return [name + "".join(map(_step, accessor)) for accessor in spec.accessors()]
+
+
+def _step(entry: Any) -> str:
+    import optree  # noqa: PLC0415
+
+    if isinstance(entry, optree.MappingEntry) and isinstance(entry.entry, str):
+        return f"[{json.dumps(entry.entry, ensure_ascii=False)}]"
+    return str(entry.codify(""))
+
+
+def _is_dataclass(cls: type) -> bool:
+    return hasattr(cls, "__dataclass_fields__") and not hasattr(cls, "__array__")
+
+
+def _register(cls: type) -> None:
+    """Let optree know a dataclass; fields with `metadata={"static": True}` are part of the structure."""
+    import optree  # noqa: PLC0415
+
+    fields = dataclasses.fields(cls)
+    moving = tuple(field.name for field in fields if not field.metadata.get("static"))
+    static = tuple(field.name for field in fields if field.metadata.get("static"))
+
+    def flatten(instance: Any) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[str, ...]]:
+        parts = tuple(getattr(instance, name) for name in moving)
+        return parts, tuple(getattr(instance, name) for name in static), moving
+
+    def unflatten(values: Any, parts: Iterable[Any]) -> Any:
+        instance: Any = object.__new__(cls)  # leaves may be anything, which an __init__ would not take
+        for name, part in (*zip(moving, parts, strict=True), *zip(static, values, strict=True)):
+            object.__setattr__(instance, name, part)
+        return instance
+
+    with _registering:
+        if cls not in _registered:
+            optree.register_pytree_node(
+                cls, flatten, unflatten, path_entry_type=optree.DataclassEntry, namespace=NAMESPACE
+            )
+            _registered.add(cls)
