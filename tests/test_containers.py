@@ -354,6 +354,22 @@ class TestLibraries:
             assert all(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(found))
             assert_same(found, jax.value_and_grad(partial(function, jnp))(point))
 
+    def test_results_that_jax_does_not_know(self) -> None:
+        @dataclass
+        class Unknown:
+            value: Any
+            name: str
+
+        function = hesse.compile(lambda x: Unknown(x * 2.0, "double"))
+        derivative = hesse.grad(lambda x: (np.sum(x**2), Unknown(x > 0.0, "aux")), has_aux=True)
+        x = jnp.array([1.0, -2.0])
+        for _ in range(2):
+            assert function(x).name == "double"
+            assert isinstance(function(x).value, jax.Array)
+            gradient, aux = derivative(x)
+            np.testing.assert_allclose(gradient, 2 * x)
+            np.testing.assert_array_equal(aux.value, [True, False])
+
     def test_inside_of_jit_and_grad(self) -> None:
         derivative = hesse.grad(lambda p, flag: np.sum(p["a"] ** 3 if flag else p["a"]))
         point = {"a": jnp.array([1.0, 2.0])}

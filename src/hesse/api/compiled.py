@@ -12,7 +12,7 @@ from hesse.api.arguments import Parameters, check_argnums, check_differentiable
 from hesse.api.bound import Bound
 from hesse.api.entries import Builder, Built, Entry, Extra, Options, Request, compiled, keep
 from hesse.api.explain import Explanation
-from hesse.api.layout import Branches, Layout, arranged
+from hesse.api.layout import Branches, Layout, arranged, is_bare
 from hesse.api.signature import (
     Argument,
     Call,
@@ -77,12 +77,13 @@ class Derivative:
                 run = self._dispatched.get(tuple(map(type, arguments)))
                 if run is not None:
                     return run(*arguments)
-            try:
-                entry = self._fast[_fast_key(arguments)]
-            except (AttributeError, KeyError, TypeError):
-                pass  # the first call of this signature, or something that is not an array
-            else:
-                return entry.run(arguments)
+            if self._fast:
+                try:
+                    entry = self._fast[_fast_key(arguments)]
+                except (AttributeError, KeyError, TypeError):
+                    pass  # the first call of this signature, or something that is not an array
+                else:
+                    return entry.run(arguments)
         try:
             key, leaves = marks(arguments, options, bool(self._needed))
             known = self._recipes[key]
@@ -102,7 +103,7 @@ class Derivative:
         call, arrays, found = self._found(names, values, by_name=bool(options))
         if found is None:
             return self._as_expression(call)
-        if not options and not call.fixed:
+        if not options and not call.fixed and is_bare(found.built.layout):
             if all(library_of(a) is not None for a in arguments):
                 run = arrays.target.dispatched(self._run_entry)
                 if run is not None:

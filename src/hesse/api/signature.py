@@ -167,7 +167,11 @@ def _mark(value: Any, leaves: list[Any], by_value: bool) -> Hashable:
         raise LookupError
     parts, spec = take_apart(value)
     leaves += parts
-    return spec, *[_leaf_mark(part, by_value) for part in parts]
+    if by_value:
+        return spec, *[_leaf_mark(part, True) for part in parts]
+    return spec, *[
+        (part.shape, part.dtype) if type(part) is np.ndarray else _leaf_mark(part, False) for part in parts
+    ]
 
 
 def _leaf_mark(leaf: Any, by_value: bool) -> Hashable:
