@@ -578,6 +578,16 @@ def test_lists_of_numbers_are_arrays() -> None:
     assert_same(inside, {"a": [np.float64(3.0), np.float64(2.0)]})
 
 
+def test_keys_that_print_alike() -> None:
+    class Key:
+        def __repr__(self) -> str:
+            return "key"
+
+    first, second = Key(), Key()
+    found = hesse.grad(lambda p: p[first] ** 2 * p[second])({first: 3.0, second: 5.0})
+    assert (found[first], found[second]) == (30.0, 9.0)
+
+
 def test_optree_is_imported_for_containers_only() -> None:
     code = (
         "import sys, numpy as np, hesse\n"

@@ -76,6 +76,7 @@ CASES: dict[str, tuple[Callable[..., Any], Any, list[Any]]] = {
     "members of an enumeration": (by_kind, X, [Kind.SQUARE, Kind.CUBE]),
     "types": (lambda x, t: np.sum(x**2) if t is float else np.sum(x), X, [float, int]),
     "slices of a size": (by_size, X, [1, 3, 2]),
+    "slices": (lambda x, part: np.sum(x[part] ** 2), X, [slice(2), slice(1, 3), slice(None, None, 2)]),
     "negative sizes": (by_size, X, [-1, -2]),
     "sizes of NumPy": (by_size, X, [np.int64(1), np.int64(3)]),
     "np.zeros": (lambda x, n: np.concatenate([np.zeros(n), x * x]), X, [1, 2]),

@@ -139,6 +139,8 @@ def _fixed_key(name: str, leaf: Any) -> Hashable:
         return np.ndarray, leaf.shape, leaf.tobytes()
     if is_list_of_numbers(leaf):
         return type(leaf), repr(leaf)
+    if type(leaf) is slice:  # has no hash before Python 3.12
+        return slice, leaf.start, leaf.stop, leaf.step
     try:
         hash(leaf)
     except TypeError:

@@ -74,7 +74,10 @@ def tuple_of(specs: list[PyTreeSpec | None]) -> PyTreeSpec:
 
 def leaf_names(name: str, spec: PyTreeSpec) -> list[str]:
     """How a user writes each leaf: `p["layers"][0].bias`."""
-    return [name + "".join(map(_step, accessor)) for accessor in spec.accessors()]
+    names = [name + "".join(map(_step, accessor)) for accessor in spec.accessors()]
+    if len(set(names)) < len(names):  # keys that print alike
+        names = [f"{leaf} (leaf {k})" for k, leaf in enumerate(names)]
+    return names
 
 
 def _step(entry: Any) -> str:
