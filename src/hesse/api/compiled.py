@@ -88,8 +88,8 @@ class Derivative:
             key, leaves = marks(arguments, options, bool(self._needed))
             known = self._recipes[key]
             arrays = known.arrays(leaves)
-        except LookupError:
-            pass
+        except (LookupError, TypeError):
+            pass  # the first call of this signature, or something that has to be looked at more closely
         else:
             return known.entry.run(arrays)
         return self._first_call(arguments, options)
@@ -236,7 +236,7 @@ class Derivative:
     def _built(self, call: Call, arrays: Arrays, labels: Sequence[str]) -> Built:
         """The derivative as nodes."""
         chosen = set(self._positions(call.names)[0])
-        leaves = list(map(fixed_value, call.leaves))
+        leaves = [fixed_value(leaf) if k in call.fixed else leaf for k, leaf in enumerate(call.leaves)]
         kinds = zip(call.positions, labels, arrays.shapes, arrays.kinds, arrays.values, strict=True)
         for k, label, shape, kind, value in kinds:
             if call.owners[k] in chosen:
