@@ -63,8 +63,8 @@ class Bound:
             key, leaves = marks(arguments, options, bool(self._derivative._needed))
             known, early = self._recipes[tables, key]
             arrays = known.arrays(leaves)
-        except LookupError:
-            pass
+        except (LookupError, TypeError):
+            pass  # as in a derivative
         else:
             return known.entry.run([*early.results(), *arrays, *captured.arrays])
         return self._first_call(arguments, options)

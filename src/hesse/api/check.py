@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from hesse.api.arguments import Parameters, check_argnums, check_differentiable, check_order
 from hesse.api.derivatives import derivative
+from hesse.api.signature import Argument, Call, is_array
+from hesse.api.trees import is_container, take_apart
 from hesse.backends.arrays import as_arrays
 from hesse.errors import ArgumentError
 
@@ -19,7 +22,8 @@ class OrderCheck:
     """How well one order agrees with finite differences."""
 
     order: int
-    shape: tuple[int, ...]
+    shape: tuple[Any, ...]
+    """The shape of the derivative; for containers those of all blocks."""
     error: float
     tolerance: float
 
@@ -78,47 +82,70 @@ def check(
     order = check_order(order)
     parameters = Parameters(f)
     names, values = parameters.match(arguments, {})
-    arrays = [
-        np.asarray(a, np.float64) if a.dtype.kind == "f" else a
-        for a in as_arrays(names, values, "numpy").values
-    ]
-    (position, *_), as_tuple = check_argnums(argnums, len(arrays), names)
+    (position, *_), as_tuple = check_argnums(argnums, len(values), names)
     if as_tuple:
         raise ArgumentError(f"check takes one argument to differentiate by at a time, not {argnums!r}")
-    check_differentiable(names[position], arrays[position].dtype.kind, arrays[position].dtype)
+    values = [_in_double_precision(name, value) for name, value in zip(names, values, strict=True)]
+    point = Argument.of(names[position], values[position])
+    for name, leaf in zip(point.names, point.leaves, strict=True):
+        check_differentiable(name, leaf.dtype.kind, leaf.dtype)
     generator = np.random.default_rng(seed)
     functions: list[Callable[..., Any]] = [f] + [
         derivative(f, order=k, argnums=position, mode=mode) for k in range(1, order + 1)
     ]
+
+    def at(function: Callable[..., Any], leaves: list[np.ndarray]) -> list[np.ndarray]:
+        """The leaves of the result of a function at another point."""
+        moved = leaves[0] if point.spec is None else point.spec.unflatten(leaves)
+        result = function(*values[:position], moved, *values[position + 1 :])
+        return list(map(np.asarray, take_apart(result)[0] if is_container(result) else [result]))
+
     rows = [
-        _check_order(functions[k - 1], functions[k], k, arrays, position, generator, directions)
+        _check_order(
+            partial(at, functions[k - 1]), partial(at, functions[k]), k, point, generator, directions
+        )
         for k in range(1, order + 1)
     ]
     return Report(parameters.function_name, tuple(rows))
 
 
+def _in_double_precision(name: str, value: Any) -> Any:
+    """An argument with all of its arrays as those of NumPy, those of numbers in double precision."""
+    given = Argument.of(name, value)
+    call = Call((name,), [given], {})
+    leaves = list(given.leaves)
+    for k in [k for k, leaf in enumerate(leaves) if is_array(leaf)]:
+        (array,) = as_arrays([given.names[k]], [leaves[k]], "numpy").values
+        leaves[k] = np.asarray(array, np.float64) if array.dtype.kind == "f" else array
+    return call.assembled(leaves)[0]
+
+
 def _check_order(
-    lower: Callable[..., Any],
-    upper: Callable[..., Any],
+    lower: Callable[[list[np.ndarray]], list[np.ndarray]],
+    upper: Callable[[list[np.ndarray]], list[np.ndarray]],
     order: int,
-    arrays: list[np.ndarray],
-    position: int,
+    point: Argument,
     generator: np.random.Generator,
     directions: int,
 ) -> OrderCheck:
-    point = arrays[position]
-    exact = np.asarray(upper(*arrays))
-    step = np.cbrt(np.finfo(np.float64).eps) * max(1.0, float(np.abs(point).max(initial=0.0)))
+    """The derivative of each result by each leaf, against differences of the results below."""
+    exact, count = upper(point.leaves), len(point.leaves)
+    largest = [float(np.abs(leaf).max(initial=0.0)) for leaf in point.leaves]
+    step = np.cbrt(np.finfo(np.float64).eps) * max(1.0, *largest)
     worst = 0.0
     for _ in range(directions):
-        direction = generator.standard_normal(point.shape)
+        along = [generator.standard_normal(leaf.shape) for leaf in point.leaves]
         ahead, behind = (
-            np.asarray(lower(*arrays[:position], point + sign * step * direction, *arrays[position + 1 :]))
+            lower([leaf + sign * step * part for leaf, part in zip(point.leaves, along, strict=True)])
             for sign in (1.0, -1.0)
         )
-        difference = (ahead - behind) / (2 * step)
-        product = np.tensordot(exact, direction, axes=point.ndim)
-        scale = max(float(np.abs(difference).max(initial=0.0)), float(np.abs(exact).max(initial=0.0)), 1e-8)
-        error = float(np.abs(product - difference).max(initial=0.0)) / scale
-        worst = max(worst, error if np.isfinite(error) else np.inf)
-    return OrderCheck(order, exact.shape, worst, 1e-5)
+        for k, (after, before) in enumerate(zip(ahead, behind, strict=True)):
+            difference = (after - before) / (2 * step)
+            blocks = exact[k * count : (k + 1) * count]
+            pairs = list(zip(blocks, along, strict=True))
+            product = sum(np.tensordot(block, part, axes=part.ndim) for block, part in pairs)
+            scale = max(float(np.abs(array).max(initial=0.0)) for array in (difference, *blocks))
+            error = float(np.abs(product - difference).max(initial=0.0)) / max(scale, 1e-8)
+            worst = max(worst, error if np.isfinite(error) else np.inf)
+    shapes = tuple(block.shape for block in exact)
+    return OrderCheck(order, shapes[0] if len(shapes) == 1 else shapes, worst, 1e-5)

@@ -14,7 +14,7 @@ from hesse.api.bound import Bound
 from hesse.api.captured import Captured, Watch
 from hesse.api.entries import Builder, Built, Entry, Extra, Options, Request, compiled, keep
 from hesse.api.explain import Explanation
-from hesse.api.layout import Branches, Layout, arranged
+from hesse.api.layout import Branches, Layout, arranged, is_bare
 from hesse.api.signature import (
     Argument,
     Call,
@@ -107,18 +107,19 @@ class Derivative:
                 run = tables.dispatched.get(tuple(map(type, arguments)))
                 if run is not None:
                     return run(*arguments, *captured.arrays)
-            try:
-                entry = tables.fast[_fast_key(arguments)]
-            except (AttributeError, KeyError, TypeError):
-                pass  # the first call of this signature, or something that is not an array
-            else:
-                return entry.run(arguments + captured.arrays)
+            if tables.fast:
+                try:
+                    entry = tables.fast[_fast_key(arguments)]
+                except (AttributeError, KeyError, TypeError):
+                    pass  # the first call of this signature, or something that is not an array
+                else:
+                    return entry.run(arguments + captured.arrays)
         try:
             key, leaves = marks(arguments, options, bool(self._needed))
             known = tables.recipes[key]
             arrays = known.arrays(leaves)
-        except LookupError:
-            pass
+        except (LookupError, TypeError):
+            pass  # the first call of this signature, or something that has to be looked at more closely
         else:
             return known.entry.run([*arrays, *captured.arrays])
         return self._first_call(arguments, options)
@@ -150,7 +151,7 @@ class Derivative:
             return self._as_expression(call)
         assert self._present is not None
         tables, captured = self._present
-        is_flat = not options and not call.fixed
+        is_flat = not options and not call.fixed and is_bare(found.built.layout)
         if is_flat and all(type(a) is np.ndarray or library_of(a) is not None for a in arguments):
             run = None if arrays.as_numpy else arrays.target.dispatched(tables.run)
             if run is not None:
@@ -318,7 +319,7 @@ class Derivative:
     def _built(self, call: Call, arrays: Arrays, labels: Sequence[str], captured: Captured) -> Built:
         """The derivative as nodes."""
         chosen = set(self._positions(call.names)[0])
-        leaves = list(map(fixed_value, call.leaves))
+        leaves = [fixed_value(leaf) if k in call.fixed else leaf for k, leaf in enumerate(call.leaves)]
         stand_ins = list(map(stand_in, labels, arrays.shapes, arrays.kinds))
         for k, kind, value in zip(call.positions, arrays.kinds, arrays.values, strict=False):
             if call.owners[k] in chosen:

@@ -70,6 +70,11 @@ def shifted(layout: Layout, start: int) -> Layout:
     return mapped(layout, lambda position: position + start)
 
 
+def is_bare(layout: Layout) -> bool:
+    """Whether there are nothing but results in tuples, which every library knows."""
+    return isinstance(layout, int) or (isinstance(layout, tuple) and all(map(is_bare, layout)))
+
+
 def same_structure(layout: Layout, other: Layout) -> bool:
     """Whether two layouts differ in positions at most."""
     if isinstance(layout, Branches) and isinstance(other, Branches):

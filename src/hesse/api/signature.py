@@ -139,6 +139,8 @@ def _fixed_key(name: str, leaf: Any) -> Hashable:
         return np.ndarray, leaf.shape, leaf.tobytes()
     if is_list_of_numbers(leaf):
         return type(leaf), repr(leaf)
+    if type(leaf) is slice:  # has no hash before Python 3.12
+        return slice, leaf.start, leaf.stop, leaf.step
     try:
         hash(leaf)
     except TypeError:
@@ -167,7 +169,11 @@ def _mark(value: Any, leaves: list[Any], by_value: bool) -> Hashable:
         raise LookupError
     parts, spec = take_apart(value)
     leaves += parts
-    return spec, *[_leaf_mark(part, by_value) for part in parts]
+    if by_value:
+        return spec, *[_leaf_mark(part, True) for part in parts]
+    return spec, *[
+        (part.shape, part.dtype) if type(part) is np.ndarray else _leaf_mark(part, False) for part in parts
+    ]
 
 
 def _leaf_mark(leaf: Any, by_value: bool) -> Hashable:

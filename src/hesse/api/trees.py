@@ -21,13 +21,15 @@ if TYPE_CHECKING:
 
 NAMESPACE = "hesse"
 """Where dataclasses are registered, so that other users of optree see nothing of it."""
+CONTAINERS = (dict, list, tuple, deque)
+NUMBERS = (int, float, complex, np.generic)
 _registered: set[type] = set()
 _registering = threading.Lock()
 
 
 def is_container(value: Any) -> bool:
     """Whether a value may hold leaves (None holds none)."""
-    return value is None or isinstance(value, dict | list | tuple | deque) or _is_dataclass(type(value))
+    return value is None or isinstance(value, CONTAINERS) or _is_dataclass(type(value))
 
 
 def is_list_of_numbers(value: Any) -> bool:
@@ -35,9 +37,7 @@ def is_list_of_numbers(value: Any) -> bool:
     return (
         type(value) in (list, tuple)
         and bool(value)
-        and all(
-            isinstance(part, int | float | complex | np.generic) or is_list_of_numbers(part) for part in value
-        )
+        and all(isinstance(part, NUMBERS) or is_list_of_numbers(part) for part in value)
     )
 
 
@@ -47,7 +47,7 @@ def take_apart(value: Any) -> tuple[list[Any], PyTreeSpec]:
 
     while True:
         leaves, spec = optree.tree_flatten(value, namespace=NAMESPACE)
-        unknown = {type(leaf) for leaf in leaves if _is_dataclass(type(leaf))}
+        unknown = [cls for cls in set(map(type, leaves)) if _is_dataclass(cls)]
         if not unknown:
             return leaves, spec
         for cls in unknown:
@@ -74,7 +74,10 @@ def tuple_of(specs: list[PyTreeSpec | None]) -> PyTreeSpec:
 
 def leaf_names(name: str, spec: PyTreeSpec) -> list[str]:
     """How a user writes each leaf: `p["layers"][0].bias`."""
-    return [name + "".join(map(_step, accessor)) for accessor in spec.accessors()]
+    names = [name + "".join(map(_step, accessor)) for accessor in spec.accessors()]
+    if len(set(names)) < len(names):  # keys that print alike
+        names = [f"{leaf} (leaf {k})" for k, leaf in enumerate(names)]
+    return names
 
 
 def _step(entry: Any) -> str:
