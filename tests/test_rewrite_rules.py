@@ -199,6 +199,13 @@ EXAMPLES = [
         (np.sqrt(x) * np.sqrt(y), np.outer(np.sqrt(x), np.sqrt(x)), np.sqrt(x) * np.sqrt(x)[::-1]),
     ),
     Example(
+        rules.power_of_sqrt,
+        np.sqrt(x) ** -6,
+        x**-3.0,
+        (np.sqrt(x) ** -3, x**-6.0, np.sqrt(x) ** y, np.exp(x) ** -6.0),
+    ),
+    Example(rules.power_of_sqrt, np.sqrt(x) ** -2, 1 / x, ()),
+    Example(
         rules.function_of_blocks,
         np.exp(np.concatenate([x, 2 * y])),
         np.concatenate([np.exp(x), np.exp(2 * y)]),

@@ -31,6 +31,7 @@ from hesse.ir import (
     view,
     zero,
 )
+from hesse.ops.elementwise import power
 from hesse.ops.registry import elementwise
 
 Rule = Callable[[Node], Node | None]
@@ -104,6 +105,14 @@ def reciprocal_of_one_plus_exp(node: Node) -> Node | None:
     inside = argument(node, "reciprocal")
     z = None if inside is None else _one_plus_exp(inside)
     return None if z is None else elementwise("sigmoid", scale(z, -1.0))
+
+
+def power_of_sqrt(node: Node) -> Node | None:
+    """sqrt(x)^n = x^(n/2), for even n."""
+    if not isinstance(node, Map) or node.name != "power":
+        return None
+    x, exponent = argument(node.operands[0], "sqrt"), uniform_value(node.operands[1])
+    return None if x is None or exponent is None or exponent % 2 else power(x, exponent / 2)
 
 
 def function_of_blocks(node: Node) -> Node | None:
@@ -211,5 +220,6 @@ RULES: tuple[Rule, ...] = (
     one_plus_tanh,
     exp_times_sigmoid,
     sqrt_times_sqrt,
+    power_of_sqrt,
     function_of_blocks,
 )
