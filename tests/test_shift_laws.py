@@ -41,6 +41,10 @@ def log_total(x: Any, axis: int) -> Any:
     return np.log(total(np.exp(x), axis))
 
 
+def finite(x: Any) -> Any:
+    return hesse.stop_gradient(np.where(np.abs(x) < 1e300, x, 0.0))
+
+
 def over(e: Any, axis: int) -> Any:
     return e / total(e, axis)
 
@@ -113,6 +117,10 @@ LOGSUMEXP: dict[str, Spelling] = {
     "stop_gradient(max)": lambda x, axis: (
         np.log(np.sum(np.exp(x - hesse.stop_gradient(largest(x, axis))), axis=axis))
         + hesse.stop_gradient(largest(x, axis)).squeeze(axis)
+    ),
+    "the maximum where it is finite": lambda x, axis: (
+        np.log(np.abs(np.sum(np.exp(x - finite(largest(x, axis))), axis=axis)))
+        + finite(largest(x, axis)).squeeze(axis)
     ),
     "logsumexp(x - max) + max": lambda x, axis: (
         hesse.logsumexp(shifted(x, axis), axis) + np.max(x, axis=axis)
