@@ -163,6 +163,19 @@ def test_every_spelling_is_the_node_of_the_library_function(
     assert simplify([found]) == [found]
 
 
+@pytest.mark.parametrize("axes", [(0, 1), (0, 2), (1, 2), (2, 0), (0, 1, 2)], ids=str)
+def test_several_axes_are_one(axes: tuple[int, ...]) -> None:
+    x = hesse.variable("x", (2, 3, 4))
+    for largest in (np.max(x, axis=axes, keepdims=True), x.max(), np.max(x, axis=axes[::-1], keepdims=True)):
+        e = np.exp(x - largest)
+        total = np.log(np.sum(e, axis=axes, keepdims=True)) + largest
+        assert simple(total) is simple(hesse.logsumexp(x, axes, keepdims=True))
+        soft = e / np.sum(e, axis=axes, keepdims=True)
+        assert simple(soft) is simple(np.exp(x) / np.sum(np.exp(x), axis=axes, keepdims=True))
+        assert simple(x - total) is simple(np.log(soft))
+        assert records([simple(soft), simple(x - total)]) == {"softmax", "log_softmax"}
+
+
 @pytest.mark.parametrize("place", [((4,), 0), ((2, 3), 0), ((2, 3), 1), ((2, 1, 3), 2)], ids=str)
 @pytest.mark.parametrize(("name", "how"), SPELLINGS, ids=IDS)
 def test_gradients_hold_no_trace_of_the_maximum(
