@@ -19,7 +19,7 @@ import hesse
 import naive
 from hesse.calculus import reverse
 from hesse.ir import Apply, Node, topological
-from hesse.rewrite import simplify
+from hesse.rewrite import shift_rules, simplify
 from oracles import assert_close, evaluate_jax, jax_derivatives
 
 Spelling = Callable[[Any, int], Any]
@@ -308,6 +308,31 @@ def test_a_shift_that_nothing_takes_back_keeps_its_digits() -> None:
     spelled = np.log(np.sum(np.exp(found - np.max(found))))
     expected = np.log(np.sum(np.exp([-1.0, 0.0, -3.0])))
     assert abs(spelled.evaluate(x=x) - expected) < 1e-15
+
+
+def test_symbolic_sizes() -> None:
+    for text, expected in {
+        "log(sum(exp(x - max(x)))) + max(x)": "logsumexp(x)",
+        "exp(x - c)./sum(exp(x - c))": "softmax(x)",
+        "x - logsumexp(x)": "log_softmax(x)",
+        "A*x - logsumexp(y)": "A*x - logsumexp(y)",
+        "softmax(A + y*vector(1)')": "softmax(A)",
+        "log_softmax(A + vector(1)*y')": "log(softmax(A + vector(1)*y'))",
+    }.items():
+        assert simple(hesse.parse(text)) is simple(hesse.parse(expected)), text
+        assert str(hesse.parse(text)) == str(hesse.parse(expected))
+
+
+def test_no_law_goes_down_a_chain_of_sums() -> None:
+    total = rows
+    for _ in range(2000):
+        total = 0.5 * total + columns
+    expression = hesse.logsumexp(x - total[:, None], 1) + rows
+    for rule in shift_rules.SHIFT_RULES:
+        assert rule(expression.node) is None
+        assert rule(total.node) is None
+    shifted = hesse.logsumexp(x - total[:, None], 1) + total
+    assert shift_rules.shift_beside_logsumexp(shifted.node) is hesse.logsumexp(x, 1).node
 
 
 # Larger functions.

@@ -31,14 +31,15 @@ from hesse.ir import (
     number,
     plain_axes,
     reshape,
+    size_product,
     view,
     zero,
 )
 from hesse.ops.registry import operation
 from hesse.rewrite.rules import Rule
 
-MOST_LEVELS = 4
-"""How deep in sums and products a shift is looked for."""
+MOST_LEVELS, MOST_TERMS = 4, 32
+"""How deep in sums and products, and in sums of how many terms, a shift is looked for."""
 
 
 def normalised(name: str, x: Node) -> Node:
@@ -105,26 +106,36 @@ def shift_beside_logsumexp(node: Node) -> Node | None:
     c have large ones.
     """
     for term in node.operands if isinstance(node, Add) else ():
-        others = [other for other in node.operands if other is not term]
         if isinstance(term, Einsum) and len(term.operands) == 1:  # terms that repeat alike are added first
-            inner = shift_beside_logsumexp(term.operands[0])
+            inner = _taken_back(term.operands[0])
             if inner is not None:
-                return add([*others, einsum_of(term.product.with_operand(0, inner), node.shape)], node.shape)
+                return _replaced(node, [term], einsum_of(term.product.with_operand(0, inner), node.shape))
+    return _taken_back(node)
+
+
+def _taken_back(node: Node) -> Node | None:
+    """The sum without the shift of a logsumexp among its terms, if it has no more terms then."""
+    for term in node.operands if isinstance(node, Add) else ():
         terms = _without_shift(term)
         if terms:
-            whole = add([*others, *terms], node.shape)
+            whole = _replaced(node, [term], *terms)
             if not isinstance(whole, Add) or len(whole.operands) <= len(node.operands):
                 return whole
     return None
 
 
+def _replaced(node: Node, gone: Collection[Node], *new: Node) -> Node:
+    """The sum with other terms instead of some."""
+    return add([*(term for term in node.operands if term not in gone), *new], node.shape)
+
+
 def _without_shift(term: Node) -> list[Node]:
     """The terms of a product with `logsumexp(x + c)`, multiplied out into `logsumexp(x)` and c."""
-    product = term.product
-    for k, operand in enumerate(product.operands):
+    for k, operand in enumerate(_factors(term)):
         x = _operand(operand, "logsumexp")
         if x is None:
             continue
+        product = term.product
         rest, shifts = _apart(x, {x.rank - 1})
         if shifts and not is_zero(rest):
             parts = [normalised("logsumexp", rest), *map(_without_last_axis, shifts)]
@@ -132,15 +143,16 @@ def _without_shift(term: Node) -> list[Node]:
     return []
 
 
+def _factors(term: Node) -> tuple[Node, ...]:
+    """The tensors that a term of a sum is a product of."""
+    return term.operands if isinstance(term, Einsum) else (term,)
+
+
 def _without_last_axis(node: Node) -> Node:
     """One entry along the last axis, along which all are the same."""
-    shape = node.shape[:-1]
-    if isinstance(node, Add):
-        return add([_without_last_axis(term) for term in node.operands], shape)
     product = node.product
-    return einsum_of(
-        product._replace(output=product.output[:-1]).without(labels_of(product.output[-1:])), shape
-    )
+    inside = product._replace(output=product.output[:-1]).without(labels_of(product.output[-1:]))
+    return einsum_of(inside, node.shape[:-1])
 
 
 def difference_from_logsumexp(node: Node) -> Node | None:
@@ -153,8 +165,7 @@ def difference_from_logsumexp(node: Node) -> Node | None:
             )
             if expected and set(expected) <= set(node.operands):
                 found = einsum_of(product.with_operand(0, normalised("log_softmax", x)), node.shape)
-                others = [other for other in node.operands if other not in (term, *expected)]
-                return add([*others, found], node.shape)
+                return _replaced(node, [term, *expected], found)
     return None
 
 
@@ -168,10 +179,7 @@ def _readings(term: Node) -> Iterator[tuple[Node, Product]]:
         return
     for chosen in ([repeated] if len(repeated) > 1 else []) + [[k] for k in repeated]:
         last = _merged(term, chosen)
-        sizes = [term.shape[k] for k in chosen]
-        if last is not None and (
-            x.shape[-1:] == tuple(sizes) or x.shape[-1] == math.prod(map(number, sizes))
-        ):
+        if last is not None and x.shape[-1] == size_product(term.shape[k] for k in chosen):
             yield x, Product((x,), ((*term.axes[0], last),), term.output, term.ranges, -term.scale)
 
 
@@ -188,18 +196,17 @@ def _merged(term: Einsum, chosen: Sequence[int]) -> Axis | None:
 def picked_from_logsumexp(node: Node) -> Node | None:
     """x[i, index[i]] - logsumexp(x[i]) = log_softmax(x)[i, index[i]]."""
     for term in node.operands if isinstance(node, Add) else ():
-        total = term.product
-        x = _operand(total.operands[0], "logsumexp") if len(total.operands) == 1 else None
+        factors = _factors(term)
+        x = _operand(factors[0], "logsumexp") if len(factors) == 1 else None
         for other in node.operands if x is not None else ():
             picked = other.product
-            same = picked._replace(operands=total.operands, scale=-picked.scale) == total
+            same = picked._replace(operands=factors, scale=-picked.scale) == term.product
             if x is not None and same and _picks_rows(picked.operands[0], x):
                 (gathered,) = picked.operands
                 assert isinstance(gathered, Apply)
                 flat = reshape(normalised("log_softmax", x), gathered.operands[0].shape)
                 found = operation("gather", flat, gathered.operands[1])
-                others = [left for left in node.operands if left not in (term, other)]
-                return add([*others, einsum_of(picked.with_operand(0, found), node.shape)], node.shape)
+                return _replaced(node, [term, other], einsum_of(picked.with_operand(0, found), node.shape))
     return None
 
 
@@ -220,7 +227,7 @@ def _picks_rows(node: Node, x: Node) -> bool:
 
 def _apart(node: Node, axes: Collection[int], levels: int = MOST_LEVELS) -> tuple[Node, list[Node]]:
     """The node without its terms that are constant along some axes, and these terms."""
-    if levels and isinstance(node, Add):
+    if levels and isinstance(node, Add) and len(node.operands) <= MOST_TERMS:
         parts = [_apart(term, axes, levels - 1) for term in node.operands]
         shifts = [shift for _, found in parts for shift in found]
         return (add([rest for rest, _ in parts], node.shape) if shifts else node), shifts
@@ -240,7 +247,7 @@ def _apart(node: Node, axes: Collection[int], levels: int = MOST_LEVELS) -> tupl
     placed: list[Node] = [
         einsum_of(node.product.with_operand(k, part), node.shape) for part in (rest, *shifts)
     ]
-    return placed[0], placed[1:]
+    return (placed[0], placed[1:]) if all(_repeats(shift, axes) for shift in placed[1:]) else (node, [])
 
 
 def _repeats(node: Node, axes: Collection[int]) -> bool:
