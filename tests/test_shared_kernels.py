@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.special
+import torch
 
 import hesse
 from hesse.backends.numpy import records
@@ -161,3 +162,19 @@ def test_other_powers_are_left_to_the_library(exponent: float) -> None:
     function = hesse.value_and_grad(lambda v: np.sum(v**exponent))
     assert_close(function(x)[1] / (exponent * x ** (exponent - 1)), np.ones(5), "", 1e-14)
     assert "power(" in function.explain(x).source
+
+
+@pytest.mark.parametrize("library", ["torch", "jax"])
+def test_arrays_of_other_libraries(library: str) -> None:
+    convert = torch.tensor if library == "torch" else jnp.asarray
+    for function, arrays in (
+        (lennard_jones, [array((4, 3), 1.0)]),
+        (classes, [array((3, 5)), array((40, 3))]),
+    ):
+        expected = hesse.value_and_grad(function(np))(*arrays)
+        derivative = hesse.value_and_grad(function(np))
+        for _ in range(2):
+            value, gradient = derivative(*map(convert, arrays))
+            assert type(value) is type(convert(1.0))
+            assert_close(np.asarray(value), expected[0], "value", 1e-12)
+            assert_close(np.asarray(gradient), expected[1], "gradient", 1e-12)
