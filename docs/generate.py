@@ -20,6 +20,8 @@ from hesse.ops.registry import operation
 from hesse.printing import text
 from hesse.rewrite import simplify
 from hesse.rewrite.rules import RULES
+from hesse.rewrite.shift_rules import NORMALISATION_RULES, SHIFT_RULES
+from hesse.rewrite.softmax_rules import SOFTMAX_RULES
 
 PAGE = Path(__file__).parent / "operations.md"
 CONSTANT = "locally constant"
@@ -215,7 +217,8 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _laws() -> str:
-    rows = [[_code(rule.__name__), _summary(rule)] for rule in RULES]
+    laws = (*RULES, *SOFTMAX_RULES, *NORMALISATION_RULES, *SHIFT_RULES)
+    rows = [[_code(rule.__name__), _summary(rule)] for rule in laws]
     return (
         "## Laws\n\n"
         "What the simplification rewrites, from left to right, before and after every differentiation.\n\n"

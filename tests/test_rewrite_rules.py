@@ -13,7 +13,7 @@ import naive
 from hesse.backends.numpy import make_plan
 from hesse.ir import Add, Einsum, Map, Node, delta, topological
 from hesse.plan.program import Contract
-from hesse.rewrite import matrix_rules, rules, simplify
+from hesse.rewrite import matrix_rules, rules, shift_rules, simplify, softmax_rules
 from hesse.rewrite.factor import LARGEST_SUM, factor
 from hesse.rewrite.rules import Rule
 from oracles import assert_close
@@ -22,7 +22,14 @@ x, y, z = (hesse.variable(name, (3,)) for name in "xyz")
 a, b, s = (hesse.variable(name, (3, 4)) for name in ("A", "B", "S"))
 square = hesse.variable("Q", (3, 3))
 ROWS = np.array([2, 0, 2, 1])
-RULES = (*rules.RULES, *matrix_rules.MATRIX_RULES, *matrix_rules.MATRIX_PRODUCT_RULES)
+RULES = (
+    *rules.RULES,
+    *softmax_rules.SOFTMAX_RULES,
+    *shift_rules.NORMALISATION_RULES,
+    *shift_rules.SHIFT_RULES,
+    *matrix_rules.MATRIX_RULES,
+    *matrix_rules.MATRIX_PRODUCT_RULES,
+)
 inv = np.linalg.inv
 
 
@@ -55,19 +62,19 @@ EXAMPLES = [
         (np.log1p(2 * np.exp(x)), np.log1p(x), np.log1p(np.exp(x) + 1), np.log(np.exp(x))),
     ),
     Example(
-        rules.log_of_added_exps,
+        softmax_rules.log_of_added_exps,
         np.log(np.exp(x) + np.exp(y)),
         np.logaddexp(x, y),
         (np.log(np.exp(x) - np.exp(y)), np.log(np.exp(x) + y), np.log(x + y), np.log(np.exp(x) - 0.1)),
     ),
     Example(
-        rules.log_of_added_exps,
+        softmax_rules.log_of_added_exps,
         np.log(2 * np.exp(x) + 3),
         np.logaddexp(np.log(3.0) * np.ones(3), x + np.log(2.0)),
         (np.log(3 - 2 * np.exp(x)), np.log(np.exp(x) * np.exp(y) + y)),
     ),
     Example(
-        rules.log_of_added_exps,
+        softmax_rules.log_of_added_exps,
         np.log(np.exp(x) + np.sum(np.exp(a), axis=1)),
         np.logaddexp(x, hesse.logsumexp(a, axis=1)),
         (np.log(np.exp(x) + np.sum(a, axis=1)),),
@@ -93,7 +100,7 @@ EXAMPLES = [
         (1 / (1 - np.exp(x)), 1 / (2 + np.exp(x)), 1 / (1 + x), np.sqrt(1 + np.exp(x))),
     ),
     Example(
-        rules.log_of_sum_of_exp,
+        softmax_rules.log_of_sum_of_exp,
         np.log(np.sum(np.exp(a), axis=1)),
         hesse.logsumexp(a, axis=1),
         (
@@ -104,19 +111,19 @@ EXAMPLES = [
         ),
     ),
     Example(
-        rules.log_of_sum_of_exp,
+        softmax_rules.log_of_sum_of_exp,
         np.log(np.mean(np.exp(a))),
         hesse.logsumexp(a, axis=(0, 1)) - np.log(12.0),
         (np.log(np.sum(np.exp(a) * b)),),
     ),
     Example(
-        rules.log_of_sum_of_exp,
+        softmax_rules.log_of_sum_of_exp,
         np.log(np.sum(np.exp(x)[1:])),
         hesse.logsumexp(x[1:]),
         (np.log(np.sum(1 + np.exp(x))),),
     ),
     Example(
-        rules.log_of_softmax,
+        softmax_rules.log_of_softmax,
         np.log(hesse.softmax(x)),
         hesse.log_softmax(x),
         (
@@ -126,13 +133,13 @@ EXAMPLES = [
         ),
     ),
     Example(
-        rules.log_of_softmax,
+        softmax_rules.log_of_softmax,
         np.log(hesse.softmax(a)[1:, ::2].T),
         hesse.log_softmax(a)[1:, ::2].T,
         (np.log(hesse.softmax(x) * y),),
     ),
     Example(
-        rules.log_of_picked_softmax,
+        softmax_rules.log_of_picked_softmax,
         np.log(hesse.softmax(x)[ROWS]),
         hesse.log_softmax(x)[ROWS],
         (np.log(x[ROWS]), np.log(2 * hesse.softmax(x)[ROWS]), np.exp(hesse.softmax(x)[ROWS])),
@@ -168,19 +175,19 @@ EXAMPLES = [
         (np.outer(np.exp(x), hesse.sigmoid(-x)), np.exp(x) * hesse.sigmoid(-x)[::-1]),
     ),
     Example(
-        rules.exp_inside_a_product,
+        softmax_rules.exp_inside_a_product,
         y * np.exp(x) * hesse.sigmoid(-x),
         y * hesse.sigmoid(x),
         (y * np.exp(x) * hesse.sigmoid(x), (y + np.exp(x)) * hesse.sigmoid(-x), y * np.exp(x) * np.sin(-x)),
     ),
     Example(
-        rules.exp_inside_a_product,
+        softmax_rules.exp_inside_a_product,
         np.exp(x) * y * z * hesse.sigmoid(-x),
         hesse.einsum("i,i,i->i", y, z, hesse.sigmoid(x)),
         (np.exp(x[::-1]) * y * z * hesse.sigmoid(-x),),
     ),
     Example(
-        rules.exp_inside_a_product,
+        softmax_rules.exp_inside_a_product,
         np.sum(b * np.exp(a)) / np.mean(np.exp(a)),
         12 * hesse.einsum("ij,ij->", b, np.reshape(hesse.softmax(np.ravel(a)), (3, 4))),
         (np.sum(b * np.exp(a)) / np.sum(b * np.exp(a)),),
@@ -191,6 +198,13 @@ EXAMPLES = [
         x,
         (np.sqrt(x) * np.sqrt(y), np.outer(np.sqrt(x), np.sqrt(x)), np.sqrt(x) * np.sqrt(x)[::-1]),
     ),
+    Example(
+        rules.power_of_sqrt,
+        np.sqrt(x) ** -6,
+        x**-3.0,
+        (np.sqrt(x) ** -3, x**-6.0, np.sqrt(x) ** y, np.exp(x) ** -6.0),
+    ),
+    Example(rules.power_of_sqrt, np.sqrt(x) ** -2, 1 / x, ()),
     Example(
         rules.function_of_blocks,
         np.exp(np.concatenate([x, 2 * y])),
@@ -204,13 +218,13 @@ EXAMPLES = [
         (np.cos(np.pad(x, (0, 4)) + np.pad(y, (4, 0))), np.sin(np.pad(x, (0, 2)) + np.pad(y, (2, 0)))),
     ),
     Example(
-        rules.exp_of_part_over_sum_of_exp,
+        softmax_rules.exp_of_part_over_sum_of_exp,
         np.exp(x[1]) / np.sum(np.exp(x)),
         np.exp(x)[1] / np.sum(np.exp(x)),
         (np.exp(y[1]) / np.sum(np.exp(x)), np.exp(2 * x[1]) / np.sum(np.exp(x)), np.exp(x[1]) / np.sum(x)),
     ),
     Example(
-        rules.exp_over_sum_of_exp,
+        softmax_rules.exp_over_sum_of_exp,
         np.exp(x) / np.sum(np.exp(x)),
         hesse.softmax(x),
         (
@@ -222,13 +236,98 @@ EXAMPLES = [
         ),
     ),
     Example(
-        rules.exp_over_sum_of_exp,
+        softmax_rules.exp_over_sum_of_exp,
         np.exp(a) / np.sum(np.exp(a), axis=0),
         hesse.softmax(a, axis=0),
         (
             np.exp(square) / np.sum(np.exp(square), axis=1),  # rows divided by the sums of columns
             np.exp(a) / np.trace(np.exp(a)),
         ),
+    ),
+    Example(
+        rules.one_plus_tanh,
+        1 + np.tanh(x),
+        2 * hesse.sigmoid(2 * x),
+        (1 + 2 * np.tanh(x), 1 + np.tanh(x) + y, y + np.tanh(x), 1 - np.tanh(x) * np.tanh(x)),
+    ),
+    Example(
+        rules.one_plus_tanh,
+        3 - 3 * np.tanh(2 * x),
+        6 * hesse.sigmoid(-4 * x),
+        (2 - 3 * np.tanh(x), np.tanh(x) - np.tanh(y)),
+    ),
+    Example(
+        softmax_rules.exp_of_log_softmax,
+        np.exp(hesse.log_softmax(a)[1:].T),
+        hesse.softmax(a)[1:].T,
+        (np.exp(2 * hesse.log_softmax(x)), np.exp(hesse.softmax(x)), np.expm1(hesse.log_softmax(x))),
+    ),
+    Example(
+        shift_rules.shift_of_softmax,
+        hesse.softmax(a - np.max(a, axis=1, keepdims=True)),
+        hesse.softmax(a),
+        (hesse.softmax(a - np.max(a, axis=0)), hesse.softmax(a * b), hesse.logsumexp(a - x[:, None], 1)),
+    ),
+    Example(
+        shift_rules.shift_of_softmax,
+        hesse.log_softmax(2 * (b * y[:, None] + (a - x[:, None])) * y[:, None]),
+        hesse.log_softmax(2 * (b * y[:, None] + a) * y[:, None]),
+        (hesse.log_softmax(2 * x), hesse.log_softmax((square - y[:, None]) * x)),
+    ),
+    Example(
+        shift_rules.other_axes_of_softmax,
+        hesse.softmax(a[:, None, :]),
+        hesse.softmax(a)[:, None, :],
+        (hesse.softmax(a.T), hesse.softmax(x), hesse.logsumexp(a, axis=1)),
+    ),
+    Example(
+        shift_rules.other_axes_of_softmax,
+        hesse.logsumexp(np.einsum("ij,k->jik", a, y)[:, :, ::-1] + 0 * x[None, :, None], axis=2),
+        hesse.logsumexp(np.einsum("ij,k->ijk", a, y)[:, :, ::-1], axis=2).T,
+        (hesse.logsumexp(np.einsum("ij,k->ijk", a, y), axis=2),),
+    ),
+    Example(
+        shift_rules.difference_from_logsumexp,
+        a - hesse.logsumexp(a, axis=0),
+        hesse.log_softmax(a, axis=0),
+        (
+            a - hesse.logsumexp(b, axis=0),
+            a + hesse.logsumexp(a, axis=0),
+            square - hesse.logsumexp(square, axis=1),
+            square.T - hesse.logsumexp(square, axis=0),
+        ),
+    ),
+    Example(
+        shift_rules.difference_from_logsumexp,
+        3 * hesse.logsumexp(a) - 3 * a,
+        -3 * np.reshape(hesse.log_softmax(np.ravel(a)), (3, 4)),
+        (2 * hesse.logsumexp(a) - 3 * a, hesse.logsumexp(x) - y),
+    ),
+    Example(
+        shift_rules.picked_from_logsumexp,
+        square[[0, 1, 2], [2, 0, 2]] - hesse.logsumexp(square, axis=1),
+        hesse.log_softmax(square)[[0, 1, 2], [2, 0, 2]],
+        (
+            square[[0, 1, 1], [2, 0, 2]] - hesse.logsumexp(square, axis=1),
+            square[[0, 1, 2], [2, 0, 2]] - hesse.logsumexp(square, axis=0),
+            2 * square[[0, 1, 2], [2, 0, 2]] - hesse.logsumexp(square, axis=1),
+        ),
+    ),
+    Example(
+        shift_rules.shift_beside_logsumexp,
+        hesse.logsumexp(a - x[:, None], axis=1) + x,
+        hesse.logsumexp(a, axis=1),
+        (
+            hesse.logsumexp(a - x[:, None], axis=1) + y,
+            hesse.logsumexp(square - x, axis=1) + x,
+            hesse.logsumexp(square - x[:, None], axis=0) + x,
+        ),
+    ),
+    Example(
+        shift_rules.shift_beside_logsumexp,
+        np.sum(hesse.logsumexp(a - x[:, None], axis=1)) + np.sum(x),
+        np.sum(hesse.logsumexp(a, axis=1)),
+        (np.sum(hesse.logsumexp(a - x[:, None], axis=1)) + np.sum(y),),
     ),
     Example(
         matrix_rules.inverse_of_inverse,

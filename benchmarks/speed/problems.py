@@ -5,6 +5,7 @@ from __future__ import annotations
 from benchmarks.speed import (
     problems_algebra,
     problems_chains,
+    problems_gradients,
     problems_nested,
     problems_papers,
     problems_structure,
@@ -16,4 +17,5 @@ PROBLEMS = [
     *problems_algebra.PROBLEMS,
     *problems_chains.PROBLEMS,
     *problems_nested.PROBLEMS,
+    *problems_gradients.PROBLEMS,
 ]

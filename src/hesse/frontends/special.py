@@ -188,7 +188,7 @@ def stop_gradient(x: Any) -> Any:
 def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """`log(sum(exp(x)))` over axes, without overflow."""
     node = as_node(x)
-    axes = axis_numbers("logsumexp", axis, node.rank)
+    axes = tuple(sorted(axis_numbers("logsumexp", axis, node.rank)))
     result = normalization.logsumexp(merged_axes(node, axes, last=True))
     return Expression(expand_dims(result, axes) if keepdims and axes else result)
 

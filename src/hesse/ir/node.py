@@ -19,7 +19,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from hesse.ir.axis import Axis, Size, plain_axes
+from hesse.ir.axis import Axis, Size, constant_axis, plain_axes
 from hesse.ir.labelled import Labelled, Product
 
 Shape = tuple[Size, ...]
@@ -46,8 +46,13 @@ class Node:
     @property
     def product(self) -> Product:
         """The node as a product: one operand, read whole."""
-        axes = plain_axes(self.rank)
-        return Product((self,), (axes,), axes, self.shape, 1.0)
+        if 1 not in self.shape:
+            axes, ranges = plain_axes(self.rank), self.shape
+        else:  # an axis of size one has no label
+            ranges = tuple(size for size in self.shape if size != 1)
+            labels = iter(plain_axes(len(ranges)))
+            axes = tuple(constant_axis(0) if size == 1 else next(labels) for size in self.shape)
+        return Product((self,), (axes,), axes, ranges, 1.0)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.shape}>"

@@ -82,7 +82,15 @@ def _is_whole(product: Product, shape: Shape) -> bool:
     if len(product.operands) != 1 or product.scale != 1:
         return False
     (operand,), (axes,), output = product.operands, product.axes, product.output
-    return operand.shape == shape == product.ranges and output == axes == plain_axes(len(output))
+    if operand.shape != shape or output != axes:
+        return False
+    if 1 not in shape:
+        return product.ranges == shape and output == plain_axes(len(output))
+    long = [k for k, size in enumerate(shape) if size != 1]  # axes of size one have no label
+    if product.ranges != tuple(shape[k] for k in long):
+        return False
+    labels = dict(zip(long, plain_axes(len(long)), strict=True))
+    return output == tuple(labels.get(k, constant_axis(0)) for k in range(len(shape)))
 
 
 def _places_whole(product: Product) -> bool:

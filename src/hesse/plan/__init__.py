@@ -7,6 +7,7 @@ from hesse.ir import Node
 from hesse.plan.flatten import flatten
 from hesse.plan.lower import lower, require_numbers
 from hesse.plan.memory import allowed_bytes, bytes_text, check_memory, fits_memory, set_memory_limit
+from hesse.plan.powers import multiplied_out
 from hesse.plan.program import Program
 from hesse.plan.split import split
 
@@ -28,4 +29,4 @@ __all__ = [
 def make_plan(roots: Sequence[Node], machine: Machine) -> Program:
     """The program for some nodes: products flattened where it pays, then lowered; sizes must be numbers."""
     require_numbers(roots)
-    return lower(flatten(roots, machine), machine)
+    return lower(multiplied_out(flatten(roots, machine)), machine)

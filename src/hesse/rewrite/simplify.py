@@ -26,9 +26,19 @@ from hesse.rewrite.attributes import ATTRIBUTE_RULES
 from hesse.rewrite.factor import factor
 from hesse.rewrite.matrix_rules import MATRIX_PRODUCT_RULES, MATRIX_RULES
 from hesse.rewrite.rules import RULES
+from hesse.rewrite.shift_rules import NORMALISATION_RULES, SHIFT_RULES
 from hesse.rewrite.size_rules import SIZE_RULES
+from hesse.rewrite.softmax_rules import SOFTMAX_RULES
 
-OTHER_RULES = (*RULES, *SIZE_RULES, *ATTRIBUTE_RULES, *MATRIX_PRODUCT_RULES)
+APPLY_RULES = (*MATRIX_RULES, *NORMALISATION_RULES)
+OTHER_RULES = (
+    *RULES,
+    *SOFTMAX_RULES,
+    *SHIFT_RULES,
+    *SIZE_RULES,
+    *ATTRIBUTE_RULES,
+    *MATRIX_PRODUCT_RULES,
+)
 
 
 def simplify(roots: Sequence[Node]) -> list[Node]:
@@ -76,7 +86,7 @@ def _rewritten(node: Node) -> Node | None:
     """The node after the first law that applies to it."""
     if not isinstance(node, Map | Einsum | Add | Apply):
         return None
-    rules = MATRIX_RULES if isinstance(node, Apply) else OTHER_RULES
+    rules = APPLY_RULES if isinstance(node, Apply) else OTHER_RULES
     return next((result for rule in rules if (result := rule(node)) is not None), None)
 
 

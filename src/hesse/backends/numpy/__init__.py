@@ -24,4 +24,4 @@ __all__ = [
 
 def make_plan(roots: Sequence[Node], machine: NumpyMachine = NUMPY_MACHINE) -> NumpyProgram:
     """The program for some nodes, as NumPy runs it."""
-    return sliced(plan.make_plan(roots, machine), machine)
+    return NumpyTarget(machine).passes(plan.make_plan(roots, machine))

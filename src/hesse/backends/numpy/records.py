@@ -5,6 +5,7 @@ Those named by `hesse.plan.program.IN_PLACE` can write to a given array, which m
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +20,13 @@ Params = tuple[Any, ...]
 
 FEW = 32
 """Up to this many terms of `logsumexp` one call of a slower function takes less time than several calls."""
+FEW_ADDED = 200
+"""Up to this many terms `scatter` adds one by one."""
+SHORT, ROWS_PER_COLUMN = 16, 12
+"""Up to how many columns, and from how many rows for each, a maximum is taken column by column."""
+LONG = 256
+"""Rows with more entries are added by NumPy, whose sums in pairs lose fewer digits than those of BLAS."""
+OUT_OF_BOUNDS = "an index is out of bounds for an axis of size {}"
 
 
 def kernel(name: str) -> Kernel:
@@ -42,33 +50,73 @@ XP = records.Namespace(
 )
 
 
-def logsumexp(params: Params, x: Array) -> Array:
+def logsumexp(params: Params, x: Array, soft: Array | None = None) -> Array:
+    """`soft` is the softmax, if it is known: its largest entry is 1 over the sum of the exponentials."""
     if x.size <= FEW:
         return np.asarray(np.logaddexp.reduce(x, axis=-1))
-    shift = _finite_maximum(x)
-    with np.errstate(divide="ignore", over="ignore"):  # the value is -inf or inf where the maximum is
-        return np.asarray(np.log(np.exp(x - shift).sum(axis=-1)) + shift[..., 0])
+    largest = _largest(x)
+    if soft is not None:
+        result = np.asarray(largest - np.log(_largest(soft)))
+        np.copyto(result, largest, where=np.isinf(largest))
+        return result
+    shift = _finite(largest)
+    with np.errstate(divide="ignore"):  # the value is -inf where the maximum is
+        return np.asarray(np.log(_sums(np.exp(x - shift[..., None]))) + shift)
 
 
 def softmax(params: Params, x: Array, out: Array | None = None) -> Array:
-    result: Array = np.subtract(x, x.max(axis=-1, keepdims=True), out=out)
+    result: Array = np.subtract(x, _largest(x)[..., None], out=out)
     np.exp(result, out=result)
-    result /= result.sum(axis=-1, keepdims=True)
+    result /= _sums(result)[..., None]
     return result
 
 
-def log_softmax(params: Params, x: Array) -> Array:
-    largest = _finite_maximum(x)
-    result: Array = x - largest
-    total = np.exp(result, out=result).sum(axis=-1, keepdims=True)
-    np.subtract(x, largest, out=result)  # again: cheaper than another array
-    result -= np.log(total)
+def log_softmax(params: Params, x: Array, soft: Array | None = None) -> Array:
+    """`soft` is the softmax, if it is known."""
+    shift = _finite(_largest(x))[..., None]
+    result: Array = x - shift
+    if soft is not None:
+        result += np.log(_largest(soft))[..., None]
+        return result
+    total = _sums(np.exp(result, out=result))
+    np.subtract(x, shift, out=result)  # again: cheaper than another array
+    result -= np.log(total)[..., None]
     return result
 
 
-def _finite_maximum(x: Array) -> Array:
-    maximum = x.max(axis=-1, keepdims=True)
-    return np.asarray(np.where(np.isfinite(maximum), maximum, np.zeros_like(maximum)))
+def _largest(x: Array) -> Array:
+    """The maximum along the last axis; along a short one column by column, with loops along the rows."""
+    columns = x.shape[-1]
+    if not 1 < columns <= SHORT or x.size < ROWS_PER_COLUMN * columns * columns:
+        return np.asarray(np.maximum.reduce(x, axis=-1))
+    result: Array = np.maximum(x[..., 0], x[..., 1])
+    for column in range(2, columns):
+        np.maximum(result, x[..., column], out=result)
+    return result
+
+
+def _sums(x: Array) -> Array:
+    """The sums along the last axis; BLAS is faster where NumPy's loops would be short."""
+    if x.shape[-1] > LONG:
+        return np.asarray(np.add.reduce(x, axis=-1))
+    return np.asarray(np.matmul(x, _ones(x.shape[-1], x.dtype)))
+
+
+@functools.cache
+def _ones(count: int, dtype: np.dtype[Any]) -> Array:
+    return np.ones(count, dtype)
+
+
+def _finite(x: Array) -> Array:
+    """The array with the largest numbers there are instead of infinite ones."""
+    limit = _limit(x.dtype)
+    return np.asarray(np.minimum(np.maximum(x, -limit), limit))
+
+
+@functools.cache
+def _limit(dtype: np.dtype[Any]) -> np.floating[Any]:
+    limit: np.floating[Any] = np.finfo(dtype).max
+    return limit
 
 
 def gather(params: Params, x: Array, index: Array) -> Array:
@@ -77,11 +125,18 @@ def gather(params: Params, x: Array, index: Array) -> Array:
 
 def scatter(params: Params, u: Array, index: Array) -> Array:
     (size,) = params
+    if u.size <= FEW_ADDED:
+        result = np.zeros((size, *u.shape[index.ndim :]), u.dtype)
+        try:
+            np.add.at(result, index, u)
+        except IndexError as error:
+            raise IndexError(OUT_OF_BOUNDS.format(size)) from error
+        return result
     rest = u.shape[index.ndim :]
     positions = index.reshape(-1)
     positions = np.where(positions < 0, positions + size, positions)
     if positions.size and (positions.min() < 0 or positions.max() >= size):
-        raise IndexError(f"an index is out of bounds for an axis of size {size}")
+        raise IndexError(OUT_OF_BOUNDS.format(size))
     rows = u.reshape(len(positions), math.prod(rest))
     if rows.shape[1] == 1:
         sums = np.bincount(positions, weights=rows[:, 0], minlength=size)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from hesse.backends.numpy.algebra import ALGEBRA
+from hesse.backends.numpy.beside import beside_softmax
 from hesse.backends.numpy.machine import NUMPY_MACHINE, NumpyMachine
 from hesse.backends.numpy.program import NumpyProgram
 from hesse.backends.numpy.slices import sliced
@@ -27,7 +28,7 @@ class NumpyTarget(Target):
     machine: NumpyMachine = NUMPY_MACHINE
 
     def passes(self, program: Program) -> NumpyProgram:
-        return sliced(program, self.machine)
+        return sliced(beside_softmax(program), self.machine)
 
     def compile(
         self,
