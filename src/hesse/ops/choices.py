@@ -44,6 +44,22 @@ logical_not = define(
     behaviour=INDICATOR,
 )
 
+isfinite = define(
+    "isfinite",
+    None,
+    latex=r"\left[\left|{}\right| < \infty\right]",
+    value=lambda a: float(math.isfinite(a)),
+    behaviour=INDICATOR,
+)
+isinf = define(
+    "isinf",
+    None,
+    latex=r"\left[\left|{}\right| = \infty\right]",
+    value=lambda a: float(math.isinf(a)),
+    behaviour=INDICATOR,
+)
+isnan = define("isnan", None, value=lambda a: float(math.isnan(a)), behaviour=INDICATOR)
+
 INDICATORS = frozenset(name for name, row in ELEMENTWISE.items() if row.behaviour is INDICATOR)
 """Rows whose values are 0 and 1."""
 

@@ -66,6 +66,11 @@ def solve(a: Node, b: Node) -> Node:
     return operation("solve", a, b)
 
 
+def triangular_solve(a: Node, b: Node, lower: bool) -> Node:
+    """`solve` for triangular matrices: only the lower (or the upper) triangle of `a` is read."""
+    return operation("triangular_solve", a, b, params=(lower,))
+
+
 def cholesky(a: Node) -> Node:
     """The lower triangular L with `L L' = (a + a')/2`, a positive definite matrix."""
     return operation("cholesky", symmetric_part(a))
@@ -211,9 +216,35 @@ def _solve_partial_matrix(y: Apply) -> Node:
 def _solve_partial_right(y: Apply) -> Node:
     """dX = inv(A) dB."""
     a, b = y.operands
+    return _right_partial(inverse(a), b)
+
+
+def _right_partial(inverted: Node, b: Node) -> Node:
+    """The partial of `inverted b` by b."""
+    if b.rank < inverted.rank:
+        return pairwise("...ik->...i...k", inverted)
+    return pairwise("...ik,j->...ij...kj", inverted, uniform(1.0, b.shape[-1:]))
+
+
+def _triangular_inverse(a: Node, lower: bool) -> Node:
+    return triangular_solve(a, _identity_like(a), lower)
+
+
+def _triangular_partial_matrix(y: Apply) -> Node:
+    """dX = -inv(T) dT X, dT being the triangle of dA that is read."""
+    (a, b), (lower,) = y.operands, y.params
+    size = _concrete("triangular_solve", a.shape[-1])
+    triangle = constant(np.tri(size) if lower else np.tri(size).T)
+    inverted = _triangular_inverse(a, lower)
     if b.rank < a.rank:
-        return pairwise("...ik->...i...k", inverse(a))
-    return pairwise("...ik,j->...ij...kj", inverse(a), uniform(1.0, b.shape[-1:]))
+        return -pairwise("...ik,kl,...l->...i...kl", inverted, triangle, y)
+    return -pairwise("...ik,kl,...lj->...ij...kl", inverted, triangle, y)
+
+
+def _triangular_partial_right(y: Apply) -> Node:
+    """dX = inv(T) dB."""
+    (a, b), (lower,) = y.operands, y.params
+    return _right_partial(_triangular_inverse(a, lower), b)
 
 
 def _cholesky_partial(y: Apply) -> Node:
@@ -224,7 +255,7 @@ def _cholesky_partial(y: Apply) -> Node:
     """
     size = _concrete("cholesky", y.shape[-1])
     phi = constant(np.tril(np.ones((size, size))) - 0.5 * np.eye(size))
-    inverted = inverse(y)
+    inverted = _triangular_inverse(y, lower=True)
     return pairwise("...ip,pj,...pk,...jl->...ij...kl", y, phi, inverted, inverted)
 
 
@@ -334,6 +365,13 @@ register(
         "{}^{{-1}} {}",
         flops=_cubic(2 / 3),
         behaviour=Behaviour(domain="definite"),
+    ),
+    General(
+        "triangular_solve",
+        _solve_rule,
+        (_triangular_partial_matrix, _triangular_partial_right),
+        "{}^{{-1}} {}",
+        flops=_cubic(1.0),
     ),
     General(
         "cholesky",

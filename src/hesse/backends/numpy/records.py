@@ -5,6 +5,8 @@ Those named by `hesse.plan.program.IN_PLACE` can write to a given array, which m
 
 from __future__ import annotations
 
+import functools
+import importlib
 import math
 from collections.abc import Callable
 from typing import Any
@@ -33,11 +35,34 @@ def _repeat(step: Callable[[Any, Array | None], Any], counts: Array, state: Any)
     return state
 
 
+def _checked(index: Array, size: int) -> Array:
+    if index.size and (index.min() < -size or index.max() >= size):
+        outside = index[(index < -size) | (index >= size)]
+        raise IndexError(f"index {outside.flat[0]} is out of bounds for an axis of size {size}")
+    return index
+
+
+def _solve_triangular(a: Array, b: Array, lower: bool) -> Array:
+    if a.ndim == 2 and a.size:
+        found: Array = _linalg().solve_triangular(a, b, lower=lower)
+        return found
+    return np.linalg.solve(np.tril(a) if lower else np.triu(a), b)  # many at once
+
+
+@functools.cache
+def _linalg() -> Any:
+    return importlib.import_module("scipy.linalg")
+
+
 XP = records.Namespace(
     np,
+    cast=lambda x, like: x.astype(like.dtype),
+    checked=_checked,
+    wide=lambda x: np.asarray(x, dtype=np.int64),
     arange=lambda size, like: np.arange(size),
     eye=lambda size, like: np.eye(size, dtype=like.dtype),
     repeat=_repeat,
+    solve_triangular=_solve_triangular,
     zeros=lambda shape, like: np.zeros(shape, like.dtype),
 )
 
@@ -79,9 +104,8 @@ def scatter(params: Params, u: Array, index: Array) -> Array:
     (size,) = params
     rest = u.shape[index.ndim :]
     positions = index.reshape(-1)
+    positions = _checked(positions, size)
     positions = np.where(positions < 0, positions + size, positions)
-    if positions.size and (positions.min() < 0 or positions.max() >= size):
-        raise IndexError(f"an index is out of bounds for an axis of size {size}")
     rows = u.reshape(len(positions), math.prod(rest))
     if rows.shape[1] == 1:
         sums = np.bincount(positions, weights=rows[:, 0], minlength=size)

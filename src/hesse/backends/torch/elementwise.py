@@ -64,6 +64,16 @@ def polygamma(order: Any, x: Any) -> Any:
     return torch.where(order == 0, torch.digamma(x), sign * torch.exp(torch.lgamma(order + 1.0)) * zeta)
 
 
+def safe_reciprocal(x: Any) -> Any:
+    """1 / x, and 0 at 0."""
+    return torch.where(x == 0, 0.0, 1.0 / torch.where(x == 0, 1.0, x))
+
+
+def safe_sqrt(x: Any) -> Any:
+    """The root, with derivative 0 at 0."""
+    return torch.where(x == 0, 0.0, torch.sqrt(torch.where(x == 0, 1.0, x)))
+
+
 def stop_gradient(x: Any) -> Any:
     """The operand, cut off from autograd."""
     return x.detach()
@@ -73,8 +83,12 @@ KERNELS: dict[str, Kernel] = {
     **{name: _as_floats(getattr(torch, name)) for name in sorted(INDICATORS - {"equal"})},
     "cbrt": cbrt,
     "equal": _as_floats(torch.eq),  # torch.equal compares whole tensors
+    "log_ndtr": torch.special.log_ndtr,
+    "ndtri": torch.special.ndtri,
     "polygamma": polygamma,
     "power": torch.pow,
+    "safe_reciprocal": safe_reciprocal,
+    "safe_sqrt": safe_sqrt,
     "sign": sign,
     "softplus": softplus,
     "softsign": torch.nn.functional.softsign,

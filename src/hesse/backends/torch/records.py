@@ -44,9 +44,13 @@ XP = records.Namespace(
     torch,
     arange=lambda size, like: torch.arange(size, device=like.device),
     asarray=lambda x: x,
+    cast=lambda x, like: x.to(like.dtype),
+    checked=lambda index, size: index,
     copy=torch.clone,
     eye=lambda size, like: torch.eye(size, dtype=like.dtype, device=like.device),
     repeat=_repeat,
+    solve_triangular=lambda a, b, lower: torch.linalg.solve_triangular(a, b, upper=not lower),
+    wide=lambda x: x.to(torch.int64),
     zeros=lambda shape, like: torch.zeros(shape, dtype=like.dtype, device=like.device),
 )
 
