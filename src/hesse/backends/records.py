@@ -29,7 +29,7 @@ class Namespace(SimpleNamespace):
     `eye(size, like)`, `zeros(shape, like)` and `arange(size, like)` are on the device of the array `like`,
     the first two also in its dtype; `cast(x, like)` is x in the dtype of `like`, and `wide(x)` are integers,
     as wide as the library has them. `checked(index, size)` raises, if the library does so, where an index is
-    outside of an axis; `solve_triangular(a, b, lower)` reads only one triangle of `a`.
+    outside of an axis; `solve_triangular(a, b)` reads only the lower triangle of `a`.
     `repeat(step, counts, state)` applies `step(state, due)` for the levels below the largest of the counts,
     where `due` says which counts are above the level (None: all of them).
     """
@@ -62,10 +62,9 @@ def solve(xp: Any, params: Params, a: Any, b: Any) -> Any:
 
 
 def triangular_solve(xp: Any, params: Params, a: Any, b: Any) -> Any:
-    (lower,) = params
     if b.ndim < a.ndim:
-        return xp.solve_triangular(a, b[..., None], lower)[..., 0]
-    return xp.solve_triangular(a, b, lower)
+        return xp.solve_triangular(a, b[..., None])[..., 0]
+    return xp.solve_triangular(a, b)
 
 
 def cholesky(xp: Any, params: Params, a: Any) -> Any:
@@ -208,7 +207,7 @@ def as_real(xp: Any, params: Params, index: Any, like: Any) -> Any:
 
 def searchsorted(xp: Any, params: Params, sequence: Any, values: Any) -> Any:
     (side,) = params
-    return xp.asarray(xp.searchsorted(sequence, values, side=side))
+    return xp.wide(xp.searchsorted(sequence, values, side=side))
 
 
 def cumulative_sum(xp: Any, params: Params, x: Any) -> Any:

@@ -27,6 +27,7 @@ from hesse.ir import (
     pairwise,
     plain_axes,
     reciprocal,
+    select,
     uniform,
     view,
 )
@@ -68,7 +69,12 @@ def solve(a: Node, b: Node) -> Node:
 
 def triangular_solve(a: Node, b: Node, lower: bool) -> Node:
     """`solve` for triangular matrices: only the lower (or the upper) triangle of `a` is read."""
-    return operation("triangular_solve", a, b, params=(lower,))
+    if lower:
+        return operation("triangular_solve", a, b)
+    # An upper triangular matrix read backwards is a lower one.
+    rows = a.rank - 2
+    turned = triangular_solve(_flip(_flip(a, rows), rows + 1), _flip(b, rows), lower=True)
+    return _flip(turned, rows)
 
 
 def cholesky(a: Node) -> Node:
@@ -131,6 +137,11 @@ def symmetric_part(a: Node) -> Node:
     """`(a + a')/2`."""
     _square("a symmetric matrix function", a.shape)
     return (a + pairwise("...ij->...ji", a)) / 2.0
+
+
+def _flip(a: Node, axis: int) -> Node:
+    """An axis read backwards."""
+    return select(a, [slice(None, None, -1) if k == axis else slice(None) for k in range(a.rank)])
 
 
 def _identity_like(a: Node) -> Node:
@@ -226,16 +237,15 @@ def _right_partial(inverted: Node, b: Node) -> Node:
     return pairwise("...ik,j->...ij...kj", inverted, uniform(1.0, b.shape[-1:]))
 
 
-def _triangular_inverse(a: Node, lower: bool) -> Node:
-    return triangular_solve(a, _identity_like(a), lower)
+def _triangular_inverse(a: Node) -> Node:
+    return triangular_solve(a, _identity_like(a), lower=True)
 
 
 def _triangular_partial_matrix(y: Apply) -> Node:
-    """dX = -inv(T) dT X, dT being the triangle of dA that is read."""
-    (a, b), (lower,) = y.operands, y.params
-    size = _concrete("triangular_solve", a.shape[-1])
-    triangle = constant(np.tri(size) if lower else np.tri(size).T)
-    inverted = _triangular_inverse(a, lower)
+    """dX = -inv(T) dT X, dT being the lower triangle of dA."""
+    a, b = y.operands
+    triangle = constant(np.tri(_concrete("triangular_solve", a.shape[-1])))
+    inverted = _triangular_inverse(a)
     if b.rank < a.rank:
         return -pairwise("...ik,kl,...l->...i...kl", inverted, triangle, y)
     return -pairwise("...ik,kl,...lj->...ij...kl", inverted, triangle, y)
@@ -243,8 +253,8 @@ def _triangular_partial_matrix(y: Apply) -> Node:
 
 def _triangular_partial_right(y: Apply) -> Node:
     """dX = inv(T) dB."""
-    (a, b), (lower,) = y.operands, y.params
-    return _right_partial(_triangular_inverse(a, lower), b)
+    a, b = y.operands
+    return _right_partial(_triangular_inverse(a), b)
 
 
 def _cholesky_partial(y: Apply) -> Node:
@@ -255,7 +265,7 @@ def _cholesky_partial(y: Apply) -> Node:
     """
     size = _concrete("cholesky", y.shape[-1])
     phi = constant(np.tril(np.ones((size, size))) - 0.5 * np.eye(size))
-    inverted = _triangular_inverse(y, lower=True)
+    inverted = _triangular_inverse(y)
     return pairwise("...ip,pj,...pk,...jl->...ij...kl", y, phi, inverted, inverted)
 
 

@@ -5,7 +5,7 @@ They follow the conventions of the NumPy kernels, and JAX can trace, batch and d
 
 from __future__ import annotations
 
-from functools import partial
+import math
 from typing import Any
 
 import jax
@@ -42,6 +42,13 @@ def _as_floats(function: Kernel) -> Kernel:
 def where(condition: Any, a: Any, b: Any) -> Any:
     """A choice by a condition that is true where it is not 0."""
     return jnp.where(condition != 0, a, b)
+
+
+def log_ndtr(x: Any) -> Any:
+    """log(Φ(x)); from -1 on by the other tail, where JAX has few digits."""
+    other = jnp.log1p(-0.5 * jax.scipy.special.erfc(jnp.maximum(x, -1.0) / math.sqrt(2.0)))
+    tail = jax.scipy.special.log_ndtr(jnp.minimum(x, -1.0), series_order=SERIES_ORDER)
+    return jnp.where(x > -1.0, other, tail)
 
 
 def safe_reciprocal(x: Any) -> Any:
@@ -131,7 +138,7 @@ KERNELS: dict[str, Kernel] = {
     "erfc": jax.scipy.special.erfc,
     "erfinv": jax.scipy.special.erfinv,
     "lgamma": jax.scipy.special.gammaln,
-    "log_ndtr": partial(jax.scipy.special.log_ndtr, series_order=SERIES_ORDER),
+    "log_ndtr": log_ndtr,
     "ndtri": jax.scipy.special.ndtri,
     "polygamma": polygamma,
     "relu": jax.nn.relu,

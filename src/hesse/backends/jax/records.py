@@ -52,7 +52,7 @@ XP = records.Namespace(
         eigh=partial(jnp.linalg.eigh, symmetrize_input=False),
     ),
     repeat=_repeat,
-    solve_triangular=lambda a, b, lower: jax.lax.linalg.triangular_solve(a, b, left_side=True, lower=lower),
+    solve_triangular=partial(jax.lax.linalg.triangular_solve, left_side=True, lower=True),
     zeros=lambda shape, like: jnp.zeros(shape, like.dtype),
 )
 

@@ -42,11 +42,11 @@ def _checked(index: Array, size: int) -> Array:
     return index
 
 
-def _solve_triangular(a: Array, b: Array, lower: bool) -> Array:
+def _solve_triangular(a: Array, b: Array) -> Array:
     if a.ndim == 2 and a.size:
-        found: Array = _linalg().solve_triangular(a, b, lower=lower)
+        found: Array = _linalg().solve_triangular(a, b, lower=True)
         return found
-    return np.linalg.solve(np.tril(a) if lower else np.triu(a), b)  # many at once
+    return np.linalg.solve(np.tril(a), b)  # many at once
 
 
 @functools.cache

@@ -64,6 +64,14 @@ def polygamma(order: Any, x: Any) -> Any:
     return torch.where(order == 0, torch.digamma(x), sign * torch.exp(torch.lgamma(order + 1.0)) * zeta)
 
 
+def log_ndtr(x: Any) -> Any:
+    """log(Φ(x)); that of PyTorch cannot be batched."""
+    right, left = torch.clamp(x, min=-1.0), torch.clamp(x, max=-1.0)
+    other = torch.log1p(-0.5 * torch.erfc(right / math.sqrt(2.0)))
+    tail = torch.log(0.5 * torch.special.erfcx(left / -math.sqrt(2.0))) - 0.5 * left * left
+    return torch.where(x > -1.0, other, tail)
+
+
 def safe_reciprocal(x: Any) -> Any:
     """1 / x, and 0 at 0."""
     return torch.where(x == 0, 0.0, 1.0 / torch.where(x == 0, 1.0, x))
@@ -83,7 +91,7 @@ KERNELS: dict[str, Kernel] = {
     **{name: _as_floats(getattr(torch, name)) for name in sorted(INDICATORS - {"equal"})},
     "cbrt": cbrt,
     "equal": _as_floats(torch.eq),  # torch.equal compares whole tensors
-    "log_ndtr": torch.special.log_ndtr,
+    "log_ndtr": log_ndtr,
     "ndtri": torch.special.ndtri,
     "polygamma": polygamma,
     "power": torch.pow,
