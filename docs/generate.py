@@ -27,6 +27,7 @@ PARAMETERS: dict[str, tuple[Any, ...]] = {
     "expm_chain": (1,),
     "scatter": (9,),
     "flat_index": (9, 1),
+    "searchsorted": ("left",),
     "reshape": (1, "m", "n"),
 }
 """Parameters with which the records that have some are shown."""
@@ -36,7 +37,10 @@ SHAPES: list[tuple[ir.Shape, ...]] = [
     (("n", "n"), ("n",)),
     ((9,),),
     ((9, 9),),
+    ((9, 9), (9,)),
     (("m", "n"), ("p", "q")),
+    (("n",), ("n",)),
+    (("n",), ("n",), ("n",)),
 ]
 """Shapes of operands to show a record with: the first that the record accepts is taken."""
 LINEAR_SHAPES: dict[str, ir.Shape] = {"vec": ("m", "n"), "reshape": ("m*n",)}
@@ -160,7 +164,8 @@ def _example(record: General) -> tuple[list[ir.Variable], ir.Node]:
         if len(shapes) != len(record.partials):
             continue
         matrices = iter("AB")
-        operands = [ir.variable(next(matrices) if len(shape) == 2 else "x", shape) for shape in shapes]
+        letters = iter("xyz")
+        operands = [ir.variable(next(matrices if len(shape) == 2 else letters), shape) for shape in shapes]
         try:
             value = operation(record.name, *operands, params=PARAMETERS.get(record.name, ()))
             if all(record.partials):
