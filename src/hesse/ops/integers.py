@@ -145,7 +145,9 @@ def _search_rule(shapes: tuple[Shape, ...], params: tuple[Any, ...]) -> Shape:
 
 register(
     General("integer_add", _broadcast_rule("+"), (None, None), r"\left({} + {}\right)", kind="integer"),
-    General("integer_multiply", _broadcast_rule("*"), (None, None), r"\left({} \cdot {}\right)", kind="integer"),
+    General(
+        "integer_multiply", _broadcast_rule("*"), (None, None), r"\left({} \cdot {}\right)", kind="integer"
+    ),
     General(
         "integer_quotient",
         _broadcast_rule("//"),
