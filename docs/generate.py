@@ -241,8 +241,8 @@ def _kinks() -> str:
         "## Kinks\n\n"
         "Derivatives, by one entry after the other, at points where a function has none. The first column\n"
         "is that of traced NumPy code and of the functions of hesse; the others are what front ends for JAX\n"
-        "and PyTorch build (`hesse.ops.conventions`), compared with these libraries by the tests. `clip` has\n"
-        "the bounds -1 and 1, `leaky_relu` the slope 0.01.\n\n"
+        "and PyTorch build (`hesse.ops.conventions`), compared with these libraries by the tests. `clip`\n"
+        "has the bounds -1 and 1, `leaky_relu` the slope 0.01.\n\n"
         + _table(["Function", "At", "NumPy in hesse", "JAX", "PyTorch"], rows)
         + "\nThe norm of a zero vector has no derivative, and `np.linalg.norm` says so with nan, as in JAX:\n"
         "a number would hide that the function is not smooth there. Where all pairs of points are summed,\n"
