@@ -10,11 +10,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from hesse import ir
 from hesse.calculus import differentiate
 from hesse.errors import ShapeError
-from hesse.frontends import dispatch, special
+from hesse.frontends import Expression, dispatch, special
 from hesse.ops import ELEMENTWISE, OPERATIONS, General, Linear
+from hesse.ops.conventions import CONVENTIONS, KINKS, convention
 from hesse.ops.elementwise import BUILDERS, function
 from hesse.ops.registry import operation
 from hesse.printing import text
@@ -29,6 +32,7 @@ PARAMETERS: dict[str, tuple[Any, ...]] = {
     "expm_chain": (1,),
     "scatter": (9,),
     "flat_index": (9, 1),
+    "searchsorted": ("left",),
     "reshape": (1, "m", "n"),
 }
 """Parameters with which the records that have some are shown."""
@@ -38,7 +42,10 @@ SHAPES: list[tuple[ir.Shape, ...]] = [
     (("n", "n"), ("n",)),
     ((9,),),
     ((9, 9),),
+    ((9, 9), (9,)),
     (("m", "n"), ("p", "q")),
+    (("n",), ("n",)),
+    (("n",), ("n",), ("n",)),
 ]
 """Shapes of operands to show a record with: the first that the record accepts is taken."""
 LINEAR_SHAPES: dict[str, ir.Shape] = {"vec": ("m", "n"), "reshape": ("m*n",)}
@@ -56,6 +63,27 @@ The notation is that of the printer: `.*` and `./` work element by element, `A'`
 the transpose. What has no matrix notation is written with indices, `T[i,j,k] = …`, and
 products with shifted axes say where their entries are added: `x[i] -> [i+1]`.
 *Locally constant* means that no derivative passes through.
+"""
+INTEGERS = """\
+## Integers
+
+An integer argument, and the result of `argmax`, `argmin`, `argsort`, `searchsorted` or
+`digitize`, can be computed with and then index: `x[i + 1] - x[i]`, `x[(i + 1) % n]`,
+`x[np.where(mask, i, j)]`, `x[np.floor(t).astype(int)]`, `order[i]`. Sums, products, `//`, `%`,
+`abs`, minimum, maximum and `clip` are computed in integers of 64 bits (or the widest that JAX is
+set to), whatever the type of the other arrays. Negative positions count from the end, as in
+NumPy. Positions, and what is computed from them, are *locally constant*: no derivative passes
+through them, also where they are used as numbers. So the gradient of `sum(x * argmax(x))` is
+`argmax(x)` everywhere.
+
+- **One-hot**: `i[:, None] == np.arange(n)`. `np.eye(n)[i]` indexes an array of NumPy, which does
+  not know of traced values: write `hesse.constant(np.eye(n))[i]`.
+- **Windows** that start at a traced position: `x[i + np.arange(n)]`, or `np.take` along an axis.
+  `x[i : i + n]` may be shorter at the end, so its size is not known, and it is refused.
+- **Sums by index**: `np.bincount(i, weights, minlength=n)`, where `np.add.at` would change an
+  array in place.
+- **Outside of an axis**: NumPy raises `IndexError` and names the index; PyTorch raises (on a GPU
+  by an assertion); JAX reads nan and drops what would be written.
 """
 EINSUMS = """\
 ## Einsums
@@ -75,7 +103,18 @@ affine axes, or sums of such:
 
 def page() -> str:
     """The text of the page."""
-    parts = [INTRODUCTION, _rows(), _formulas(), _general(), _linear(), EINSUMS, _names(), _laws()]
+    parts = [
+        INTRODUCTION,
+        _rows(),
+        _formulas(),
+        _general(),
+        _linear(),
+        INTEGERS,
+        _kinks(),
+        EINSUMS,
+        _names(),
+        _laws(),
+    ]
     return "\n".join(parts)
 
 
@@ -162,7 +201,8 @@ def _example(record: General) -> tuple[list[ir.Variable], ir.Node]:
         if len(shapes) != len(record.partials):
             continue
         matrices = iter("AB")
-        operands = [ir.variable(next(matrices) if len(shape) == 2 else "x", shape) for shape in shapes]
+        letters = iter("xyz")
+        operands = [ir.variable(next(matrices if len(shape) == 2 else letters), shape) for shape in shapes]
         try:
             value = operation(record.name, *operands, params=PARAMETERS.get(record.name, ()))
             if all(record.partials):
@@ -192,6 +232,34 @@ def _linear() -> str:
         "cotangent of the result, `k` an index array.\n\n"
         + _table(["Name", "Operands", "LaTeX", "Transpose, applied to `u`"], rows)
     )
+
+
+def _kinks() -> str:
+    rows = []
+    for name, points in sorted(KINKS.items()):
+        written = " and ".join(", ".join(f"{entry:g}" for entry in point) for point in points)
+        rows.append([_code(name), written, *(_at_kink(library, name) for library in CONVENTIONS)])
+    return (
+        "## Kinks\n\n"
+        "Derivatives, by one entry after the other, at points where a function has none. The first column\n"
+        "is that of traced NumPy code and of the functions of hesse; the others are what front ends for JAX\n"
+        "and PyTorch build (`hesse.ops.conventions`), compared with these libraries by the tests. `clip`\n"
+        "has the bounds -1 and 1, `leaky_relu` the slope 0.01.\n\n"
+        + _table(["Function", "At", "NumPy in hesse", "JAX", "PyTorch"], rows)
+        + "\nThe norm of a zero vector has no derivative, and `np.linalg.norm` says so with nan, as in JAX:\n"
+        "a number would hide that the function is not smooth there. Where all pairs of points are summed,\n"
+        "each with itself, `hesse.safe_norm` is what is wanted: at 0 all its derivatives are 0.\n"
+    )
+
+
+def _at_kink(library: str, name: str) -> str:
+    operands = [ir.variable(f"x{k}", (len(point),)) for k, point in enumerate(KINKS[name])]
+    value = convention(library, name)(*operands)
+    gradients = differentiate(ir.total(value, range(value.rank)), operands, "reverse")
+    values = {operand.name: np.array(point) for operand, point in zip(operands, KINKS[name], strict=True)}
+    with np.errstate(all="ignore"):
+        found = [Expression(gradient).evaluate(**values) for gradient in gradients]
+    return ", ".join(f"{entry:g}" for part in found for entry in part)
 
 
 def _names() -> str:

@@ -55,6 +55,8 @@ BEYOND_NUMPY: dict[str, tuple[Any, Any]] = {
     "elu": (hesse.elu, jax.nn.elu),
     "erf": (hesse.erf, jsp.erf),
     "erfc": (hesse.erfc, jsp.erfc),
+    "erfcinv": (hesse.erfcinv, lambda x: jsp.erfinv(1.0 - x)),
+    "erfinv": (hesse.erfinv, jsp.erfinv),
     "expm": (hesse.expm, jax_matrix_exponential),
     "gelu": (hesse.gelu, lambda x: jax.nn.gelu(x, approximate=False)),
     "gelu_tanh": (lambda x: hesse.gelu(x, approximate=True), lambda x: jax.nn.gelu(x, approximate=True)),
@@ -63,11 +65,15 @@ BEYOND_NUMPY: dict[str, tuple[Any, Any]] = {
     "layer_norm": (hesse.layer_norm, jax_layer_norm),
     "leaky_relu": (hesse.leaky_relu, jax.nn.leaky_relu),
     "lgamma": (hesse.lgamma, jsp.gammaln),
+    "log_ndtr": (hesse.log_ndtr, lambda x: jnp.log(0.5 * jsp.erfc(-x / np.sqrt(2.0)))),
     "log_softmax": (hesse.log_softmax, jax.nn.log_softmax),
     "logdet": (hesse.logdet, lambda a: jnp.linalg.slogdet(a)[1]),
     "logsumexp": (hesse.logsumexp, jsp.logsumexp),
+    "ndtr": (hesse.ndtr, lambda x: 0.5 * jsp.erfc(-x / np.sqrt(2.0))),
+    "ndtri": (hesse.ndtri, lambda x: np.sqrt(2.0) * jsp.erfinv(2.0 * x - 1.0)),
     "polygamma": (hesse.polygamma, jsp.polygamma),
     "relu": (hesse.relu, jax.nn.relu),
+    "safe_norm": (hesse.safe_norm, jnp.linalg.norm),
     "selu": (hesse.selu, jax.nn.selu),
     "sigmoid": (hesse.sigmoid, jax.nn.sigmoid),
     "silu": (hesse.silu, jax.nn.silu),
@@ -75,6 +81,7 @@ BEYOND_NUMPY: dict[str, tuple[Any, Any]] = {
     "softmax": (hesse.softmax, jax.nn.softmax),
     "softplus": (hesse.softplus, jax.nn.softplus),
     "softsign": (hesse.softsign, jax.nn.soft_sign),
+    "solve_triangular": (hesse.solve_triangular, jax.scipy.linalg.solve_triangular),
     "stop_gradient": (hesse.stop_gradient, jax.lax.stop_gradient),
     "unfold": (hesse.unfold, jax_windows),
     "xlogy": (hesse.xlogy, jsp.xlogy),
@@ -141,16 +148,29 @@ ANYWHERE = (-1.5, 1.5)
 ONE_OPERAND: dict[str, tuple[float, float]] = {
     **dict.fromkeys(["negative", "exp", "exp2", "expm1", "square", "sin", "cos", "arctan"], ANYWHERE),
     **dict.fromkeys(["sinh", "cosh", "tanh", "arcsinh", "erf", "erfc", "sigmoid", "softplus"], ANYWHERE),
+    **dict.fromkeys(["log_ndtr", "ndtr"], ANYWHERE),
+    **dict.fromkeys(["erfcinv", "ndtri"], (0.15, 0.85)),
     **dict.fromkeys(["gelu", "gelu_tanh", "silu"], ANYWHERE),
     **dict.fromkeys(["abs", "relu", "leaky_relu", "elu", "selu", "celu", "softsign", "cbrt"], (-1.6, 1.4)),
     **dict.fromkeys(["log", "log2", "log10", "sqrt", "reciprocal", "lgamma", "digamma"], POSITIVE),
-    **dict.fromkeys(["arcsin", "arccos", "arctanh"], (-0.8, 0.8)),
+    **dict.fromkeys(["arcsin", "arccos", "arctanh", "erfinv"], (-0.8, 0.8)),
     "log1p": (-0.6, 2.0),
     "tan": (-1.2, 1.2),
     "arccosh": (1.2, 3.0),
     "hard_tanh": (-2.6, 2.4),
 }
-LOCALLY_CONSTANT = ("sign", "floor", "ceil", "trunc", "round", "rint", "stop_gradient")
+LOCALLY_CONSTANT = (
+    "sign",
+    "floor",
+    "ceil",
+    "trunc",
+    "round",
+    "rint",
+    "stop_gradient",
+    "isnan",
+    "isinf",
+    "isfinite",
+)
 
 
 def power_rows() -> Iterator[Row]:
@@ -377,6 +397,15 @@ REDUCTIONS = [
     row("cumprod along axis 1", lambda xp, x: xp.cumprod(xp.sin(x), axis=1), (2, 3)),
     row("sort", lambda xp, x: xp.sort(x * x * x), (4,)),
     row("sort along axis 0", lambda xp, x: xp.sin(xp.sort(x, axis=0)) * x, (3, 2)),
+    row(
+        "numbers of positions", lambda xp, x: xp.sin(x) * (xp.argsort(x)[::-1] * 3 + xp.argmax(x) // 2), (4,)
+    ),
+    row(
+        "chosen positions",
+        lambda xp, x: xp.sin(x)[xp.where(x > 0, xp.argsort(x), (3 * x * x).astype(int) % 4)],
+        (4,),
+    ),
+    row("positions in a sequence", lambda xp, x: xp.sin(x)[xp.searchsorted(xp.sort(x), -x) - 1], (4,)),
     row("argsort to select", lambda xp, x: xp.sin(x)[xp.argsort(-x)], (4,)),
     row("norm", lambda xp, x: xp.linalg.norm(x), (2, 2)),
     row("norm of order 1", lambda xp, x: xp.linalg.norm(x * x * x, 1), (3,)),
@@ -448,6 +477,14 @@ LINEAR_ALGEBRA = [
         lambda xp, x, y: xp.linalg.solve(x + REGULAR, y),
         Input((2, 2), -0.3, 0.3),
         (2, 1),
+    ),
+    row("safe_norm", lambda xp, x: xp.safe_norm(xp.sin(x)), (3,)),
+    row("solve_triangular", lambda xp, x, y: xp.solve_triangular(matrix(xp, x), xp.sin(y)), (3,), (3,)),
+    row(
+        "solve_triangular below",
+        lambda xp, x, y: xp.solve_triangular(matrix(xp, x), xp.sin(y), lower=True),
+        (3,),
+        (3, 2),
     ),
     row("solve for a batch", lambda xp, x, y: xp.linalg.solve(matrices(xp, x), xp.sin(y)), (3,), (3, 1)),
     row("solve with itself", lambda xp, x: xp.linalg.solve(matrix(xp, x), matrix(xp, x) ** 2), (3,)),
@@ -689,6 +726,7 @@ def test_rows_use_every_operation_of_the_registries() -> None:
         variables = [hesse.variable(f"x{k}", given.shape) for k, given in enumerate(row.inputs)]
         node = row.function(NUMPY, *variables).node
         used |= {part.name for part in topological([node]) if isinstance(part, Map | Apply)}
-    only_in_derivatives = {"scatter", "path_products"}
+    only_in_derivatives = {"scatter", "path_products", "safe_reciprocal"}
+    other_conventions = {"clamp"}
     only_in_formulas = {"kron", "max", "reshape", "vec"}  # with symbolic sizes
-    assert {*ELEMENTWISE, *OPERATIONS} - used == only_in_derivatives | only_in_formulas
+    assert {*ELEMENTWISE, *OPERATIONS} - used == only_in_derivatives | only_in_formulas | other_conventions

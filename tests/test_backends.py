@@ -87,6 +87,7 @@ LINALG = [
     OPERATIONS[name]
     for name in (
         *("inverse", "determinant", "log_determinant", "solve", "cholesky", "pseudo_inverse"),
+        "triangular_solve",
         *("eigvalsh", "eigenvectors", "expm_chain"),
     )
 ]

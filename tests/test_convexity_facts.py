@@ -85,8 +85,12 @@ UNCLAIMED = {
         "arctan2",
         "arctanh",
         "ceil",
+        "clamp",
         "clip",
+        "erfinv",
         "floor",
+        "ndtri",
+        "safe_reciprocal",
         "polygamma",
         "power",
         "round",
@@ -94,7 +98,9 @@ UNCLAIMED = {
     ),
     *("trunc", "xlogy"),
     *("argmax", "argmin", "argsort", "cholesky", "cumulative_product", "eigenvectors", "eigvalsh"),
-    *("flat_index", "kron", "path_products", "pseudo_inverse", "sign_determinant"),
+    *("flat_index", "kron", "path_products", "pseudo_inverse", "sign_determinant", "triangular_solve"),
+    *("as_integer", "as_real", "integer_add", "integer_entries", "integer_multiply", "integer_quotient"),
+    *("integer_where", "searchsorted"),
 }
 """Operations of which nothing is known but their derivatives."""
 

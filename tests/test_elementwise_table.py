@@ -48,18 +48,27 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     **{name: _as_floats(getattr(jnp, name)) for name in INDICATORS},
     # A branch of its own for every sign: the maximum inside jax.nn.celu takes seconds to differentiate.
     "celu": lambda x, alpha: jnp.where(x > 0, x, alpha * jnp.expm1(jnp.where(x > 0, 0.0, x) / alpha)),
+    "clamp": jnp.clip,
     "digamma": jsp.digamma,
     "elu": jax.nn.elu,
     "erf": jsp.erf,
     "erfc": jsp.erfc,
+    "erfcinv": lambda x: jsp.erfinv(1.0 - x),
+    "erfinv": jsp.erfinv,
     "gelu": lambda x: jax.nn.gelu(x, approximate=False),
     "gelu_tanh": lambda x: jax.nn.gelu(x, approximate=True),
     "hard_tanh": jax.nn.hard_tanh,
     "hypot": lambda a, b: jnp.sqrt(a * a + b * b),
     "leaky_relu": jax.nn.leaky_relu,
     "lgamma": jsp.gammaln,
+    # JAX's own take minutes to differentiate four times.
+    "log_ndtr": lambda x: jnp.log(0.5 * jsp.erfc(-x / math.sqrt(2.0))),
+    "ndtr": lambda x: 0.5 * jsp.erfc(-x / math.sqrt(2.0)),
+    "ndtri": lambda x: math.sqrt(2.0) * jsp.erfinv(2.0 * x - 1.0),
     "polygamma": lambda n, x: jsp.polygamma(n.astype(int), x),
     "relu": jax.nn.relu,
+    "safe_reciprocal": jnp.reciprocal,
+    "safe_sqrt": jnp.sqrt,
     "selu": jax.nn.selu,
     "sigmoid": jax.nn.sigmoid,
     "silu": jax.nn.silu,
@@ -71,7 +80,8 @@ REFERENCES: dict[str, Callable[..., Any]] = {
 }
 BOTH_SIDES: list[Interval] = [(-2.0, -0.2), (0.2, 2.0)]
 BUILDER_CASES: list[tuple[str, tuple[Interval, ...]]] = [
-    *((name, ((-2.0, 2.0),)) for name in ("gelu", "gelu_tanh", "negative", "silu", "square")),
+    *((name, ((-2.0, 2.0),)) for name in ("gelu", "gelu_tanh", "ndtr", "negative", "silu", "square")),
+    ("erfcinv", ((0.1, 1.9),)),
     *((name, ((0.3, 2.5),)) for name in ("log10", "log2")),
     *((name, (side,)) for name in ("hard_tanh", "selu") for side in [(-3.0, -1.1), (-0.9, -0.2), (1.1, 3.0)]),
     *((name, (side, (0.5, 1.5))) for name in ("celu", "elu", "leaky_relu") for side in BOTH_SIDES),
@@ -80,6 +90,10 @@ FURTHER_CASES: list[tuple[str, tuple[Interval, ...]]] = [
     *((name, (BOTH_SIDES[0],)) for name in ("abs", "cbrt", "reciprocal", "relu", "sign", "softsign")),
     ("clip", ((-3.0, -2.5), (-2.0, -1.0), (1.0, 2.0))),
     ("clip", ((2.5, 3.0), (-2.0, -1.0), (1.0, 2.0))),
+    ("clamp", ((-3.0, -2.5), (-2.0, -1.0), (1.0, 2.0))),
+    ("clamp", ((2.5, 3.0), (-2.0, -1.0), (1.0, 2.0))),
+    ("safe_reciprocal", (BOTH_SIDES[0],)),
+    ("log_ndtr", ((-5.0, -3.0),)),
     ("polygamma", ((2.0, 2.0), (0.4, 4.0))),
     ("where", ((0.0, 0.0), (-2.0, 2.0), (-2.0, 2.0))),
 ]
@@ -153,7 +167,8 @@ abs sign exp exp2 expm1 log log2 log10 log1p sqrt cbrt reciprocal power sin cos 
 arctan2 sinh cosh tanh arcsinh arccosh arctanh erf erfc lgamma digamma polygamma sigmoid softplus relu
 leaky_relu elu selu celu gelu gelu_tanh silu softsign hard_tanh maximum minimum clip where greater
 greater_equal less less_equal equal not_equal logical_and logical_or logical_not xlogy logaddexp floor
-ceil round trunc hypot stop_gradient square negative
+ceil round trunc hypot stop_gradient square negative isfinite isinf isnan erfinv erfcinv ndtr ndtri log_ndtr
+clamp safe_sqrt safe_reciprocal
 """
 
 
@@ -253,6 +268,11 @@ KINKS: list[tuple[str, tuple[float, ...], tuple[float, ...]]] = [
     ("clip", (-1.0, -1.0, 1.0), (0.5, 0.5, 0.0)),
     ("clip", (1.0, -1.0, 1.0), (0.5, 0.0, 0.5)),
     ("clip", (0.0, 1.0, -1.0), (0.0, 0.0, 1.0)),
+    ("clamp", (-1.0, -1.0, 1.0), (1.0, 0.0, 0.0)),
+    ("clamp", (1.0, -1.0, 1.0), (1.0, 0.0, 0.0)),
+    ("clamp", (0.0, 1.0, -1.0), (0.0, 0.0, 1.0)),
+    ("safe_sqrt", (0.0,), (0.0,)),
+    ("safe_reciprocal", (0.0,), (0.0,)),
     ("xlogy", (0.0, 2.0), (math.log(2.0), 0.0)),
     ("logaddexp", (math.inf, 1.0), (1.0, 0.0)),
     ("logaddexp", (1.0, -math.inf), (1.0, 0.0)),

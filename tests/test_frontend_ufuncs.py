@@ -186,3 +186,16 @@ def test_a_row_that_was_entered_later(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(ELEMENTWISE, "later", replace(ELEMENTWISE["tanh"], name="later"))
     found = elementwise("later", traced(np.ones(3), "x")).node
     assert (found.name, found.shape) == ("later", (3,))
+
+
+def test_rows_entered_later_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ufunc, of NumPy or of another library, finds the row of its name whenever that was entered."""
+    x = traced(np.ones(3), "x")
+    with pytest.raises(TracingError, match="spacing"):
+        np.spacing(x)
+    for function in (np.spacing, scipy.special.erfcx):
+        monkeypatch.setitem(
+            ELEMENTWISE, function.__name__, replace(ELEMENTWISE["exp"], name=function.__name__)
+        )
+        assert function(x).node.name == function.__name__
+        assert elementwise(function.__name__, x).node is function(x).node

@@ -91,7 +91,8 @@ def test_latex_of_rows(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(OPERATIONS))
 def test_latex_of_records(name: str) -> None:
-    node = apply_(name, [A + B, variable("W1", ("n", "n"))], ("n", "n"), (2,))
+    operands = [A + B, *[variable("W1", ("n", "n"))] * max(OPERATIONS[name].latex.count("{}") - 1, 1)]
+    node = apply_(name, operands, ("n", "n"), (2,))
     check_latex(latex(transpose(node, [1, 0])))
     written_otherwise = {"log_softmax": "log(softmax(A + B))", "solve": "inv(A + B)*W1", "reshape": "A + B"}
     assert text(node).endswith(written_otherwise.get(name, ", 2)"))

@@ -130,6 +130,32 @@ LINALG = [
         lambda b: jnp.linalg.solve(definite(2, 3, 3), b[..., None] ** 3)[..., 0],
         RIGHT[..., 0],
     ),
+    *(
+        Case(
+            f"triangular_solve {triangle} {right.shape} by matrix",
+            lambda a, lower=triangle == "lower", right=right: linalg.triangular_solve(
+                a, constant(right), lower
+            ),
+            lambda a, lower=triangle == "lower", right=right: jax.scipy.linalg.solve_triangular(
+                a, right, lower=lower
+            ),
+            definite(3, 3),
+        )
+        for triangle in ("lower", "upper")
+        for right in (RIGHT[0], RIGHT[0, :, 0])
+    ),
+    Case(
+        "triangular_solve batch by both sides",
+        lambda a: linalg.triangular_solve(a, multiply(a, a), lower=True),
+        lambda a: jax.lax.linalg.triangular_solve(a, a * a, left_side=True, lower=True),
+        definite(2, 2, 2),
+    ),
+    Case(
+        "triangular_solve by right side",
+        lambda b: linalg.triangular_solve(constant(definite(3, 3)), cube(b), lower=False),
+        lambda b: jax.scipy.linalg.solve_triangular(definite(3, 3), b**3, lower=False),
+        RIGHT[0],
+    ),
     Case("cholesky", linalg.cholesky, jnp.linalg.cholesky, definite(3, 3)),
     Case("cholesky batch", linalg.cholesky, jnp.linalg.cholesky, definite(2, 2, 2)),
     Case("cholesky 1x1", linalg.cholesky, jnp.linalg.cholesky, definite(1, 1)),
@@ -309,6 +335,13 @@ KERNEL_INPUTS: dict[str, tuple[tuple[Any, ...], tuple[np.ndarray, ...]]] = {
     "gather": ((), (random(3, 2), INDEX)),
     "scatter": ((4,), (random(2, 2, 2), INDEX)),
     "flat_index": ((3, 1), (ROW_INDEX,)),
+    "triangular_solve": ((), (definite(2, 3, 3), RIGHT)),
+    **dict.fromkeys(["integer_add", "integer_multiply"], ((), (INDEX, ROW_INDEX[:, :1]))),
+    "integer_quotient": ((), (INDEX, np.array([2, -3]))),
+    "integer_where": ((), (random(2, 2), INDEX, np.array(7))),
+    "integer_entries": ((), (ROW_INDEX, INDEX)),
+    "as_real": ((), (INDEX, random())),
+    "searchsorted": (("right",), (np.sort(random(4)), random(2, 3, seed=1))),
     "kron": ((), (random(2, 3), random(4, 2))),
     "reshape": ((2, 3, 2), (random(2, 3, 4),)),
 }

@@ -27,8 +27,11 @@ class Namespace(SimpleNamespace):
     """The functions of an array library, and those that libraries spell differently.
 
     `eye(size, like)`, `zeros(shape, like)` and `arange(size, like)` are on the device of the array `like`,
-    the first two also in its dtype. `repeat(step, counts, state)` applies `step(state, due)` for the levels
-    below the largest of the counts, where `due` says which counts are above the level (None: all of them).
+    the first two also in its dtype; `cast(x, like)` is x in the dtype of `like`, and `wide(x)` are integers,
+    as wide as the library has them. `checked(index, size)` raises, if the library does so, where an index is
+    outside of an axis; `solve_triangular(a, b)` reads only the lower triangle of `a`.
+    `repeat(step, counts, state)` applies `step(state, due)` for the levels below the largest of the counts,
+    where `due` says which counts are above the level (None: all of them).
     """
 
     def __init__(self, library: Any, **names: Any) -> None:
@@ -56,6 +59,12 @@ def solve(xp: Any, params: Params, a: Any, b: Any) -> Any:
     if b.ndim < a.ndim:
         return xp.linalg.solve(a, b[..., None])[..., 0]
     return xp.linalg.solve(a, b)
+
+
+def triangular_solve(xp: Any, params: Params, a: Any, b: Any) -> Any:
+    if b.ndim < a.ndim:
+        return xp.solve_triangular(a, b[..., None])[..., 0]
+    return xp.solve_triangular(a, b)
 
 
 def cholesky(xp: Any, params: Params, a: Any) -> Any:
@@ -154,11 +163,51 @@ def _contract(left: Any, right: Any) -> Any:
 
 
 def flat_index(xp: Any, params: Params, index: Any) -> Any:
-    """Positions in the rows of a table as positions in the flattened table."""
+    """Positions in the rows of a table as positions in the flattened table.
+
+    What is outside of its row is outside of the table: it must not be read from another row.
+    """
     size, leading = params
+    index = xp.checked(xp.wide(index), size)
     rows = tuple(index.shape[:leading])
-    starts = size * xp.arange(math.prod(rows), index).reshape(rows + (1,) * (index.ndim - leading))
-    return xp.asarray(xp.where(index < 0, index + size, index) + starts)
+    count = math.prod(rows)
+    starts = size * xp.arange(count, index).reshape(rows + (1,) * (index.ndim - leading))
+    inside = (index >= -size) & (index < size)
+    place = xp.where(index < 0, index + size, index) + starts
+    return xp.asarray(xp.where(inside, place, xp.zeros_like(place) + count * size))
+
+
+def integer_add(xp: Any, params: Params, a: Any, b: Any) -> Any:
+    return xp.asarray(xp.wide(a) + xp.wide(b))
+
+
+def integer_multiply(xp: Any, params: Params, a: Any, b: Any) -> Any:
+    return xp.asarray(xp.wide(a) * xp.wide(b))
+
+
+def integer_quotient(xp: Any, params: Params, a: Any, b: Any) -> Any:
+    return xp.asarray(xp.wide(a) // xp.wide(b))
+
+
+def integer_where(xp: Any, params: Params, condition: Any, a: Any, b: Any) -> Any:
+    return xp.asarray(xp.where(condition != 0, xp.wide(a), xp.wide(b)))
+
+
+def integer_entries(xp: Any, params: Params, table: Any, positions: Any) -> Any:
+    return xp.asarray(xp.take(xp.wide(table), xp.wide(positions)))
+
+
+def as_integer(xp: Any, params: Params, x: Any) -> Any:
+    return xp.wide(x)
+
+
+def as_real(xp: Any, params: Params, index: Any, like: Any) -> Any:
+    return xp.cast(index, like)
+
+
+def searchsorted(xp: Any, params: Params, sequence: Any, values: Any) -> Any:
+    (side,) = params
+    return xp.wide(xp.searchsorted(sequence, values, side=side))
 
 
 def cumulative_sum(xp: Any, params: Params, x: Any) -> Any:
@@ -221,12 +270,21 @@ SHARED: dict[str, Kernel] = {
         log_determinant,
         sign_determinant,
         solve,
+        triangular_solve,
         cholesky,
         pseudo_inverse,
         expm_chain,
         eigvalsh,
         eigenvectors,
         flat_index,
+        integer_add,
+        integer_multiply,
+        integer_quotient,
+        integer_where,
+        integer_entries,
+        as_integer,
+        as_real,
+        searchsorted,
         cumulative_sum,
         cumulative_product,
         product,

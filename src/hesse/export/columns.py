@@ -38,7 +38,7 @@ from hesse.ir import Axis, Shape, Size
 
 ONE_MATRIX = {
     *("inverse", "determinant", "log_determinant", "sign_determinant", "solve", "cholesky"),
-    *("pseudo_inverse", "eigvalsh", "eigenvectors", "expm_chain"),
+    *("triangular_solve", "pseudo_inverse", "eigvalsh", "eigenvectors", "expm_chain"),
 }
 """Operations that take one matrix at a time."""
 

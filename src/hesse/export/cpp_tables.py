@@ -29,6 +29,7 @@ OPERATIONS: dict[str, str] = {
     "log_determinant": "log_abs_det({0})",
     "sign_determinant": "sign_det({0})",
     "solve": "{0}.partialPivLu().solve({1})",
+    "triangular_solve": "{0}.triangularView<Eigen::Lower>().solve({1})",
     "cholesky": "MatrixXd({0}.llt().matrixL())",
     "pseudo_inverse": "{0}.completeOrthogonalDecomposition().pseudoInverse()",
     "eigvalsh": "Eigen::SelfAdjointEigenSolver<MatrixXd>({0}).eigenvalues()",

@@ -8,7 +8,20 @@ ELEMENTWISE: dict[str, str] = {
     **NOTATION,
     **{
         name: f"{name}({{0}})"
-        for name in ("abs", "ceil", "cos", "cosh", "erf", "erfc", "exp", "expm1", "floor", "log", "log1p")
+        for name in (
+            "abs",
+            "ceil",
+            "cos",
+            "cosh",
+            "erf",
+            "erfc",
+            "erfinv",
+            "exp",
+            "expm1",
+            "floor",
+            "log",
+            "log1p",
+        )
     },
     **{name: f"{name}({{0}})" for name in ("sign", "sin", "sinh", "sqrt", "tan", "tanh")},
     **{f"arc{name}": f"a{name}({{0}})" for name in ("cos", "cosh", "sin", "sinh", "tan", "tanh")},
@@ -38,6 +51,7 @@ OPERATIONS: dict[str, str] = {
     "log_determinant": "log_abs_det({0})",
     "sign_determinant": "sign_det({0})",
     "solve": "",
+    "triangular_solve": "(tril({0}) \\ ({1}))",
     "cholesky": "chol({0}, 'lower')",
     "pseudo_inverse": "pinv({0})",
     "eigvalsh": "eig({0})",

@@ -43,6 +43,10 @@ DIALECTS = {
 }
 
 
+SOLVERS = ("solve", "triangular_solve")
+"""Operations whose right-hand sides the libraries take for matrices where a batch is solved."""
+
+
 class PythonCalls(Writer):
     """What of a Python writer calls functions of the array library."""
 
@@ -128,9 +132,11 @@ class PythonCalls(Writer):
             texts[0] += ".T" if term.arguments[0].rank == 2 else f".{self.dialect.permute}({order})"
         if term.name in ("reshape", "vec"):
             return self._template(template, texts, shape=self.shape(term.shape))
-        if term.name == "solve" and 2 < term.arguments[0].rank != term.arguments[1].rank:
-            body = self.text(term.arguments[1], Level.ATOM)
-            return Piece(f"{self.dialect.module}.linalg.solve({texts[0]}, {body}[..., None])[..., 0]")
+        if term.name in SOLVERS and 2 < term.arguments[0].rank != term.arguments[1].rank:
+            texts[1] = f"{self.text(term.arguments[1], Level.ATOM)}[..., None]"
+            template += "[..., 0]"
+        if term.name == "searchsorted":
+            return self._template(template, texts, p0=str(term.params[0]))
         sizes = {f"p{k}": self.size(cast(Size, param)) for k, param in enumerate(term.params)}
         return self._template(template, texts, **sizes)
 

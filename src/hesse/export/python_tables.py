@@ -60,7 +60,10 @@ ELEMENTWISE: dict[str, dict[str, str]] = {
         "digamma": "scipy.special.digamma({0})",
         "erf": "scipy.special.erf({0})",
         "erfc": "scipy.special.erfc({0})",
+        "erfinv": "scipy.special.erfinv({0})",
         "lgamma": "scipy.special.gammaln({0})",
+        "log_ndtr": "scipy.special.log_ndtr({0})",
+        "ndtri": "scipy.special.ndtri({0})",
         "polygamma": "scipy.special.polygamma({0}, {1})",
         "sigmoid": "sigmoid({0})",
         "softplus": "np.logaddexp({0}, 0)",
@@ -73,6 +76,9 @@ ELEMENTWISE: dict[str, dict[str, str]] = {
         **_calls("torch", {f"arc{name}": f"a{name}" for name in _INVERSES}),
         **_calls("torch", {name: name for name in ("digamma", "erf", "erfc", "lgamma", "relu", "sigmoid")}),
         "cbrt": "cbrt({0})",
+        "erfinv": "torch.erfinv({0})",
+        "log_ndtr": "torch.special.log_ndtr({0})",
+        "ndtri": "torch.special.ndtri({0})",
         "polygamma": "torch.polygamma({0}, {1})",
         "softplus": "softplus({0})",
         "softsign": "torch.nn.functional.softsign({0})",
@@ -82,7 +88,8 @@ ELEMENTWISE: dict[str, dict[str, str]] = {
     "jax": {
         **NOTATION,
         **_calls("jnp", {name: name for name in _COMMON}),
-        **_calls("jax.scipy.special", {name: name for name in ("digamma", "erf", "erfc")}),
+        **_calls("jax.scipy.special", {name: name for name in ("digamma", "erf", "erfc", "erfinv")}),
+        **_calls("jax.scipy.special", {name: name for name in ("log_ndtr", "ndtri")}),
         **_calls("jax.nn", {"relu": "relu", "sigmoid": "sigmoid", "softplus": "softplus"}),
         "lgamma": "jax.scipy.special.gammaln({0})",
         "polygamma": "jax.scipy.special.polygamma({0}, {1})",
@@ -100,6 +107,7 @@ OPERATIONS: dict[str, dict[str, str]] = {
         "log_determinant": f"{module}.linalg.slogdet({{0}})[1]",
         "sign_determinant": f"{module}.linalg.slogdet({{0}})[0]",
         "solve": f"{module}.linalg.solve({{0}}, {{1}})",
+        "triangular_solve": f"{module}.linalg.solve({module}.tril({{0}}), {{1}})",
         "cholesky": f"{module}.linalg.cholesky({{0}})",
         "pseudo_inverse": f"{module}.linalg.pinv({{0}})",
         "eigvalsh": f"{module}.linalg.eigh({{0}})[0]",
@@ -111,6 +119,12 @@ OPERATIONS: dict[str, dict[str, str]] = {
         "cumulative_product": f"{module}.cumprod({{0}}, {axis}=0)",
         "product": f"{module}.prod({{0}}, {axis}=0)",
         "gather": "{0}[{1}]",
+        "integer_add": "({0} + {1})",
+        "integer_multiply": "(({0}) * ({1}))",
+        "integer_quotient": "(({0}) // ({1}))",
+        "integer_where": f"{module}.where({{0}} != 0, {{1}}, {{2}})",
+        "integer_entries": "({0}).reshape(-1)[{1}]",
+        "searchsorted": f"{module}.searchsorted({{0}}, {{1}}, side='{{p0}}')",
         "kron": f"{module}.kron({{0}}, {{1}})",
         "max": f"{module}.max({{0}})",
         "reshape": "{0}.reshape({shape})",
@@ -124,6 +138,9 @@ OPERATIONS: dict[str, dict[str, str]] = {
 }
 """Records; `{p0}` stands for the first parameter."""
 
+OPERATIONS["numpy"] |= {"as_integer": "({0}).astype(int)", "as_real": "({0}).astype(float)"}
+OPERATIONS["jax"] |= {"as_integer": "({0}).astype(int)", "as_real": "({0}).astype(float)"}
+OPERATIONS["torch"] |= {"as_integer": "({0}).to(torch.int64)", "as_real": "({0}).to(dtype)"}
 OPERATIONS["numpy"] |= {name: f"{name}({{0}})" for name in ("logsumexp", "softmax", "log_softmax")}
 OPERATIONS["torch"] |= {
     name: f"torch.{name}({{0}}, dim=-1)" for name in ("logsumexp", "softmax", "log_softmax")

@@ -25,6 +25,9 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 NAMED: dict[str, Callable[..., Any]] = {}
 """Name of a ufunc of another library (`scipy.special.expit`) -> handler; that library is never imported."""
 
+LOOKUPS: list[Callable[[str], Callable[..., Any] | None]] = []
+"""Functions that find the handler of a ufunc by its name, for operations entered later than these tables."""
+
 WAYS_OUT: dict[str, str] = {
     "copyto": "Arrays cannot hold traced values; build the result with np.where or np.stack.",
     "put": "Build the result with np.where, np.stack or np.concatenate.",
@@ -33,13 +36,7 @@ WAYS_OUT: dict[str, str] = {
     "fill_diagonal": "Add np.diag(values) instead.",
     "empty_like": "Use np.zeros_like.",
     "nan_to_num": "Replace the entries with np.where, or clean the data before tracing.",
-    "isnan": "Test the data before tracing.",
-    "isfinite": "Test the data before tracing.",
-    "isinf": "Test the data before tracing.",
-    "floor_divide": "Write np.floor(x / y).",
-    "remainder": "Write x - y * np.floor(x / y).",
     "fmod": "Write x - y * np.trunc(x / y).",
-    "divmod": "Write np.floor(x / y) and the remainder explicitly.",
     "fmax": "Use np.maximum.",
     "fmin": "Use np.minimum.",
     "svd": "Use np.linalg.eigh of A.T @ A or A @ A.T.",
@@ -122,7 +119,8 @@ def call(function: Any, arguments: tuple[Any, ...], options: Mapping[str, Any] |
 def _handled(function: Any, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
     handler = FUNCTIONS.get(function)
     if handler is None and isinstance(function, np.ufunc):
-        handler = NAMED.get(function.__name__)
+        name = function.__name__
+        handler = NAMED.get(name) or next(filter(None, (find(name) for find in LOOKUPS)), None)
     if handler is None:
         raise unknown(function)
     given = {
@@ -164,6 +162,9 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: M
         first, second = inputs
         return call(ufunc, (_with_new_axes(first, np.ndim(second)), second), options)
     name = function_name(ufunc)
+    if method == "at":
+        way_out = "Write np.bincount(i, weights, minlength=n), or (i[:, None] == np.arange(n)).T @ values."
+        raise untraceable(f"{name}.at, which changes an array in place", way_out)
     raise untraceable(f"{name}.{method}", f"Write it with {name}, np.sum, np.prod or np.cumsum.")
 
 

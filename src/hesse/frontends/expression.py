@@ -19,6 +19,8 @@ from hesse.frontends.indices import Index
 from hesse.frontends.symbolic import SymbolicMethods
 from hesse.frontends.tracing import note_need, untraceable
 from hesse.ir import Node, Shape
+from hesse.ops.integers import as_integer
+from hesse.ops.registry import elementwise
 
 
 def _method(function: Any) -> Callable[..., Any]:
@@ -68,7 +70,7 @@ class Expression(SymbolicMethods):
     """A tensor expression: a node with the behaviour of an array.
 
     `boolean` marks results of comparisons. `index` says what to read where the expression serves as an
-    index array; `is_index` marks results such as argmax that serve for nothing else.
+    index array; `is_index` marks integers that have no real node of their own, such as the result of argmax.
     """
 
     __slots__ = ("boolean", "index", "is_index", "node")
@@ -211,14 +213,17 @@ class Expression(SymbolicMethods):
         return call(np.transpose, (self, order[0] if len(order) == 1 else order or None))
 
     def astype(self, dtype: Any, **options: Any) -> Any:
-        """The same values in another type: floating types change nothing, truth values become numbers."""
+        """The same values in another type: floating types change nothing, integers lose their fractions."""
         kind = np.dtype(dtype).kind
         if kind == "b":
             return self if self.boolean else call(np.not_equal, (self, 0.0))
-        if kind in "iu" and self.index is not None:
-            return self
-        if is_float_type(dtype) or (self.boolean and kind in "iu"):
-            return Expression(self.node) if self.boolean else self
+        if kind in "iu":
+            if self.index is not None:
+                return self
+            node = self.node if self.boolean else elementwise("trunc", self.node)
+            return Expression(node, index=as_integer(self.node))
+        if is_float_type(dtype):
+            return call(np.multiply, (self, 1.0)) if self.is_index else Expression(self.node)
         raise untraceable(
             f"astype({np.dtype(dtype)})", "Only real numbers are traced; np.trunc drops fractions."
         )

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from hesse.errors import ArgumentError, ShapeError
+from hesse.frontends.dispatch import implements
 from hesse.frontends.expression import Expression
 from hesse.frontends.indices import Index
-from hesse.frontends.operands import known_sizes, restructures
+from hesse.frontends.operands import as_expression, known_sizes
 from hesse.frontends.tracing import note_need, untraceable
 from hesse.ir import (
     Axis,
@@ -33,13 +34,39 @@ from hesse.ir import (
     view,
     zero,
 )
+from hesse.ops.integers import entries as integer_entries
 from hesse.ops.registry import operation
 from hesse.ops.structural import gather
 
 Entry = int | slice | None | np.ndarray | Index
 
 
-@restructures(operator.getitem)
+@implements(operator.getitem)
+def getitem(value: Any, key: Any) -> Expression:
+    """`value[key]`; parts of truth values are truth values, and parts of indices are indices."""
+    expression = as_expression(value)
+    own = None if expression.index is None else _part(expression.index, key)
+    return Expression(index(expression.node, key), expression.boolean, own, expression.is_index)
+
+
+def _part(own: Index, key: Any) -> Index | None:
+    """A part of an index; chosen by another index, it is an index of its own."""
+    keys = [_plain(entry) for entry in (key if isinstance(key, tuple) else (key,))]
+    if not any(isinstance(entry, Index) for entry in keys):
+        return own.restructured(operator.getitem, tuple(keys))
+    if len(keys) > 1 or len(own.shape) != 1:
+        raise untraceable(
+            f"an index of shape {own.shape} indexed by other traced indices",
+            "Index it along its only axis: order.ravel()[i * n + j].",
+        )
+    return Index(integer_entries(own.as_node(), keys[0].as_node()))
+
+
+def _plain(entry: Any) -> Any:
+    """An entry of a key that is known now, as NumPy takes it; or a traced index."""
+    return _traced(entry) if isinstance(entry, Expression) else entry
+
+
 def index(node: Node, key: Any) -> Node:
     """`node[key]`."""
     entries, adjacent = _entries(key, node)
@@ -80,8 +107,10 @@ def _entries(key: Any, node: Node) -> tuple[list[Entry], bool]:
 
 def _parsed(entry: Any) -> list[Any]:
     """An entry of a key as integers, slices, None, Ellipsis, integer arrays or traced indices."""
-    if entry is None or entry is Ellipsis or isinstance(entry, slice):
+    if entry is None or entry is Ellipsis:
         return [entry]
+    if isinstance(entry, slice):
+        return [slice(*map(_bound, (entry.start, entry.stop, entry.step)))]
     if isinstance(entry, Expression):
         return [_traced(entry)]
     if isinstance(entry, bool | np.bool) or (
@@ -101,6 +130,17 @@ def _parsed(entry: Any) -> list[Any]:
     if array.dtype.kind not in "iu":
         raise ArgumentError(f"an index is made of integers, slices, None, ... and masks, not of {entry!r}")
     return [array.astype(np.intp)]
+
+
+def _bound(value: Any) -> Any:
+    """A bound of a slice, which is known now."""
+    known = _plain(value)
+    if isinstance(known, Index):
+        raise untraceable(
+            "x[i : i + n] with a traced bound (the number of entries must be known)",
+            "Write x[i + np.arange(n)], or np.take(x, i + np.arange(n), axis=axis).",
+        )
+    return known
 
 
 class _Mask(np.ndarray):
@@ -126,7 +166,7 @@ def _traced(entry: Expression) -> Any:
         note_need([entry])
         raise untraceable(
             "a traced real number as an index",
-            "Pass the index as an integer array of its own; arithmetic with indices is not traced.",
+            "Pass it as an integer array, or make integers of it: x[np.floor(t).astype(int)].",
         )
     known = entry.index.known
     if known is None:

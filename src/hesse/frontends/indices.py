@@ -1,8 +1,7 @@
 """Integer tensors that serve as indices.
 
-Nodes of integer kind are only read by gathering operations; views of them are not nodes. An `Index` keeps
-the node and, for each entry of the view, its position in the node, so that the view is applied to what
-was gathered.
+An `Index` keeps an integer node and, for each entry of a view of it, its position in the node, so that the
+view is applied to what was gathered. Where integers are computed with, the view becomes a node.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from hesse.ir import Constant, Node, Shape
+from hesse.ops import integers
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,18 @@ class Index:
         """The view after a NumPy function that moves entries; None where sizes are symbols."""
         if any(isinstance(size, str) for size in self.node.shape):
             return None
-        return Index(self.node, function(self.explicit_positions(), *arguments, **options))
+        # Counted from 1, so that a 0 is an entry that the function has put there (np.diag, np.tril).
+        moved = np.asarray(function(self.explicit_positions() + 1, *arguments, **options)) - 1
+        if (moved >= 0).all():
+            return Index(self.node, moved)
+        chosen = integers.entries(self.node, integers.integers(np.maximum(moved, 0)))
+        return Index(integers.times(integers.integers(moved >= 0), chosen))
+
+    def as_node(self) -> Node:
+        """The view as an integer node."""
+        if self.positions is None:
+            return self.node
+        return integers.entries(self.node, integers.integers(self.positions))
 
     def broadcast(self, shape: Shape) -> Index:
         """The view repeated into a shape."""

@@ -12,6 +12,7 @@ import numpy as np
 from hesse.errors import ShapeError
 from hesse.frontends.dispatch import call, implements
 from hesse.frontends.expression import Expression
+from hesse.frontends.integers import joined
 from hesse.frontends.operands import (
     as_array,
     as_expression,
@@ -48,7 +49,8 @@ def concatenate(arrays: Any, /, axis: Any = 0) -> Expression:
     if len(frames) > 1:
         shapes = " and ".join(str(node.shape) for node in nodes)
         raise ShapeError(f"concatenate: the shapes {shapes} differ in more than axis {number}")
-    return Expression(concatenate_nodes(nodes, number), boolean=all(part.boolean for part in parts))
+    boolean = all(part.boolean for part in parts)
+    return Expression(concatenate_nodes(nodes, number), boolean, joined(parts, number))
 
 
 @implements(np.stack)

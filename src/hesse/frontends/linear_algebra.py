@@ -10,8 +10,8 @@ import numpy as np
 from hesse.errors import ShapeError
 from hesse.frontends.dispatch import implements
 from hesse.frontends.expression import Expression
-from hesse.frontends.operands import as_node, common_shape, expand
-from hesse.ir import Node
+from hesse.frontends.operands import as_node, expand
+from hesse.ir import Node, common_shape
 from hesse.ops import linalg
 
 
@@ -60,13 +60,17 @@ def slogdet(a: Any) -> SignAndLogarithm:
 @implements(np.linalg.solve)
 def solve(a: Any, b: Any) -> Expression:
     """The solution of `a @ x = b`; `b` is a vector if it has one axis, else matrices."""
-    matrix, right = _square("solve", a), as_node(b)
+    return Expression(linalg.solve(*system("solve", a, b)))
+
+
+def system(name: str, a: Any, b: Any) -> tuple[Node, Node]:
+    """The matrices and right-hand sides of linear equations, their batches broadcast."""
+    matrix, right = _square(name, a), as_node(b)
     tail = min(right.rank, 2)
     if not tail or right.shape[-tail] != matrix.shape[-1]:
-        raise ShapeError(f"solve: the shapes {matrix.shape} and {right.shape} do not fit together")
-    batch = common_shape("solve", [matrix.shape[:-2], right.shape[:-tail]])
-    matrix = expand(matrix, batch + matrix.shape[-2:])
-    return Expression(linalg.solve(matrix, expand(right, batch + right.shape[-tail:])))
+        raise ShapeError(f"{name}: the shapes {matrix.shape} and {right.shape} do not fit together")
+    batch = common_shape(name, [matrix.shape[:-2], right.shape[:-tail]])
+    return expand(matrix, batch + matrix.shape[-2:]), expand(right, batch + right.shape[-tail:])
 
 
 @implements(np.linalg.cholesky)

@@ -17,8 +17,9 @@ from hesse.frontends.dispatch import implements
 from hesse.frontends.expression import Expression
 from hesse.frontends.indices import Index
 from hesse.frontends.tracing import untraceable
-from hesse.ir import Node, Shape, Size, constant_axis, label_axis, plain_axes, uniform, view
+from hesse.ir import Node, Size, common_shape, constant_axis, label_axis, plain_axes, uniform, view
 from hesse.ir import constant as constant_node
+from hesse.ops.integers import as_real
 
 NodeHandler = TypeVar("NodeHandler", bound=Callable[..., Node])
 
@@ -27,13 +28,17 @@ def as_node(value: Any) -> Node:
     """The real-valued node of an expression, a number or an array."""
     if isinstance(value, Expression):
         if value.is_index:
-            raise untraceable(
-                "arithmetic with an index (the result of argmax, argmin or argsort)",
-                "Use it to index: x[i], np.take_along_axis(x, i, axis). np.max and np.sort give the values.",
-            )
+            return as_real(_integers(value))
         return value.node
     array = as_array(value)
     return constant_node(array if array.dtype.kind == "f" else array.astype(float))
+
+
+def _integers(value: Expression) -> Node:
+    """The integer node of an index."""
+    if value.index is None:
+        raise untraceable("a view of an index of symbolic sizes as a number", "Bind the sizes first.")
+    return value.index.as_node()
 
 
 def as_array(value: Any) -> np.ndarray:
@@ -100,18 +105,6 @@ def restructures(*functions: Any) -> Callable[[NodeHandler], NodeHandler]:
         return handler
 
     return register
-
-
-def common_shape(name: str, shapes: Sequence[Shape]) -> Shape:
-    """The shape that all shapes broadcast to."""
-    rank = max(map(len, shapes), default=0)
-    result: list[Size] = []
-    for sizes in zip(*[(1,) * (rank - len(shape)) + tuple(shape) for shape in shapes], strict=True):
-        distinct = dict.fromkeys(size for size in sizes if size != 1)
-        if len(distinct) > 1:
-            raise ShapeError(f"{name}: the shapes {' and '.join(map(str, shapes))} do not broadcast together")
-        result.append(next(iter(distinct), 1))
-    return tuple(result)
 
 
 def expand(node: Node, shape: Sequence[Size], name: str = "broadcasting") -> Node:

@@ -12,12 +12,21 @@ import hesse.ops.elementwise as table
 from hesse.errors import ShapeError
 from hesse.frontends.dispatch import call, implements
 from hesse.frontends.expression import Expression
-from hesse.frontends.operands import as_expression, as_node, axis_number, axis_numbers, expand, known_sizes
+from hesse.frontends.operands import (
+    as_expression,
+    as_node,
+    axis_number,
+    axis_numbers,
+    expand,
+    is_boolean,
+    known_sizes,
+)
 from hesse.frontends.structural import expand_dims, moveaxis, ravel, reshape
 from hesse.frontends.tracing import untraceable
 from hesse.frontends.ufuncs import logical_not, truth
 from hesse.ir import Node, Size, broadcast, multiply, pairwise, scale, select, total, transpose, uniform, zero
 from hesse.ops import linalg, structural
+from hesse.ops.integers import as_integer
 
 
 def _kept(node: Node, axes: tuple[int, ...], keepdims: bool) -> Node:
@@ -29,7 +38,9 @@ def sum_(a: Any, axis: Any = None, *, keepdims: bool = False) -> Expression:
     """The sum over axes."""
     node = as_node(a)
     axes = axis_numbers("sum", axis, node.rank)
-    return Expression(_kept(total(node, axes), axes, keepdims))
+    result = _kept(total(node, axes), axes, keepdims)
+    # How many of several conditions hold is a position: that of a threshold, of an entry of a table.
+    return Expression(result, index=as_integer(result) if is_boolean(a) else None)
 
 
 def _mean(node: Node, axes: tuple[int, ...], correction: float = 0.0) -> Node:
@@ -152,7 +163,7 @@ def all_(a: Any, axis: Any = None, *, keepdims: bool = False) -> Expression:
 @implements(np.count_nonzero)
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Expression:
     """The number of entries that are not zero."""
-    return sum_(Expression(truth(a).node), axis, keepdims=keepdims)
+    return sum_(truth(a), axis, keepdims=keepdims)
 
 
 def _position(name: str, function: Callable[[Node], Node]) -> Callable[..., Any]:

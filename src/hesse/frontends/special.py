@@ -13,15 +13,17 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+import hesse.ops.elementwise as table
 from hesse.backends.arrays import as_arrays
 from hesse.backends.executable import executable
 from hesse.backends.target import library_of
 from hesse.frontends.expression import Expression
+from hesse.frontends.linear_algebra import system
 from hesse.frontends.operands import as_node, axis_number, axis_numbers
 from hesse.frontends.reductions import merged_axes
 from hesse.frontends.structural import expand_dims, moveaxis
 from hesse.frontends.ufuncs import elementwise
-from hesse.ir import Node, variable
+from hesse.ir import Node, multiply, total, variable
 from hesse.ops import linalg, normalization, structural
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -86,6 +88,36 @@ def erf(x: Any) -> Any:
 def erfc(x: Any) -> Any:
     """One less the error function, exact also where that is tiny."""
     return elementwise("erfc", x)
+
+
+@_also_for_arrays(1)
+def erfinv(x: Any) -> Any:
+    """The inverse of `erf`."""
+    return elementwise("erfinv", x)
+
+
+@_also_for_arrays(1)
+def erfcinv(x: Any) -> Any:
+    """The inverse of `erfc`, exact also where that is tiny."""
+    return elementwise("erfcinv", x)
+
+
+@_also_for_arrays(1)
+def ndtr(x: Any) -> Any:
+    """The distribution function of the normal distribution."""
+    return elementwise("ndtr", x)
+
+
+@_also_for_arrays(1)
+def ndtri(x: Any) -> Any:
+    """The inverse of `ndtr`: quantiles of the normal distribution."""
+    return elementwise("ndtri", x)
+
+
+@_also_for_arrays(1)
+def log_ndtr(x: Any) -> Any:
+    """The logarithm of `ndtr`, exact also in the left tail."""
+    return elementwise("log_ndtr", x)
 
 
 @_also_for_arrays(1)
@@ -228,6 +260,21 @@ def expm(a: Any) -> Any:
 def logdet(a: Any) -> Any:
     """The logarithm of the absolute value of the determinant."""
     return Expression(linalg.log_determinant(as_node(a)))
+
+
+@_also_for_arrays(2)
+def solve_triangular(a: Any, b: Any, lower: bool = False) -> Any:
+    """The solution of `a @ x = b`, reading only the upper triangle of `a`, or the `lower` one."""
+    return Expression(linalg.triangular_solve(*system("solve_triangular", a, b), bool(lower)))
+
+
+@_also_for_arrays(1)
+def safe_norm(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """The length of vectors along axes; at 0 all its derivatives are 0, where `np.linalg.norm` has nan."""
+    node = as_node(x)
+    axes = axis_numbers("safe_norm", axis, node.rank)
+    result = table.safe_sqrt(total(multiply(node, node), axes))
+    return Expression(expand_dims(result, axes) if keepdims and axes else result)
 
 
 @_also_for_arrays(1)

@@ -18,7 +18,6 @@ from hesse.frontends.operands import (
     as_node,
     axis_number,
     axis_numbers,
-    common_shape,
     expand,
     known_sizes,
     restructures,
@@ -28,6 +27,7 @@ from hesse.ir import (
     Size,
     broadcast,
     combine,
+    common_shape,
     concatenate,
     label_axis,
     plain_axes,
@@ -311,7 +311,8 @@ def take(a: Node, indices: Any, axis: Any = None, *, mode: str = "raise") -> Nod
     axis = axis_number("take", axis, a.rank)
     if mode != "raise":
         (size,) = known_sizes("take", a.shape[axis : axis + 1])
-        indices = np.asarray(indices) % size if mode == "wrap" else np.clip(indices, 0, size - 1)
+        chosen = indices if isinstance(indices, Expression) else np.asarray(indices)
+        indices = chosen % size if mode == "wrap" else np.clip(chosen, 0, size - 1)
     chosen = indices if isinstance(indices, Expression) else np.asarray(indices)
     return index(a, (slice(None),) * axis + (chosen,))
 

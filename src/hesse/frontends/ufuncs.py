@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -9,12 +10,14 @@ from typing import Any
 import numpy as np
 
 import hesse.ops.elementwise as table
-from hesse.frontends.dispatch import FUNCTIONS, NAMED, implements
+from hesse.frontends.dispatch import FUNCTIONS, LOOKUPS, NAMED, implements
 from hesse.frontends.expression import Expression
+from hesse.frontends.integers import chosen, compared, with_index
 from hesse.frontends.operands import as_expression, as_node, broadcast_nodes, expand, is_boolean, is_number
 from hesse.frontends.tracing import untraceable
 from hesse.ir import Node, add, multiply, scale, uniform
-from hesse.ops.registry import ELEMENTWISE
+from hesse.ops import integers
+from hesse.ops.registry import ELEMENTWISE, Elementwise
 
 OTHER_NAMES: dict[Any, str] = {
     np.fabs: "abs",
@@ -30,7 +33,6 @@ BITWISE: dict[Any, Any] = {
     np.bitwise_xor: np.logical_xor,
 }
 FACTORS: dict[Any, float] = {
-    np.negative: -1.0,
     np.deg2rad: math.pi / 180.0,
     np.radians: math.pi / 180.0,
     np.rad2deg: 180.0 / math.pi,
@@ -39,6 +41,11 @@ FACTORS: dict[Any, float] = {
 SCIPY_ONE_OPERAND: dict[str, str] = {
     "erf": "erf",
     "erfc": "erfc",
+    "erfcinv": "erfcinv",
+    "erfinv": "erfinv",
+    "log_ndtr": "log_ndtr",
+    "ndtr": "ndtr",
+    "ndtri": "ndtri",
     "gammaln": "lgamma",
     "loggamma": "lgamma",
     "psi": "digamma",
@@ -77,6 +84,14 @@ def _register_factor(function: Any, factor: float) -> None:
         return Expression(scale(as_node(x), factor))
 
 
+@implements(np.negative)
+def negative(x: Any, /) -> Expression:
+    """`-x`."""
+    if is_boolean(x):
+        raise untraceable("np.negative of truth values", "Use ~ or np.logical_not.")
+    return with_index(Expression(-as_node(x)), integers.negative, x)
+
+
 def _register_all(register: Callable[[Any, Any], None], functions: dict[Any, Any]) -> None:
     for function, name in functions.items():
         register(function, name)
@@ -108,7 +123,7 @@ def add_(x: Any, y: Any, /) -> Expression:
     if is_boolean(x) and is_boolean(y):
         return Expression(elementwise("logical_or", x, y).node, boolean=True)
     nodes = broadcast_nodes("add", (x, y))
-    return Expression(add(nodes, nodes[0].shape))
+    return with_index(Expression(add(nodes, nodes[0].shape)), integers.plus, x, y)
 
 
 @implements(np.subtract)
@@ -117,7 +132,7 @@ def subtract(x: Any, y: Any, /) -> Expression:
     if is_boolean(x) and is_boolean(y):
         raise untraceable("the difference of truth values", "Use ^ or np.logical_xor.")
     first, second = broadcast_nodes("subtract", (x, y))
-    return Expression(first - second)
+    return with_index(Expression(first - second), integers.minus, x, y)
 
 
 @implements(np.multiply)
@@ -128,8 +143,10 @@ def multiply_(x: Any, y: Any, /) -> Expression:
     if is_number(x):
         x, y = y, x
     if is_number(y):
-        return Expression(scale(as_node(x), float(y)))
-    return Expression(multiply(*broadcast_nodes("multiply", (x, y))))
+        product = Expression(scale(as_node(x), float(y)))
+    else:
+        product = Expression(multiply(*broadcast_nodes("multiply", (x, y))))
+    return with_index(product, integers.times, x, y)
 
 
 @implements(np.divide)
@@ -190,8 +207,9 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Expression:
     """`x` where the condition holds, else `y`."""
     if x is None or y is None:
         raise untraceable("np.where(condition) with a traced condition", "Write np.where(condition, x, y).")
-    result = elementwise("where", truth(condition), x, y)
-    return Expression(result.node, boolean=is_boolean(x) and is_boolean(y))
+    mask = truth(condition)
+    result = elementwise("where", mask, x, y)
+    return chosen(Expression(result.node, boolean=is_boolean(x) and is_boolean(y)), mask, x, y)
 
 
 @implements(np.select)
@@ -220,8 +238,14 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: 
     if low is None and high is None:
         return as_expression(a)
     if low is None:
-        return elementwise("minimum", a, high)
-    return elementwise("maximum", a, low) if high is None else elementwise("clip", a, low, high)
+        return FUNCTIONS[np.minimum](a, high)  # type: ignore[no-any-return]
+    if high is None:
+        return FUNCTIONS[np.maximum](a, low)  # type: ignore[no-any-return]
+    return with_index(elementwise("clip", a, low, high), _clipped, a, low, high)
+
+
+def _clipped(a: Node, low: Node, high: Node) -> Node:
+    return integers.minimum(integers.maximum(a, low), high)
 
 
 @implements(np.round, np.around)
@@ -258,17 +282,55 @@ def full_like(a: Any, fill_value: Any, *, shape: Any = None) -> Expression:
     return Expression(expand(as_node(fill_value), sizes, "full_like"), boolean=is_boolean(fill_value))
 
 
-def _register_same_meaning(function: Any, name: str) -> None:
-    """A NumPy function that is a function of the table on broadcast operands."""
+OF_INTEGERS: dict[str, Callable[..., Node | None]] = {
+    "abs": lambda a: integers.maximum(a, integers.negative(a)),
+    "maximum": integers.maximum,
+    "minimum": integers.minimum,
+    "power": integers.power,
+    "square": lambda a: integers.times(a, a),
+}
+"""Functions of the table that integers have, too."""
+
+
+def _same_meaning(name: str, arity: int) -> Callable[..., Expression]:
+    """The handler of a function that is one of the table on broadcast operands."""
     boolean = name in table.INDICATORS
+    of_integers = OF_INTEGERS.get(name)
 
     def of_one(x: Any, /) -> Expression:
-        return Expression(elementwise(name, x).node, boolean)
+        result = Expression(elementwise(name, x).node, boolean)
+        return with_index(result, of_integers, x) if of_integers else result
 
     def of_two(x: Any, y: Any, /) -> Expression:
-        return Expression(elementwise(name, x, y).node, boolean)
+        if boolean and (node := compared(name, x, y)) is not None:
+            return Expression(node, boolean)
+        result = Expression(elementwise(name, x, y).node, boolean)
+        return with_index(result, of_integers, x, y) if of_integers else result
 
-    implements(function)(of_two if getattr(function, "nin", 1) == 2 else of_one)
+    def of_more(*operands: Any) -> Expression:
+        return elementwise(name, *operands)
+
+    if arity == 1:
+        return of_one
+    return of_two if arity == 2 else of_more
+
+
+def _register_same_meaning(function: Any, name: str) -> None:
+    implements(function)(_same_meaning(name, getattr(function, "nin", 1)))
+
+
+@functools.cache
+def _row_entered_later(name: str, row: Elementwise) -> Callable[..., Expression]:
+    return _same_meaning(name, row.arity)
+
+
+def _row(name: str) -> Callable[..., Expression] | None:
+    """The handler of a ufunc that has the name of a row."""
+    row = ELEMENTWISE.get(name)
+    return None if row is None else _row_entered_later(name, row)
+
+
+LOOKUPS.append(_row)
 
 
 def _ufuncs_of_the_table() -> dict[Any, str]:

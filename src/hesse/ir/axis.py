@@ -8,7 +8,7 @@ An axis is `offset + sum(stride * label)`. A plain label is `Axis(((3, 1),), 0)`
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from hesse.errors import ShapeError
@@ -161,3 +161,15 @@ def connected(tensors: Iterable[Collection[int]]) -> list[tuple[list[int], set[i
         members = sorted([position, *(k for group in joined for k in group[0])])
         groups.append((members, set(labels).union(*(group[1] for group in joined))))
     return sorted(groups, key=lambda group: group[0])
+
+
+def common_shape(name: str, shapes: Sequence[Sequence[Size]]) -> tuple[Size, ...]:
+    """The shape that all shapes broadcast to."""
+    rank = max(map(len, shapes), default=0)
+    result: list[Size] = []
+    for sizes in zip(*[(1,) * (rank - len(shape)) + tuple(shape) for shape in shapes], strict=True):
+        distinct = dict.fromkeys(size for size in sizes if size != 1)
+        if len(distinct) > 1:
+            raise ShapeError(f"{name}: the shapes {' and '.join(map(str, shapes))} do not broadcast together")
+        result.append(next(iter(distinct), 1))
+    return tuple(result)

@@ -1,6 +1,6 @@
 """Tables of operations: element-wise, linear algebra, structural. Importing this package fills them."""
 
-from hesse.ops import elementwise, linalg, normalization, reshaping, structural
+from hesse.ops import elementwise, integers, linalg, normalization, reshaping, structural
 from hesse.ops.registry import ELEMENTWISE, OPERATIONS, Elementwise, General, Linear
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "General",
     "Linear",
     "elementwise",
+    "integers",
     "linalg",
     "normalization",
     "reshaping",

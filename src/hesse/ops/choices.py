@@ -44,6 +44,30 @@ logical_not = define(
     behaviour=INDICATOR,
 )
 
+isfinite = define(
+    "isfinite",
+    None,
+    latex=r"\left[\left|{}\right| < \infty\right]",
+    value=lambda a: float(math.isfinite(a)),
+    behaviour=INDICATOR,
+    definition=lambda a: less(abs(a), math.inf),
+)
+isinf = define(
+    "isinf",
+    None,
+    latex=r"\left[\left|{}\right| = \infty\right]",
+    value=lambda a: float(math.isinf(a)),
+    behaviour=INDICATOR,
+    definition=lambda a: equal(abs(a), math.inf),
+)
+isnan = define(
+    "isnan",
+    None,
+    value=lambda a: float(math.isnan(a)),
+    behaviour=INDICATOR,
+    definition=lambda a: not_equal(a, a),
+)
+
 INDICATORS = frozenset(name for name, row in ELEMENTWISE.items() if row.behaviour is INDICATOR)
 """Rows whose values are 0 and 1."""
 

@@ -27,6 +27,7 @@ from hesse.ir import (
     pairwise,
     plain_axes,
     reciprocal,
+    select,
     uniform,
     view,
 )
@@ -64,6 +65,16 @@ def solve(a: Node, b: Node) -> Node:
     of both must be equal (so unlike in NumPy, whether `b` is a batch of vectors is decided by its rank).
     """
     return operation("solve", a, b)
+
+
+def triangular_solve(a: Node, b: Node, lower: bool) -> Node:
+    """`solve` for triangular matrices: only the lower (or the upper) triangle of `a` is read."""
+    if lower:
+        return operation("triangular_solve", a, b)
+    # An upper triangular matrix read backwards is a lower one.
+    rows = a.rank - 2
+    turned = triangular_solve(_flip(_flip(a, rows), rows + 1), _flip(b, rows), lower=True)
+    return _flip(turned, rows)
 
 
 def cholesky(a: Node) -> Node:
@@ -126,6 +137,11 @@ def symmetric_part(a: Node) -> Node:
     """`(a + a')/2`."""
     _square("a symmetric matrix function", a.shape)
     return (a + pairwise("...ij->...ji", a)) / 2.0
+
+
+def _flip(a: Node, axis: int) -> Node:
+    """An axis read backwards."""
+    return select(a, [slice(None, None, -1) if k == axis else slice(None) for k in range(a.rank)])
 
 
 def _identity_like(a: Node) -> Node:
@@ -211,9 +227,34 @@ def _solve_partial_matrix(y: Apply) -> Node:
 def _solve_partial_right(y: Apply) -> Node:
     """dX = inv(A) dB."""
     a, b = y.operands
+    return _right_partial(inverse(a), b)
+
+
+def _right_partial(inverted: Node, b: Node) -> Node:
+    """The partial of `inverted b` by b."""
+    if b.rank < inverted.rank:
+        return pairwise("...ik->...i...k", inverted)
+    return pairwise("...ik,j->...ij...kj", inverted, uniform(1.0, b.shape[-1:]))
+
+
+def _triangular_inverse(a: Node) -> Node:
+    return triangular_solve(a, _identity_like(a), lower=True)
+
+
+def _triangular_partial_matrix(y: Apply) -> Node:
+    """dX = -inv(T) dT X, dT being the lower triangle of dA."""
+    a, b = y.operands
+    triangle = constant(np.tri(_concrete("triangular_solve", a.shape[-1])))
+    inverted = _triangular_inverse(a)
     if b.rank < a.rank:
-        return pairwise("...ik->...i...k", inverse(a))
-    return pairwise("...ik,j->...ij...kj", inverse(a), uniform(1.0, b.shape[-1:]))
+        return -pairwise("...ik,kl,...l->...i...kl", inverted, triangle, y)
+    return -pairwise("...ik,kl,...lj->...ij...kl", inverted, triangle, y)
+
+
+def _triangular_partial_right(y: Apply) -> Node:
+    """dX = inv(T) dB."""
+    a, b = y.operands
+    return _right_partial(_triangular_inverse(a), b)
 
 
 def _cholesky_partial(y: Apply) -> Node:
@@ -224,7 +265,7 @@ def _cholesky_partial(y: Apply) -> Node:
     """
     size = _concrete("cholesky", y.shape[-1])
     phi = constant(np.tril(np.ones((size, size))) - 0.5 * np.eye(size))
-    inverted = inverse(y)
+    inverted = _triangular_inverse(y)
     return pairwise("...ip,pj,...pk,...jl->...ij...kl", y, phi, inverted, inverted)
 
 
@@ -334,6 +375,13 @@ register(
         "{}^{{-1}} {}",
         flops=_cubic(2 / 3),
         behaviour=Behaviour(domain="definite"),
+    ),
+    General(
+        "triangular_solve",
+        _solve_rule,
+        (_triangular_partial_matrix, _triangular_partial_right),
+        "{}^{{-1}} {}",
+        flops=_cubic(1.0),
     ),
     General(
         "cholesky",

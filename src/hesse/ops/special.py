@@ -9,7 +9,7 @@ import math
 
 from hesse.ir import Node, multiply, reciprocal, uniform
 from hesse.ops.behaviour import Behaviour, Piece, halves, whole
-from hesse.ops.ranges import INFINITY, UNKNOWN, Range, at_least
+from hesse.ops.ranges import INFINITY, NONPOSITIVE, UNKNOWN, Range, at_least
 from hesse.ops.registry import define, elementwise
 
 SPECIAL_FLOPS = 40
@@ -35,6 +35,42 @@ erfc = define(
     flops=SPECIAL_FLOPS,
     behaviour=Behaviour(Range(0.0, 2.0, nonzero=True), halves("concave", "convex", -1)),
 )
+
+erfinv = define(
+    "erfinv",
+    lambda y, x: elementwise("exp", multiply(y, y)) * (math.sqrt(math.pi) / 2.0),
+    latex=r"\operatorname{{erf}}^{{-1}}\left({}\right)",
+    sample=((-0.9, 0.9),),
+    flops=SPECIAL_FLOPS,
+)
+
+ndtri = define(
+    "ndtri",
+    lambda y, x: elementwise("exp", multiply(y, y) * 0.5) * math.sqrt(2.0 * math.pi),
+    latex=r"\Phi^{{-1}}\left({}\right)",
+    sample=((0.1, 0.9),),
+    flops=SPECIAL_FLOPS,
+)
+
+log_ndtr = define(
+    "log_ndtr",
+    # φ(x)/Φ(x), written so that it does not underflow in the left tail.
+    lambda y, x: elementwise("exp", multiply(x, x) * -0.5 - y) / math.sqrt(2.0 * math.pi),
+    latex=r"\log\Phi\left({}\right)",
+    flops=SPECIAL_FLOPS,
+    behaviour=Behaviour(NONPOSITIVE, whole("concave", 1)),
+)
+
+
+def ndtr(x: Node) -> Node:
+    """The normal distribution function Φ(x), by erfc: 1 + erf would cancel in the left tail."""
+    return erfc(x * -math.sqrt(0.5)) * 0.5
+
+
+def erfcinv(x: Node) -> Node:
+    """The inverse of erfc, exact also where that is tiny."""
+    return ndtri(x * 0.5) * -math.sqrt(0.5)
+
 
 lgamma = define(
     "lgamma",

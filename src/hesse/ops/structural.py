@@ -17,6 +17,7 @@ from hesse.ir import (
     Node,
     Shape,
     Size,
+    broadcast,
     combine,
     concatenate,
     constant,
@@ -27,12 +28,13 @@ from hesse.ir import (
     plain_axes,
     reshape,
     select,
+    total,
     uniform,
     view,
 )
 from hesse.ops.behaviour import Behaviour
 from hesse.ops.ranges import Range
-from hesse.ops.registry import General, Linear, operation, register
+from hesse.ops.registry import General, Linear, elementwise, operation, register
 
 WHOLE = slice(None)
 
@@ -107,6 +109,13 @@ def sort(x: Node) -> Node:
 def maximum_along(x: Node) -> Node:
     """The maximum of the last axis; among equal ones the first gets the derivative."""
     return take_along(x, argmax(x))
+
+
+def shared_maximum(x: Node) -> Node:
+    """The maximum of the last axis; equal ones share the derivative, as in JAX and in `torch.amax`."""
+    largest = broadcast(maximum_along(x), x.shape, range(x.rank - 1))
+    is_largest = elementwise("equal", x, largest)  # nowhere if there is a nan, which makes the quotient nan
+    return total(elementwise("where", is_largest, x, 0.0), [x.rank - 1]) / total(is_largest, [x.rank - 1])
 
 
 def minimum_along(x: Node) -> Node:

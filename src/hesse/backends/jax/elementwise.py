@@ -5,6 +5,7 @@ They follow the conventions of the NumPy kernels, and JAX can trace, batch and d
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
@@ -17,6 +18,10 @@ from hesse.ops.choices import INDICATORS
 
 HIGHEST_ORDER = 30
 """`polygamma` of a higher order is nan for negative x."""
+
+
+SERIES_ORDER = 10
+"""Terms of the series of `log_ndtr` in the left tail: with fewer it would have eleven digits."""
 
 
 def kernel(name: str) -> Kernel:
@@ -37,6 +42,24 @@ def _as_floats(function: Kernel) -> Kernel:
 def where(condition: Any, a: Any, b: Any) -> Any:
     """A choice by a condition that is true where it is not 0."""
     return jnp.where(condition != 0, a, b)
+
+
+def log_ndtr(x: Any) -> Any:
+    """log(Φ(x)); from -1 on by the other tail, where JAX has few digits."""
+    other = jnp.log1p(-0.5 * jax.scipy.special.erfc(jnp.maximum(x, -1.0) / math.sqrt(2.0)))
+    tail = jax.scipy.special.log_ndtr(jnp.minimum(x, -1.0), series_order=SERIES_ORDER)
+    return jnp.where(x > -1.0, other, tail)
+
+
+def safe_reciprocal(x: Any) -> Any:
+    """1 / x, and 0 at 0."""
+    return jnp.where(x == 0, 0.0, 1.0 / jnp.where(x == 0, 1.0, x))
+
+
+def _safe_sqrt_jvp(primals: Any, tangents: Any) -> Any:
+    (x,), (dx,) = primals, tangents
+    root = safe_sqrt(x)
+    return root, 0.5 * safe_reciprocal(root) * dx
 
 
 def _digamma(x: Any) -> Any:
@@ -102,17 +125,25 @@ _COTANGENT_POLYNOMIALS = _cotangent_polynomials()
 # Rules of their own, since JAX knows the derivative of its digamma for positive x only.
 digamma = jax.custom_jvp(_digamma)
 digamma.defjvp(_digamma_jvp)
+safe_sqrt = jax.custom_jvp(jnp.sqrt)
+safe_sqrt.defjvp(_safe_sqrt_jvp)
 polygamma = jax.custom_jvp(_polygamma)
 polygamma.defjvp(_polygamma_jvp)
 
 KERNELS: dict[str, Kernel] = {
     **{name: _as_floats(getattr(jnp, name)) for name in sorted(INDICATORS)},
+    "clamp": jnp.clip,
     "digamma": digamma,
     "erf": jax.scipy.special.erf,
     "erfc": jax.scipy.special.erfc,
+    "erfinv": jax.scipy.special.erfinv,
     "lgamma": jax.scipy.special.gammaln,
+    "log_ndtr": log_ndtr,
+    "ndtri": jax.scipy.special.ndtri,
     "polygamma": polygamma,
     "relu": jax.nn.relu,
+    "safe_reciprocal": safe_reciprocal,
+    "safe_sqrt": safe_sqrt,
     "sigmoid": jax.nn.sigmoid,
     "softplus": jax.nn.softplus,
     "softsign": jax.nn.soft_sign,

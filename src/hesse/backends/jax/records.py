@@ -40,6 +40,9 @@ def _repeat(step: Callable[[Any, Any], Any], counts: Any, state: Any) -> Any:
 
 XP = records.Namespace(
     jnp,
+    cast=lambda x, like: x.astype(like.dtype),
+    checked=lambda index, size: index,
+    wide=lambda x: x.astype(int),
     arange=lambda size, like: jnp.arange(size),
     eye=lambda size, like: jnp.eye(size, dtype=like.dtype),
     # Like the others, read the lower triangle.
@@ -49,6 +52,7 @@ XP = records.Namespace(
         eigh=partial(jnp.linalg.eigh, symmetrize_input=False),
     ),
     repeat=_repeat,
+    solve_triangular=partial(jax.lax.linalg.triangular_solve, left_side=True, lower=True),
     zeros=lambda shape, like: jnp.zeros(shape, like.dtype),
 )
 

@@ -18,7 +18,11 @@ from hesse.ops.choices import INDICATORS
 FEW = 1000
 """Up to this many entries one call of a slower function takes less time than several calls."""
 
-SPECIAL = {"digamma": "psi", "erf": "erf", "erfc": "erfc", "lgamma": "gammaln", "xlogy": "xlogy"}
+SPECIAL = {
+    **{name: name for name in ("erf", "erfc", "erfinv", "log_ndtr", "ndtri", "xlogy")},
+    "digamma": "psi",
+    "lgamma": "gammaln",
+}
 """Rows that are functions of `scipy.special`."""
 
 
@@ -91,6 +95,11 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     return np.where(np.not_equal(condition, 0), a, b)
 
 
+def safe_reciprocal(x: Any) -> Any:
+    """1 / x, and 0 at 0."""
+    return np.divide(1.0, x, out=np.zeros_like(x), where=np.not_equal(x, 0.0))
+
+
 def stop_gradient(x: Any) -> Any:
     """The operand itself."""
     return x
@@ -105,6 +114,9 @@ KERNELS: dict[str, Kernel] = {
     **{name: _as_floats(getattr(np, name)) for name in sorted(INDICATORS)},
     "polygamma": polygamma,
     "relu": relu,
+    "clamp": np.clip,
+    "safe_reciprocal": safe_reciprocal,
+    "safe_sqrt": np.sqrt,
     "sigmoid": sigmoid,
     "softplus": softplus,
     "softsign": softsign,

@@ -6,6 +6,7 @@ Those named by `hesse.plan.program.IN_PLACE` can write to a given array, which m
 from __future__ import annotations
 
 import functools
+import importlib
 import math
 from collections.abc import Callable
 from typing import Any
@@ -41,11 +42,34 @@ def _repeat(step: Callable[[Any, Array | None], Any], counts: Array, state: Any)
     return state
 
 
+def _checked(index: Array, size: int) -> Array:
+    if index.size and (index.min() < -size or index.max() >= size):
+        outside = index[(index < -size) | (index >= size)]
+        raise IndexError(f"index {outside.flat[0]} is out of bounds for an axis of size {size}")
+    return index
+
+
+def _solve_triangular(a: Array, b: Array) -> Array:
+    if a.ndim == 2 and a.size:
+        found: Array = _linalg().solve_triangular(a, b, lower=True)
+        return found
+    return np.linalg.solve(np.tril(a), b)  # many at once
+
+
+@functools.cache
+def _linalg() -> Any:
+    return importlib.import_module("scipy.linalg")
+
+
 XP = records.Namespace(
     np,
+    cast=lambda x, like: x.astype(like.dtype),
+    checked=_checked,
+    wide=lambda x: np.asarray(x, dtype=np.int64),
     arange=lambda size, like: np.arange(size),
     eye=lambda size, like: np.eye(size, dtype=like.dtype),
     repeat=_repeat,
+    solve_triangular=_solve_triangular,
     zeros=lambda shape, like: np.zeros(shape, like.dtype),
 )
 
@@ -129,14 +153,13 @@ def scatter(params: Params, u: Array, index: Array) -> Array:
         result = np.zeros((size, *u.shape[index.ndim :]), u.dtype)
         try:
             np.add.at(result, index, u)
-        except IndexError as error:
-            raise IndexError(OUT_OF_BOUNDS.format(size)) from error
+        except IndexError:
+            _checked(index, size)  # which says more
+            raise
         return result
     rest = u.shape[index.ndim :]
-    positions = index.reshape(-1)
+    positions = _checked(index.reshape(-1), size)
     positions = np.where(positions < 0, positions + size, positions)
-    if positions.size and (positions.min() < 0 or positions.max() >= size):
-        raise IndexError(OUT_OF_BOUNDS.format(size))
     rows = u.reshape(len(positions), math.prod(rest))
     if rows.shape[1] == 1:
         sums = np.bincount(positions, weights=rows[:, 0], minlength=size)

@@ -64,6 +64,24 @@ def polygamma(order: Any, x: Any) -> Any:
     return torch.where(order == 0, torch.digamma(x), sign * torch.exp(torch.lgamma(order + 1.0)) * zeta)
 
 
+def log_ndtr(x: Any) -> Any:
+    """log(Φ(x)); that of PyTorch cannot be batched."""
+    right, left = torch.clamp(x, min=-1.0), torch.clamp(x, max=-1.0)
+    other = torch.log1p(-0.5 * torch.erfc(right / math.sqrt(2.0)))
+    tail = torch.log(0.5 * torch.special.erfcx(left / -math.sqrt(2.0))) - 0.5 * left * left
+    return torch.where(x > -1.0, other, tail)
+
+
+def safe_reciprocal(x: Any) -> Any:
+    """1 / x, and 0 at 0."""
+    return torch.where(x == 0, 0.0, 1.0 / torch.where(x == 0, 1.0, x))
+
+
+def safe_sqrt(x: Any) -> Any:
+    """The root, with derivative 0 at 0."""
+    return torch.where(x == 0, 0.0, torch.sqrt(torch.where(x == 0, 1.0, x)))
+
+
 def stop_gradient(x: Any) -> Any:
     """The operand, cut off from autograd."""
     return x.detach()
@@ -73,8 +91,12 @@ KERNELS: dict[str, Kernel] = {
     **{name: _as_floats(getattr(torch, name)) for name in sorted(INDICATORS - {"equal"})},
     "cbrt": cbrt,
     "equal": _as_floats(torch.eq),  # torch.equal compares whole tensors
+    "log_ndtr": log_ndtr,
+    "ndtri": torch.special.ndtri,
     "polygamma": polygamma,
     "power": torch.pow,
+    "safe_reciprocal": safe_reciprocal,
+    "safe_sqrt": safe_sqrt,
     "sign": sign,
     "softplus": softplus,
     "softsign": torch.nn.functional.softsign,

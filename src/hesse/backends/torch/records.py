@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -44,9 +45,14 @@ XP = records.Namespace(
     torch,
     arange=lambda size, like: torch.arange(size, device=like.device),
     asarray=lambda x: x,
+    cast=lambda x, like: x.to(like.dtype),
+    checked=lambda index, size: index,
     copy=torch.clone,
     eye=lambda size, like: torch.eye(size, dtype=like.dtype, device=like.device),
     repeat=_repeat,
+    solve_triangular=partial(torch.linalg.solve_triangular, upper=False),
+    take=lambda x, positions: gather((), x.reshape(-1), positions),
+    wide=lambda x: x.to(torch.int64),
     zeros=lambda shape, like: torch.zeros(shape, dtype=like.dtype, device=like.device),
 )
 
