@@ -1,6 +1,7 @@
 """The public functions."""
 
 from hesse.api.check import check
+from hesse.api.custom import custom_derivative
 from hesse.api.derivatives import (
     derivative,
     diagonal,
@@ -14,15 +15,18 @@ from hesse.api.derivatives import (
     vjp,
 )
 from hesse.api.formula import Formula, diff, parse
+from hesse.api.implicit import fixed_point, root
 from hesse.api.symbolic import einsum, variable
 
 __all__ = [
     "Formula",
     "check",
+    "custom_derivative",
     "derivative",
     "diagonal",
     "diff",
     "einsum",
+    "fixed_point",
     "grad",
     "hessian",
     "hvp",
@@ -30,6 +34,7 @@ __all__ = [
     "jvp",
     "laplacian",
     "parse",
+    "root",
     "value_and_grad",
     "variable",
     "vjp",

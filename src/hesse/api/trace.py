@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -27,6 +28,17 @@ def nested_names(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(name + "'" * _depth.get() for name in names)
 
 
+@contextmanager
+def nested_trace() -> Iterator[None]:
+    """Around user code that is called with expressions: traces inside it get names of their own."""
+    token = _depth.set(_depth.get() + 1)
+    try:
+        with assignments_explained():
+            yield
+    finally:
+        _depth.reset(token)
+
+
 def argument(label: str, shape: tuple[int, ...], kind: str = "real") -> Variable:
     """The variable that stands for an argument; never one that a user made under the same name."""
     return variable(label, shape, ["argument"], kind)
@@ -46,12 +58,8 @@ def trace(
         whole = kind in "iu"
         index = Index(argument(label + INDEX_SUFFIX, shape, "integer")) if whole else None
         values[name] = Expression(argument(label, shape), boolean=kind == "b", index=index)
-    token = _depth.set(_depth.get() + 1)
-    try:
-        with assignments_explained():
-            result = parameters.call(function, values)
-    finally:
-        _depth.reset(token)
+    with nested_trace():
+        result = parameters.call(function, values)
     return simplify([_output_node(result, parameters.function_name)])[0]
 
 

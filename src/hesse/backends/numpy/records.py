@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from hesse.backends import records
+from hesse.backends.foreign import pick, results_on_host
 from hesse.backends.kernels import Kernel, find
 
 Array = np.ndarray
@@ -96,11 +97,17 @@ def scatter(params: Params, u: Array, index: Array) -> Array:
     return result.reshape((size, *rest))
 
 
+def foreign(params: Params, *operands: Array) -> list[Array]:
+    return results_on_host(params[0], operands)
+
+
 KERNELS: dict[str, Kernel] = {
     **records.shared(XP),
+    "foreign": foreign,
     "gather": gather,
     "log_softmax": log_softmax,
     "logsumexp": logsumexp,
+    "pick": pick,
     "scatter": scatter,
     "softmax": softmax,
 }

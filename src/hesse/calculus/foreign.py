@@ -1,0 +1,203 @@
+"""Rules that say how a tangent, or a cotangent, passes through a foreign function: by an expression.
+
+Such an expression is linear in a variable that stands for the tangent. It is applied to a tensor with further
+axes by pushing that forward through it, and transposed by pulling back through it, so one of the two is
+enough, no matrix is formed that need not be, and structure is kept.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from hesse.calculus.modes import pull_back, push_forward
+from hesse.errors import DifferentiationError
+from hesse.ir import (
+    Apply,
+    Node,
+    Variable,
+    add,
+    delta,
+    dependents,
+    einsum,
+    plain_axes,
+    rebuild,
+    substitute,
+    topological,
+    transpose,
+    variable,
+    zero,
+)
+from hesse.ops.foreign import FOREIGN, Output, Rule, foreign, rule_of
+
+
+class LinearMap(NamedTuple):
+    """An expression that is linear in a variable."""
+
+    value: Node
+    argument: Variable
+
+
+class DerivedRule(Rule):
+    """A rule with a `tangent` or a `cotangent` or both: where one is not known, the other is transposed."""
+
+    def tangent(self, node: Apply, slot: int) -> LinearMap | None:
+        """The tangent of the node as a function of the tangent of an operand."""
+        return None
+
+    def cotangent(self, node: Apply, slot: int) -> LinearMap | None:
+        """The cotangent of an operand as a function of the cotangent of the node."""
+        return None
+
+    def push(self, node: Apply, slot: int, tangent: Node) -> Node:
+        if (forward := self.tangent(node, slot)) is not None:
+            return applied(self.name, forward, tangent)
+        rank = node.operands[slot].rank
+        turned = transpose(tangent, [*range(rank, tangent.rank), *range(rank)])
+        result = transposed(self.name, self._known(self.cotangent(node, slot)), turned)
+        lead = result.rank - node.rank
+        return transpose(result, [*range(lead, result.rank), *range(lead)])
+
+    def pull(self, node: Apply, slot: int, cotangent: Node) -> Node:
+        if (backward := self.cotangent(node, slot)) is not None:
+            lead, rank = cotangent.rank - node.rank, node.operands[slot].rank
+            turned = transpose(cotangent, [*range(lead, cotangent.rank), *range(lead)])
+            result = applied(self.name, backward, turned)
+            return transpose(result, [*range(rank, result.rank), *range(rank)])
+        return transposed(self.name, self._known(self.tangent(node, slot)), cotangent)
+
+    def _known(self, found: LinearMap | None) -> LinearMap:
+        if found is None:
+            raise DifferentiationError(f"{self.name} has no rule for its derivative")
+        return found
+
+
+def applied(name: str, linear: LinearMap, operand: Node) -> Node:
+    """A linear map of an operand `[argument…, trail…]`: `[value…, trail…]`."""
+    value, argument = linear
+    trail = operand.shape[argument.rank :]
+    if not trail and _opaque(linear):
+        (result,) = substitute([value], {argument: operand})
+        return result
+    through = _transparent(linear)
+    return _without(name, argument, push_forward(through, {argument: operand}, trail))
+
+
+def transposed(name: str, linear: LinearMap, operand: Node) -> Node:
+    """The transpose of a linear map applied to `[lead…, value…]`: `[lead…, argument…]`."""
+    (result,) = pull_back(_transparent(linear), operand, [linear.argument])
+    return _without(name, linear.argument, result)
+
+
+def _without(name: str, argument: Variable, result: Node) -> Node:
+    if argument in topological([result]):
+        raise DifferentiationError(
+            f"the rule for the derivative of {name} is not linear in the tangent or cotangent that it gets; "
+            "it must be a sum of terms, each with one of them as a factor"
+        )
+    return result
+
+
+def _opaque(linear: LinearMap) -> list[Apply]:
+    """The foreign functions through which the argument passes."""
+    order = topological([linear.value])
+    live = dependents(order, [linear.argument])
+    return [node for node in order if isinstance(node, Apply) and node.name == FOREIGN and node in live]
+
+
+def _transparent(linear: LinearMap) -> Node:
+    """The value with the foreign functions through which the argument passes as products with matrices.
+
+    What is linear as a whole is linear in each of its parts.
+    """
+    if not _opaque(linear):
+        return linear.value
+    order = topological([linear.value])
+    live = dependents(order, [linear.argument])
+    new: dict[Node, Node] = {}
+    for node in order:
+        operands = tuple(new[operand] for operand in node.operands)
+        if isinstance(node, Apply) and node.name == FOREIGN and node in live:
+            slots = [slot for slot, operand in enumerate(node.operands) if operand in live]
+            new[node] = _as_product(node, operands, slots)
+        else:
+            new[node] = node if operands == node.operands else rebuild(node, operands)
+    return new[linear.value]
+
+
+def _as_product(node: Apply, operands: Sequence[Node], slots: Sequence[int]) -> Node:
+    """A foreign function that is linear in some operands: the sum of products with its matrices."""
+    fixed = [zero(operand.shape) if slot in slots else operand for slot, operand in enumerate(operands)]
+    terms = []
+    for slot in slots:
+        matrix = foreign(_matrix_rule(rule_of(node), node.params[1], slot), *fixed)[0]
+        axes = plain_axes(matrix.rank)
+        own, other = axes[: node.rank], axes[node.rank :]
+        terms.append(einsum([matrix, operands[slot]], [axes, other], own, node.shape, matrix.shape))
+    return add(terms, node.shape)
+
+
+_matrices: WeakValueDictionary[tuple[Rule, int, int], Rule] = WeakValueDictionary()
+
+
+def _matrix_rule(rule: Rule, output: int, slot: int) -> Rule:
+    """The one rule for the matrix of a linear function, as long as somebody uses it."""
+    known = _matrices.get((rule, output, slot))
+    if known is None:
+        known = _matrices[rule, output, slot] = _MatrixRule(rule, output, slot)
+    return known
+
+
+class _MatrixRule(Rule):
+    """The matrix `[result…, operand…]` of a function that is linear in an operand, which is given as zeros."""
+
+    def __init__(self, rule: Rule, output: int, slot: int) -> None:
+        super().__init__(f"{rule.name}_matrix")
+        self.rule, self.output, self.slot = rule, output, slot
+        self.is_native = False
+
+    def outputs(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[Output, ...]:
+        return (Output(self.rule.outputs(shapes)[self.output].shape + shapes[self.slot]),)
+
+    def call(self, *arrays: Any) -> Sequence[Any]:
+        """One column after the other: the function of unit tensors."""
+        shape = np.shape(arrays[self.slot])
+        columns = []
+        for place in itertools.product(*map(range, shape)):
+            unit = np.zeros(shape, arrays[self.slot].dtype)
+            unit[place] = 1.0
+            given = [np.array(array)[()] for array in arrays]
+            given[self.slot] = unit[()]
+            columns.append(np.asarray(self.rule.call(*given)[self.output]))
+        own = self.outputs(tuple(map(np.shape, arrays)))[0].shape
+        return [np.stack(columns, -1).reshape(own) if columns else np.zeros(own)]
+
+    def push(self, node: Apply, slot: int, tangent: Node) -> Node:
+        """The columns of the tangent: those of the function, which is linear, for unit tensors."""
+        operands = list(node.operands)
+        unit = variable(f"a unit of {self.name}", operands[self.slot].shape, ["tangent"])
+        operands[self.slot] = unit
+        column = foreign(self.rule, *operands)[self.output]
+        assert isinstance(column, Apply)
+        pushed = LinearMap(self.rule.push(column, slot, tangent), unit)
+        result = applied(self.name, pushed, delta(unit.shape))
+        own, end = column.rank, result.rank - unit.rank
+        return transpose(result, [*range(own), *range(end, result.rank), *range(own, end)])
+
+    def pull(self, node: Apply, slot: int, cotangent: Node) -> Node:
+        shape = node.operands[slot].shape
+        partial = self.push(node, slot, delta(shape))
+        lead = cotangent.rank - node.rank
+        axes = plain_axes(cotangent.rank + len(shape))
+        own, rest = axes[lead : cotangent.rank], axes[cotangent.rank :]
+        return einsum(
+            [cotangent, partial],
+            [axes[: cotangent.rank], own + rest],
+            axes[:lead] + rest,
+            cotangent.shape[:lead] + shape,
+            cotangent.shape + shape,
+        )
