@@ -60,14 +60,12 @@ NEAR = 1e-4
 """… until they change it by so little that Newton's method takes over."""
 
 
-def root(
-    F: Callable[..., Any], x0: Any, *theta: Any, solver: Solver | None = None
-) -> Any:
+def root(F: Callable[..., Any], x0: Any, *theta: Any, solver: Solver | None = None) -> Any:
     """The solution x of `F(x, *theta) = 0` near `x0`, differentiable by theta to any order.
 
-    F is traced, and gives as many values as x has. Newton's method finds the solution, with the Jacobian of F
-    in its structured form; it begins at `x0`, or at what `solver(residual, x0)` returns. The solution does not
-    depend on `x0`. Traced values that F closes over are differentiated by, too.
+    F is traced, and its result has the shape of x. Newton's method finds the solution, with the Jacobian of F
+    in its structured form; it begins at `x0`, or at what `solver(residual, x0)` returns. The solution does
+    not depend on `x0`. Traced values that F closes over are differentiated by, too.
 
     >>> import numpy as np, hesse
     >>> hesse.root(lambda x, a: x**2 - a, np.ones(2), np.array([4.0, 9.0]))
@@ -78,9 +76,7 @@ def root(
     return _solution("root", F, F, x0, theta, solver)
 
 
-def fixed_point(
-    g: Callable[..., Any], x0: Any, *theta: Any, solver: Solver | None = None
-) -> Any:
+def fixed_point(g: Callable[..., Any], x0: Any, *theta: Any, solver: Solver | None = None) -> Any:
     """The point `x = g(x, *theta)` that iterations reach from `x0`, differentiable by theta to any order.
 
     The last digits are found by Newton's method. Else it is `root` of `g(x, *theta) - x`.
@@ -140,8 +136,8 @@ class _ImplicitRule(DerivedRule):
         self.unknown = own[0]
         if self.residual.shape != self.unknown.shape:
             raise ShapeError(
-                f"{name} needs a function that returns the shape of x: x0 has shape {self.unknown.shape}, and "
-                f"the function returned shape {self.residual.shape}"
+                f"{name} needs a function that returns the shape of x: x0 has shape {self.unknown.shape}, "
+                f"and the function returned shape {self.residual.shape}"
             )
         inside = [node for node in topological([self.residual]) if isinstance(node, Variable)]
         self.captured = [node for node in inside if node not in own]
@@ -163,7 +159,7 @@ class _ImplicitRule(DerivedRule):
         parameter = self.parameters[slot - 1]
         direction = variable(f"tangent {slot} of {self!r}", parameter.shape, ["tangent"])
         change = push_forward(self.residual, {parameter: direction})
-        return LinearMap(self._at(node, -_solved(self.jacobian, change)), direction)
+        return self._at(node, -_solved(self.jacobian, change), direction)
 
     def cotangent(self, node: Apply, slot: int) -> LinearMap:
         """θ' = -(∂F/∂θ)' λ, where λ solves (∂F/∂x)' λ = y'."""
@@ -171,13 +167,13 @@ class _ImplicitRule(DerivedRule):
         rank = node.rank
         adjoint = _solved(transpose(self.jacobian, [*range(rank, 2 * rank), *range(rank)]), direction)
         (change,) = pull_back(self.residual, adjoint, [self.parameters[slot - 1]])
-        return LinearMap(self._at(node, -change), direction)
+        return self._at(node, -change, direction)
 
-    def _at(self, node: Apply, value: Node) -> Node:
-        """A value at the solution."""
+    def _at(self, node: Apply, value: Node, direction: Variable) -> LinearMap:
+        """A linear map at the solution."""
         table: dict[Node, Node] = {self.unknown: node}
         table.update(zip(self.parameters, node.operands[1:], strict=True))
-        return substitute([value], table)[0]
+        return LinearMap(substitute([value], table)[0], direction, (direction,), (node, *node.operands))
 
     @cached_property
     def _programs(self) -> tuple[Executable, Executable, Storage]:
@@ -240,7 +236,7 @@ def _newton(
         if not np.isfinite(step).all():
             break
         if _size(step) <= LAST_STEP * (1.0 + _size(x)):
-            return x + step
+            return np.asarray(x + step)
         for _ in range(MOST_HALVINGS):
             new = residual(x + step)
             if _size(new) < _size(value):
@@ -248,8 +244,8 @@ def _newton(
             step = step / 2
         x, value = x + step, new
     raise ConvergenceError(
-        f"{name} did not converge: the residual is {_size(value):.1e}; start nearer to a solution at which the "
-        "Jacobian is regular, or pass a solver"
+        f"{name} did not converge: the residual is {_size(value):.1e}; start nearer to a solution at which "
+        "the Jacobian is regular, or pass a solver"
     )
 
 

@@ -60,7 +60,7 @@ def _checked(rule: Rule, value: Any, expected: Output, dtype: np.dtype[Any]) -> 
             "result may depend on the shapes of the operands only, not on their values"
         )
     # Whole numbers may stand for real ones, as in 0 * x; nothing may stand for them.
-    if kind != expected.kind and expected.kind != "real":
+    if expected.kind not in (kind, "real"):
         raise TracingError(
             f"{rule.name} returned {kind} values where it had returned {expected.kind} ones; "
             "the kind of a result must not depend on the values of the operands"
@@ -78,6 +78,6 @@ def result_kind(name: str, value: Any) -> str:
     if letter == "c":
         raise TracingError(f"{name} returned complex values; return real and imaginary parts")
     raise TracingError(
-        f"{name} returned a {type(value).__name__}, which is no array of numbers; if it uses a traced value of "
-        "a function around it, pass that as an argument"
+        f"{name} returned a {type(value).__name__}, which is no array of numbers; if it uses a traced value "
+        "of a function around it, pass that as an argument"
     )

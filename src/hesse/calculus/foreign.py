@@ -8,38 +8,48 @@ enough, no matrix is formed that need not be, and structure is kept.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 import numpy as np
 
 from hesse.calculus.modes import pull_back, push_forward
+from hesse.calculus.partial import edge
 from hesse.errors import DifferentiationError
 from hesse.ir import (
+    Add,
     Apply,
+    Einsum,
     Node,
     Variable,
     add,
     delta,
     dependents,
     einsum,
+    is_zero,
     plain_axes,
     rebuild,
-    substitute,
     topological,
     transpose,
     variable,
     zero,
 )
 from hesse.ops.foreign import FOREIGN, Output, Rule, foreign, rule_of
+from hesse.ops.registry import Foreign, Linear, record_of
 
 
 class LinearMap(NamedTuple):
-    """An expression that is linear in a variable."""
+    """An expression that is linear in a variable.
+
+    It is linear in all of the `directions`, of which the variable is one, and no node in `fixed` depends on
+    them: nothing need be looked at that is only below those.
+    """
 
     value: Node
     argument: Variable
+    directions: tuple[Variable, ...]
+    fixed: tuple[Node, ...] = ()
 
 
 class DerivedRule(Rule):
@@ -70,63 +80,94 @@ class DerivedRule(Rule):
             return transpose(result, [*range(rank, result.rank), *range(rank)])
         return transposed(self.name, self._known(self.tangent(node, slot)), cotangent)
 
+    def missing(self) -> DifferentiationError:
+        """The error where neither is known."""
+        return DifferentiationError(f"{self.name} has no rule for its derivative")
+
     def _known(self, found: LinearMap | None) -> LinearMap:
         if found is None:
-            raise DifferentiationError(f"{self.name} has no rule for its derivative")
+            raise self.missing()
         return found
 
 
 def applied(name: str, linear: LinearMap, operand: Node) -> Node:
     """A linear map of an operand `[argument…, trail…]`: `[value…, trail…]`."""
-    value, argument = linear
-    trail = operand.shape[argument.rank :]
-    if not trail and _opaque(linear):
-        (result,) = substitute([value], {argument: operand})
-        return result
-    through = _transparent(linear)
-    return _without(name, argument, push_forward(through, {argument: operand}, trail))
+    trail = operand.shape[linear.argument.rank :]
+    live = _checked(name, linear)
+    if not trail and any(map(_is_foreign, live)):
+        return _rebuilt(linear, live, operand, rebuild)
+    through = _transparent(linear, live)
+    return push_forward(through, {linear.argument: operand}, trail, linear.fixed)
 
 
 def transposed(name: str, linear: LinearMap, operand: Node) -> Node:
     """The transpose of a linear map applied to `[lead…, value…]`: `[lead…, argument…]`."""
-    (result,) = pull_back(_transparent(linear), operand, [linear.argument])
-    return _without(name, linear.argument, result)
+    through = _transparent(linear, _checked(name, linear))
+    return pull_back(through, operand, [linear.argument], linear.fixed)[0]
 
 
-def _without(name: str, argument: Variable, result: Node) -> Node:
-    if argument in topological([result]):
+def _checked(name: str, linear: LinearMap) -> dict[Node, None]:
+    """The nodes that depend on the directions, operands first; each of them must be linear in them."""
+    order = topological([linear.value], linear.fixed)
+    found = dependents(order, linear.directions)
+    live = {node: None for node in order if node in found}
+    is_linear = all(_is_linear(node, live) for node in live)
+    if not is_linear or (linear.value not in live and not is_zero(linear.value)):
         raise DifferentiationError(
-            f"the rule for the derivative of {name} is not linear in the tangent or cotangent that it gets; "
-            "it must be a sum of terms, each with one of them as a factor"
+            f"the rule for the derivative of {name} is not linear in the tangents or cotangents that "
+            "it gets; it must be a sum of terms, each with one of them as a factor"
         )
-    return result
+    return live
 
 
-def _opaque(linear: LinearMap) -> list[Apply]:
-    """The foreign functions through which the argument passes."""
-    order = topological([linear.value])
-    live = dependents(order, [linear.argument])
-    return [node for node in order if isinstance(node, Apply) and node.name == FOREIGN and node in live]
+def _is_linear(node: Node, live: Collection[Node]) -> bool:
+    """Whether a node is linear in the operands that depend on the directions.
+
+    A foreign function is believed to be: a rule may call one on a tangent.
+    """
+    slots = [slot for slot, operand in enumerate(node.operands) if operand in live]
+    if isinstance(node, Add):
+        return len(slots) == len(node.operands)
+    if isinstance(node, Einsum):
+        return len(slots) <= 1
+    if isinstance(node, Apply) and isinstance(record_of(node), Linear | Foreign):
+        return True
+    fixed = [operand for operand in node.operands if operand not in live]
+    edges = [edge(node, slot) for slot in slots]
+    inside = topological([part for found in edges if found is not None for part in found.operands], fixed)
+    return not any(part in live for part in inside)
 
 
-def _transparent(linear: LinearMap) -> Node:
-    """The value with the foreign functions through which the argument passes as products with matrices.
+def _is_foreign(node: Node) -> bool:
+    return isinstance(node, Apply) and node.name == FOREIGN
+
+
+def _rebuilt(
+    linear: LinearMap, live: Collection[Node], operand: Node, made: Callable[[Node, tuple[Node, ...]], Node]
+) -> Node:
+    """The value for an operand, its nodes made anew."""
+    new: dict[Node, Node] = {other: zero(other.shape) for other in linear.directions}
+    new[linear.argument] = operand
+    for node in live:
+        if node not in new:
+            new[node] = made(node, tuple(new.get(below, below) for below in node.operands))
+    return new.get(linear.value, linear.value)
+
+
+def _transparent(linear: LinearMap, live: Collection[Node]) -> Node:
+    """The value with the foreign functions through which directions pass as products with their matrices.
 
     What is linear as a whole is linear in each of its parts.
     """
-    if not _opaque(linear):
+    if not any(map(_is_foreign, live)):
         return linear.value
-    order = topological([linear.value])
-    live = dependents(order, [linear.argument])
-    new: dict[Node, Node] = {}
-    for node in order:
-        operands = tuple(new[operand] for operand in node.operands)
-        if isinstance(node, Apply) and node.name == FOREIGN and node in live:
-            slots = [slot for slot, operand in enumerate(node.operands) if operand in live]
-            new[node] = _as_product(node, operands, slots)
-        else:
-            new[node] = node if operands == node.operands else rebuild(node, operands)
-    return new[linear.value]
+
+    def made(node: Node, operands: tuple[Node, ...]) -> Node:
+        if not isinstance(node, Apply) or not _is_foreign(node):
+            return rebuild(node, operands)
+        return _as_product(node, operands, [k for k, below in enumerate(node.operands) if below in live])
+
+    return _rebuilt(linear, live, linear.argument, made)
 
 
 def _as_product(node: Apply, operands: Sequence[Node], slots: Sequence[int]) -> Node:
@@ -153,7 +194,7 @@ def _matrix_rule(rule: Rule, output: int, slot: int) -> Rule:
 
 
 class _MatrixRule(Rule):
-    """The matrix `[result…, operand…]` of a function that is linear in an operand, which is given as zeros."""
+    """The matrix `[result…, operand…]` of a function that is linear in an operand, which is given as 0."""
 
     def __init__(self, rule: Rule, output: int, slot: int) -> None:
         super().__init__(f"{rule.name}_matrix")
@@ -183,7 +224,7 @@ class _MatrixRule(Rule):
         operands[self.slot] = unit
         column = foreign(self.rule, *operands)[self.output]
         assert isinstance(column, Apply)
-        pushed = LinearMap(self.rule.push(column, slot, tangent), unit)
+        pushed = LinearMap(self.rule.push(column, slot, tangent), unit, (unit,))
         result = applied(self.name, pushed, delta(unit.shape))
         own, end = column.rank, result.rank - unit.rank
         return transpose(result, [*range(own), *range(end, result.rank), *range(own, end)])

@@ -136,8 +136,8 @@ class _Builder:
                 return self._function(item)
             case CallApply(name="foreign"):
                 raise MissingKernelError(
-                    f"the function {item.params[0].name} is no formula and cannot be written in another language; "
-                    "write it with operations that hesse knows, or export what is around it"
+                    f"the function {item.params[0].name} is no formula and cannot be written in another "
+                    "language; write it with operations that hesse knows, or export what is around it"
                 )
             case CallApply():
                 operands = tuple(map(self._whole, item.sources))

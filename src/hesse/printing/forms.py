@@ -67,7 +67,8 @@ class Literal:
 class Call:
     """A function of whole tensors.
 
-    `table` is "map" or "apply" for a record, "foreign" for a function from elsewhere, "builtin" for a notation.
+    `table` is "map" or "apply" for a record, "foreign" for a function from elsewhere and "builtin" for a
+    notation.
     """
 
     name: str

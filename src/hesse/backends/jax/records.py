@@ -103,7 +103,7 @@ def _called_back(rule: Rule, *operands: Any) -> tuple[Any, ...]:
     return results
 
 
-@_called_back.defjvp
+@_called_back.defjvp  # type: ignore[untyped-decorator]
 def _not_differentiable(rule: Rule, primals: Any, tangents: Any) -> Any:
     raise DifferentiationError(
         f"JAX cannot differentiate {rule.name}, a function of NumPy arrays; let hesse differentiate once "

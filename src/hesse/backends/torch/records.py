@@ -93,8 +93,8 @@ def foreign(params: Params, *operands: Any) -> list[Any]:
 
 def _not_differentiable(rule: Rule) -> DifferentiationError:
     return DifferentiationError(
-        f"PyTorch cannot differentiate, transform or capture {rule.name}, a function of NumPy arrays; let hesse "
-        "differentiate once more, or write the function in torch and mark it native=True"
+        f"PyTorch cannot differentiate, transform or capture {rule.name}, a function of NumPy arrays; let "
+        "hesse differentiate once more, or write the function in torch and mark it native=True"
     )
 
 
