@@ -72,7 +72,8 @@ class CustomFunction:
         else:
             bound = signature.bind(*arguments, **options)
             bound.apply_defaults()
-            arguments, named = bound.args, list(bound.kwargs)
+            named = [name for name in bound.kwargs if name in options]
+            arguments = bound.args
         if named:
             raise ArgumentError(
                 f"{self.__name__} has a custom derivative, whose rule gets arguments by position: "

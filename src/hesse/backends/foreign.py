@@ -52,8 +52,7 @@ def _computed(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _checked(rule: Rule, value: Any, expected: Output, dtype: np.dtype[Any]) -> np.ndarray:
-    kind = result_kind(rule.name, value)
-    shape = np.shape(value)
+    kind, shape = result_kind(rule.name, value), np.shape(value)
     if shape != expected.shape:
         raise ShapeError(
             f"{rule.name} returned shape {shape}, and shape {expected.shape} was expected: the shape of a "
@@ -70,8 +69,10 @@ def _checked(rule: Rule, value: Any, expected: Output, dtype: np.dtype[Any]) -> 
 
 def result_kind(name: str, value: Any) -> str:
     """Whether a result is real, integer or boolean; anything else is refused."""
-    dtype = getattr(value, "dtype", None)
-    letter = (np.asarray(value).dtype if dtype is None else np.dtype(dtype)).kind
+    try:
+        letter = np.asarray(value).dtype.kind
+    except (TypeError, ValueError):  # a traced value, lists of different lengths
+        letter = "O"
     for kind, letters in KINDS.items():
         if letter in letters:
             return kind

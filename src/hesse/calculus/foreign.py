@@ -150,7 +150,9 @@ def _rebuilt(
     new[linear.argument] = operand
     for node in live:
         if node not in new:
-            new[node] = made(node, tuple(new.get(below, below) for below in node.operands))
+            operands = tuple(new.get(below, below) for below in node.operands)
+            vanishes = all(is_zero(new[below]) for below in node.operands if below in live)
+            new[node] = zero(node.shape) if vanishes else made(node, operands)
     return new.get(linear.value, linear.value)
 
 
