@@ -223,7 +223,6 @@ def test_newton_makes_steps_shorter() -> None:
         ),
     ],
 )
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_no_solution(solve: Any, message: str) -> None:
     with pytest.raises(hesse.ConvergenceError, match=message):
         solve()

@@ -71,7 +71,7 @@ def root(F: Callable[..., Any], x0: Any, *theta: Any, solver: Solver | None = No
     >>> hesse.root(lambda x, a: x**2 - a, np.ones(2), np.array([4.0, 9.0]))
     array([2., 3.])
     >>> hesse.grad(lambda a: hesse.root(lambda x: x**2 - a, 1.0))(4.0)
-    array(0.25)
+    np.float64(0.25)
     """
     return _solution("root", F, F, x0, theta, solver)
 
@@ -200,10 +200,11 @@ class _ImplicitRule(DerivedRule):
             jacobian = Structured(storage.node, parts, groups, np.dtype(np.float64), TARGET)
             return np.asarray(jacobian.solve(target))
 
-        start = x0 if self.solver is None else np.asarray(self.solver(residual, x0), np.float64)
-        if start.shape != x0.shape:
-            raise ShapeError(f"the solver of {self.name} returned shape {start.shape}, x0 has {x0.shape}")
-        return [_newton(self.name, residual, step, start)]
+        with np.errstate(all="ignore"):  # points on the way may be anywhere
+            start = x0 if self.solver is None else np.asarray(self.solver(residual, x0), np.float64)
+            if start.shape != x0.shape:
+                raise ShapeError(f"the solver of {self.name} returned shape {start.shape}, x0 has {x0.shape}")
+            return [_newton(self.name, residual, step, start)]
 
 
 def _iterated(residual: Residual, x0: np.ndarray) -> np.ndarray:
