@@ -20,7 +20,7 @@ class CustomFunction:
     def __init__(self, function: Function, shape: ShapeRule | None, native: bool) -> None:
         if not callable(function):
             raise ArgumentError(f"custom_derivative takes a function, not a {type(function).__name__}")
-        functools.update_wrapper(self, function)
+        functools.update_wrapper(self, function, updated=())
         self.__name__: str = getattr(function, "__name__", type(function).__name__)
         self.function, self.shape, self.native = function, shape, native
         self.jvp: Function | None = None
