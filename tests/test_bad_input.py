@@ -21,6 +21,7 @@ import hesse
 import hesse.errors
 from hesse.errors import (
     ArgumentError,
+    ConvergenceError,
     DifferentiationError,
     HesseError,
     MemoryLimitError,
@@ -305,6 +306,9 @@ UNVERIFIED: Mistakes = {
     ),
 }
 
+UNSOLVED: Mistakes = {
+    "root did not converge: the residual is 1.0e+00; start nearer": lambda: hesse.root(np.cosh, 1.0),
+}
 TABLE: list[tuple[type[HesseError], Mistakes]] = [
     (ShapeError, SIZES),
     (NotationError, NOTATION),
@@ -315,6 +319,7 @@ TABLE: list[tuple[type[HesseError], Mistakes]] = [
     (MissingKernelError, KERNELS),
     (MissingPackageError, PACKAGES),
     (VerificationError, UNVERIFIED),
+    (ConvergenceError, UNSOLVED),
 ]
 
 
@@ -494,6 +499,7 @@ def test_every_error_is_public_documented_and_part_of_the_tree() -> None:
         (MemoryLimitError, MemoryError),
         (MissingPackageError, ImportError),
         (VerificationError, ArithmeticError),
+        (ConvergenceError, ArithmeticError),
     ],
 )
 def test_errors_are_also_the_builtin_ones(error: type[HesseError], builtin: type[Exception]) -> None:

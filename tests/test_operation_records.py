@@ -367,7 +367,7 @@ def test_kernels_agree_with_their_definition(name: str) -> None:
 
 
 def test_every_record_has_a_kernel_and_every_kernel_a_record() -> None:
-    assert set(KERNELS) == set(OPERATIONS)
+    assert set(KERNELS) == {*OPERATIONS, "foreign", "pick"}  # the last two are for functions from elsewhere
 
 
 VALUES = [

@@ -8,6 +8,7 @@ HesseError
 ├── DifferentiationError   an operation or a dtype without a derivative (also a TypeError)
 ├── MemoryLimitError  a result that would not fit into memory (also a MemoryError)
 ├── MissingKernelError     a target cannot compute or write an operation (also a NotImplementedError)
+├── ConvergenceError  an equation for which no solution was found (also an ArithmeticError)
 ├── VerificationError a derivative that a finite difference does not confirm (also an ArithmeticError)
 └── MissingPackageError    an operation needs a package that is not installed (also an ImportError)
 
@@ -55,6 +56,10 @@ class MissingPackageError(HesseError, ImportError):
 
 class MissingKernelError(HesseError, NotImplementedError):
     """A target cannot compute an operation."""
+
+
+class ConvergenceError(HesseError, ArithmeticError):
+    """No solution of an equation was found."""
 
 
 class VerificationError(HesseError, ArithmeticError):

@@ -1,6 +1,7 @@
 """The public functions of functions; those of formulas are in `hesse.api.formula`."""
 
 from hesse.api.check import check
+from hesse.api.custom import custom_derivative
 from hesse.api.derivatives import (
     compile,
     derivative,
@@ -14,20 +15,24 @@ from hesse.api.derivatives import (
     value_and_grad,
     vjp,
 )
+from hesse.api.implicit import fixed_point, root
 from hesse.api.symbolic import einsum, variable
 
 __all__ = [
     "check",
     "compile",
+    "custom_derivative",
     "derivative",
     "diagonal",
     "einsum",
+    "fixed_point",
     "grad",
     "hessian",
     "hvp",
     "jacobian",
     "jvp",
     "laplacian",
+    "root",
     "value_and_grad",
     "variable",
     "vjp",

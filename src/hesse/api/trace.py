@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
@@ -27,6 +28,17 @@ _depth: ContextVar[int] = ContextVar("depth", default=0)
 def nested_names(names: Sequence[str]) -> tuple[str, ...]:
     """Names for the variables of a trace: primed inside another trace, so that the two never mix."""
     return tuple(name + "'" * _depth.get() for name in names)
+
+
+@contextmanager
+def nested_trace() -> Iterator[None]:
+    """Around user code that is called with expressions: traces inside it get names of their own."""
+    token = _depth.set(_depth.get() + 1)
+    try:
+        with assignments_explained():
+            yield
+    finally:
+        _depth.reset(token)
 
 
 def argument(label: str, shape: tuple[int, ...], kind: str = "real") -> Variable:
@@ -59,12 +71,8 @@ def trace(
 
     What is not to be differentiated (further results, and all results if they are `plain`) may be anything.
     """
-    token = _depth.set(_depth.get() + 1)
-    try:
-        with assignments_explained():
-            result = parameters.call(function, names, values)
-    finally:
-        _depth.reset(token)
+    with nested_trace():
+        result = parameters.call(function, names, values)
     aux = None
     if has_aux:
         if not isinstance(result, tuple) or len(result) != 2:

@@ -14,6 +14,7 @@ from typing import Any, assert_never
 import numpy as np
 
 from hesse.backends.text import Dialect, affine_text, placed_labels, tuple_text
+from hesse.ops.foreign import FOREIGN
 from hesse.plan.program import (
     CallApply,
     CallMap,
@@ -94,6 +95,8 @@ class Writer(ABC):
         if all(isinstance(value, int | str) for value in item.params):
             return repr(item.params)
         self.namespace[f"p{k}"] = item.params
+        if item.name == FOREIGN:
+            self.lines.append(f"# p{k} = {item.params[0]!r}")
         return f"p{k}"
 
     @abstractmethod

@@ -7,7 +7,7 @@ variable after them. Values are nodes, so a second derivative is the same call o
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from hesse.calculus.partial import is_active, partial, pull, push
@@ -35,9 +35,14 @@ def forward(output: Node, variables: Sequence[Node]) -> list[Node]:
     return [push_forward(output, {variable: delta(variable.shape)}, variable.shape) for variable in variables]
 
 
-def push_forward(output: Node, tangents: Mapping[Node, Node], trail: Shape = ()) -> Node:
-    """The tangent of the output for tangents `[variable…, trail…]` of the variables."""
-    order = topological([output])
+def push_forward(
+    output: Node, tangents: Mapping[Node, Node], trail: Shape = (), above: Collection[Node] = ()
+) -> Node:
+    """The tangent of the output for tangents `[variable…, trail…]` of the variables.
+
+    None of the nodes in `above` depends on them.
+    """
+    order = topological([output], above)
     live = dependents(order, tangents)
     known = dict(tangents)
     for node in order:
@@ -52,9 +57,14 @@ def reverse(output: Node, variables: Sequence[Node]) -> list[Node]:
     return pull_back(output, delta(output.shape), variables)
 
 
-def pull_back(output: Node, cotangent: Node, variables: Sequence[Node]) -> list[Node]:
-    """The cotangents of the variables for a cotangent `[lead…, output…]` of the output."""
-    order = topological([output])
+def pull_back(
+    output: Node, cotangent: Node, variables: Sequence[Node], above: Collection[Node] = ()
+) -> list[Node]:
+    """The cotangents of the variables for a cotangent `[lead…, output…]` of the output.
+
+    None of the nodes in `above` depends on them.
+    """
+    order = topological([output], above)
     live = dependents(order, variables)
     lead = cotangent.shape[: cotangent.rank - output.rank]
     collected: dict[Node, list[Node]] = {output: [cotangent]}

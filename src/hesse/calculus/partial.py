@@ -2,7 +2,8 @@
 
 Every node but a structural `Linear` record gives its partial as an `Edge`: a product over labels whose
 `output` axes are those of the node and whose `input` axes are those of the operand (Theorems 5 to 10 of
-the tensor calculus, each in one line). Linear records are applied, or their transposes, to whole tensors.
+the tensor calculus, each in one line). Linear records are applied, or their transposes, to whole tensors,
+and the rules of foreign functions say for themselves how tangents and cotangents pass through.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from hesse.ir import (
     transpose,
     zero,
 )
-from hesse.ops.registry import ELEMENTWISE, OPERATIONS, Linear, apply_linear
+from hesse.ops.foreign import rule_of
+from hesse.ops.registry import ELEMENTWISE, Foreign, Linear, apply_linear, record_of
 
 
 class Edge(NamedTuple):
@@ -71,9 +73,9 @@ def edge(node: Node, slot: int) -> Edge | None:
 
 
 def _record_edge(node: Apply, slot: int) -> Edge | None:
-    record = OPERATIONS[node.name]
-    if isinstance(record, Linear):
-        raise DifferentiationError(f"{node.name} is linear: it is applied, not multiplied")
+    record = record_of(node)
+    if isinstance(record, Linear | Foreign):
+        raise DifferentiationError(f"{node.name} has no partial: it is applied, not multiplied")
     formula = record.partials[slot]
     if formula is None:
         return None
@@ -89,13 +91,17 @@ def is_active(node: Node, slot: int) -> bool:
     if isinstance(node, Map):
         return ELEMENTWISE[node.name].partials[slot] is not None
     if isinstance(node, Apply):
-        record = OPERATIONS[node.name]
+        record = record_of(node)
+        if isinstance(record, Foreign):
+            return rule_of(node).is_active(node, slot)
         return slot == 0 if isinstance(record, Linear) else record.partials[slot] is not None
     return True
 
 
-def _is_linear_record(node: Node) -> bool:
-    return isinstance(node, Apply) and isinstance(OPERATIONS[node.name], Linear)
+def _applied(node: Node) -> Linear | Foreign | None:
+    """The record of an operation that is applied to whole tensors, not multiplied by them."""
+    record = record_of(node) if isinstance(node, Apply) else None
+    return record if isinstance(record, Linear | Foreign) else None
 
 
 def pull(node: Node, slot: int, cotangent: Node) -> Node:
@@ -104,8 +110,11 @@ def pull(node: Node, slot: int, cotangent: Node) -> Node:
     lead = cotangent.shape[: cotangent.rank - node.rank]
     if isinstance(node, Add):
         return cotangent
-    if _is_linear_record(node):
-        return _pull_linear(node, cotangent, len(lead))
+    if (record := _applied(node)) is not None:
+        assert isinstance(node, Apply)
+        if isinstance(record, Foreign):
+            return rule_of(node).pull(node, slot, cotangent)
+        return _pull_linear(node, record, cotangent, len(lead))
     found = edge(node, slot)
     if found is None:
         return zero(lead + operand.shape)
@@ -121,10 +130,7 @@ def pull(node: Node, slot: int, cotangent: Node) -> Node:
     )
 
 
-def _pull_linear(node: Node, cotangent: Node, lead: int) -> Node:
-    assert isinstance(node, Apply)
-    record = OPERATIONS[node.name]
-    assert isinstance(record, Linear)
+def _pull_linear(node: Apply, record: Linear, cotangent: Node, lead: int) -> Node:
     rank = node.operands[0].rank
     front = transpose(cotangent, [*range(lead, cotangent.rank), *range(lead)])
     result = record.transpose(node, front)
@@ -136,7 +142,10 @@ def push(node: Node, slot: int, tangent: Node) -> Node:
     trail = tangent.shape[node.operands[slot].rank :]
     if isinstance(node, Add):
         return tangent
-    if isinstance(node, Apply) and _is_linear_record(node):
+    if (record := _applied(node)) is not None:
+        assert isinstance(node, Apply)
+        if isinstance(record, Foreign):
+            return rule_of(node).push(node, slot, tangent)
         return apply_linear(node, tangent)
     found = edge(node, slot)
     if found is None:

@@ -16,7 +16,7 @@ from hesse.ir import Add, Apply, Einsum, Map, Node, reshape, topological, unscal
 from hesse.ops.behaviour import Behaviour, Domain, power_behaviour
 from hesse.ops.elementwise import LOGARITHM
 from hesse.ops.ranges import NONNEGATIVE, UNKNOWN, Range, product
-from hesse.ops.registry import ELEMENTWISE, OPERATIONS, Linear, printed_name
+from hesse.ops.registry import ELEMENTWISE, OPERATIONS, Linear, printed_name, record_of
 from hesse.ops.special import X_LOG_X
 
 Curvature = Literal["constant", "affine", "convex", "concave", "unknown"]
@@ -198,7 +198,7 @@ class _Rules:
         extremum = _extremum(node)
         if extremum is not None:
             return _increasing("max" if extremum == "convex" else "min", [first], extremum, smooth=False)
-        record = OPERATIONS[node.name]
+        record = record_of(node)
         if record.behaviour is not None and record.behaviour.domain == "definite":
             return self._definite_operation(node.name, node, first, rest_is_constant)
         if node.name == "kron" and (first.curvature == "constant" or rest_is_constant):

@@ -29,7 +29,7 @@ from hesse.ir import (
 )
 from hesse.ops.behaviour import power_behaviour
 from hesse.ops.ranges import NONNEGATIVE, NONPOSITIVE, POSITIVE, UNKNOWN, Range, product, total
-from hesse.ops.registry import ELEMENTWISE, OPERATIONS
+from hesse.ops.registry import ELEMENTWISE, record_of
 
 
 class Facts:
@@ -114,7 +114,7 @@ class Facts:
     def _operation(self, node: Apply) -> Range:
         if node.name == "determinant" and self.is_semidefinite(node.operands[0]):
             return NONNEGATIVE
-        return OPERATIONS[node.name].range(*map(self.range_of, node.operands))
+        return record_of(node).range(*map(self.range_of, node.operands))
 
     def is_semidefinite(self, node: Node) -> bool:
         """Whether a tensor, rows in the first half of its axes, is positive semidefinite (and symmetric)."""

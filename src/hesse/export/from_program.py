@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, assert_never, cast
 
 from hesse.cost import first_labels
-from hesse.errors import ArgumentError
+from hesse.errors import ArgumentError, MissingKernelError
 from hesse.export import terms as t
 from hesse.export.pairs import multiplied_pair
 from hesse.export.terms import Placement, Term, Terms
@@ -134,6 +134,11 @@ class _Builder:
                 return self._combine(item, shape)
             case CallMap():
                 return self._function(item)
+            case CallApply(name="foreign"):
+                raise MissingKernelError(
+                    f"the function {item.params[0].name} is no formula and cannot be written in another "
+                    "language; write it with operations that hesse knows, or export what is around it"
+                )
             case CallApply():
                 operands = tuple(map(self._whole, item.sources))
                 return _full(self.terms.make(t.Call, shape, item.name, item.params, operands))

@@ -13,10 +13,10 @@ from hesse.ir.product import core_and_pattern
 from hesse.ir.sum import add
 
 
-def topological(roots: Iterable[Node]) -> list[Node]:
-    """All nodes below the roots, operands before their users."""
+def topological(roots: Iterable[Node], above: Iterable[Node] = ()) -> list[Node]:
+    """All nodes below the roots, operands before their users, but those `above` which it is to stay."""
     order: list[Node] = []
-    seen: set[Node] = set()
+    seen: set[Node] = set(above)
     stack: list[tuple[Node, bool]] = [(root, False) for root in roots][::-1]
     while stack:
         node, done = stack.pop()

@@ -6,6 +6,7 @@
 - `Linear`: a record for a structural operation that is no affine einsum (gather, cumulative sum, …). It
   acts on the leading axes of its first operand and carries any further axes along, so its transpose *is*
   its derivative and no 0/1 matrix is ever built.
+- `Foreign`: the one record of all functions from elsewhere, which is in no table; see `ops.foreign`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 from hesse.errors import ShapeError
 from hesse.ir import Apply, Node, Shape, apply_, keep_symmetry, map_, uniform, uniform_value
 from hesse.ops.behaviour import Behaviour
+from hesse.ops.foreign import FOREIGN
 from hesse.ops.ranges import UNKNOWN, Range
 
 Formula = Callable[..., Node]
@@ -99,8 +101,20 @@ class Linear(_Facts):
     latex: str
 
 
+@dataclass(frozen=True)
+class Foreign(_Facts):
+    """A function from elsewhere: what is known of it is in the rule that its node holds."""
+
+    name: str = FOREIGN
+
+
 ELEMENTWISE: dict[str, Elementwise] = {}
 OPERATIONS: dict[str, General | Linear] = {}
+
+
+def record_of(node: Apply) -> General | Linear | Foreign:
+    """The record of a node."""
+    return Foreign() if node.name == FOREIGN else OPERATIONS[node.name]
 
 
 def printed_name(name: str) -> str:

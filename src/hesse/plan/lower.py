@@ -30,6 +30,7 @@ from hesse.ir import (
     symmetries,
     topological,
 )
+from hesse.ops.foreign import FOREIGN, PICK
 from hesse.ops.registry import ELEMENTWISE, OPERATIONS, General
 from hesse.plan.program import (
     CallApply,
@@ -115,6 +116,10 @@ class _Lowering:
             case Map():
                 flops = ELEMENTWISE[node.name].flops * _entries(shape)
                 return self._emit(CallMap(node.name, self._sources(node)), shape, flops)
+            case Apply(name="foreign"):
+                rule, number = node.params  # one call for all results: equal instructions are one
+                call = self._emit(CallApply(FOREIGN, (rule,), self._sources(node)), (), _entries(shape))
+                return self._emit(CallApply(PICK, (number,), (call,)), shape)
             case Apply():
                 record = OPERATIONS[node.name]
                 shapes = tuple(tuple(map(concrete, operand.shape)) for operand in node.operands)

@@ -222,7 +222,7 @@ class _Arranger:
         if leaf.indexed:
             return self.indexing.form(leaf.node)
         form = describe(leaf.node, self.shared)
-        if isinstance(form, Call) and form.table == "apply":
+        if isinstance(form, Call) and form.table in ("apply", "foreign"):
             form = mapped(form, self._argument)
             self.forced |= {argument for argument in leaves(form) if argument.indexed}
         return form

@@ -346,7 +346,7 @@ def negated(form: Form) -> Form | None:
                 if other is not None:
                     changed = (*form.factors[:place], (other, power), *form.factors[place + 1 :])
                     return Elementwise(changed, form.divisors)
-        case Call(name="diag", arguments=(inside,)):
+        case Call(name="diag", arguments=(inside,), table="builtin"):
             other = negated(inside)
             return None if other is None else Call("diag", (other,))
     return None

@@ -23,6 +23,7 @@ from hesse.ir import (
     size_product,
     topological,
 )
+from hesse.ops.foreign import FOREIGN, printed_name, rule_of
 from hesse.printing.chains import matrix_form, whole_labels
 from hesse.printing.digits import regrouped
 from hesse.printing.forms import (
@@ -71,6 +72,10 @@ def describe(node: Node, shared: Container[Node] = ()) -> Form:
 
 
 def _operation(node: Apply) -> Form:
+    if node.name == FOREIGN:
+        given = rule_of(node).arguments(list(map(Leaf, node.operands)))
+        parts = tuple(Symbol(part) if isinstance(part, str) else part for part in given)
+        return Call(printed_name(node), parts, "foreign", node.rank == 0)
     arguments: tuple[Form, ...] = tuple(map(Leaf, node.operands))
     params = node.params
     if node.name == "reshape":

@@ -65,7 +65,11 @@ class Literal:
 
 @form
 class Call:
-    """A function of whole tensors: `table` is "map" or "apply" for a record, "builtin" for a notation."""
+    """A function of whole tensors.
+
+    `table` is "map" or "apply" for a record, "foreign" for a function from elsewhere and "builtin" for a
+    notation.
+    """
 
     name: str
     arguments: tuple[Form, ...]

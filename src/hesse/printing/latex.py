@@ -178,6 +178,8 @@ def _literal(value: float | tuple[object, ...]) -> str:
 
 
 def _call(form: Call, arguments: Sequence[Piece]) -> Piece:
+    if form.table == "foreign":
+        return _filled(_function(form.name, len(arguments)), arguments)
     if form.name == "kron":
         return Piece(r" \otimes ".join(_held(part, Level.POWER) for part in arguments), Level.ELEMENTWISE)
     if form.table == "apply" and form.params and (form.name, form.params) != ("expm_chain", (1,)):

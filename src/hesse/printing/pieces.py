@@ -183,6 +183,8 @@ def _literal(value: float | tuple[object, ...]) -> str:
 
 def _call(form: Call, pieces: Mapping[Leaf, Piece] | Draft) -> Piece:
     arguments = [render(argument, pieces) for argument in form.arguments]
+    if form.table == "foreign":
+        return Piece(f"{form.name}({', '.join(argument.text for argument in arguments)})")
     dot = "" if form.scalar else "."
     match form.name:
         case "reciprocal":

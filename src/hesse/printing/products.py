@@ -107,7 +107,7 @@ def transposed(form: Form) -> Form:
             return form.body
         case Chain():
             return Chain(tuple(transposed(factor) for factor in reversed(form.factors)))
-        case Call(name="diag" | "eye"):
+        case Call(name="diag" | "eye", table="builtin"):
             return form
         case Leaf() if is_symmetric(form.node):
             return form
@@ -134,7 +134,7 @@ def element_wise(forms: Sequence[Form]) -> Form:
 
 def inner_product(form: Form) -> Form:
     """The sum of a vector; that of a product of two is `x'*y`, that of a diagonal a trace."""
-    if isinstance(form, Call) and form.name == "diagonal":
+    if isinstance(form, Call) and form.name == "diagonal" and form.table == "builtin":
         return Call("tr", form.arguments, scalar=True)
     if isinstance(form, Elementwise) and not form.divisors and sum(power for _, power in form.factors) == 2:
         first, last = form.factors[0][0], form.factors[-1][0]

@@ -13,9 +13,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import jax.scipy.special
+import numpy as np
 
 from hesse.backends import records
+from hesse.backends.foreign import float_dtype, pick, results_on_host
 from hesse.backends.kernels import Kernel, find
+from hesse.errors import DifferentiationError
+from hesse.ops.foreign import Rule
 
 Params = tuple[Any, ...]
 
@@ -78,11 +82,46 @@ def scatter(params: Params, u: Any, index: Any) -> Any:
     return jnp.zeros((size, *u.shape[index.ndim :]), u.dtype).at[index].add(u)
 
 
+def foreign(params: Params, *operands: Any) -> list[Any]:
+    """A native function is traced; any other one is called back on the host, which JAX cannot see into."""
+    (rule,) = params
+    if rule.is_native:
+        return [jnp.asarray(result) for result in rule.call(*operands)]
+    return list(_called_back(rule, *operands))
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _called_back(rule: Rule, *operands: Any) -> tuple[Any, ...]:
+    dtype = float_dtype(operands)
+    whole = jax.dtypes.canonicalize_dtype(np.intp)
+    expected = tuple(
+        jax.ShapeDtypeStruct(shape, whole if kind == "integer" else dtype)
+        for shape, kind in rule.outputs(tuple(operand.shape for operand in operands))
+    )
+
+    def on_host(*arrays: Any) -> tuple[np.ndarray, ...]:
+        found = results_on_host(rule, [np.asarray(array) for array in arrays])
+        return tuple(result.astype(to.dtype) for result, to in zip(found, expected, strict=True))
+
+    results: tuple[Any, ...] = jax.pure_callback(on_host, expected, *operands, vmap_method="sequential")
+    return results
+
+
+@_called_back.defjvp  # type: ignore[untyped-decorator]
+def _not_differentiable(rule: Rule, primals: Any, tangents: Any) -> Any:
+    raise DifferentiationError(
+        f"JAX cannot differentiate {rule.name}, a function of NumPy arrays; let hesse differentiate once "
+        "more, or write the function in jax.numpy and mark it native=True"
+    )
+
+
 KERNELS: dict[str, Kernel] = {
     **records.shared(XP),
+    "foreign": foreign,
     "gather": gather,
     "log_softmax": log_softmax,
     "logsumexp": logsumexp,
+    "pick": pick,
     "scatter": scatter,
     "softmax": softmax,
 }

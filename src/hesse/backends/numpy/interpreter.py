@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, assert_never, cast
 import numpy as np
 
 from hesse.backends.executable import Executable, executable
+from hesse.backends.foreign import results_on_host
 from hesse.backends.numpy import elementwise, records
 from hesse.backends.numpy.target import TARGET
 from hesse.ir import (
@@ -123,6 +124,9 @@ def _step(node: Node, shapes: Mapping[Node, Shape], ranges: Shape, dtype: np.dty
             return lambda operands: function(*operands)
         case Apply(name="reshape"):
             return lambda operands: operands[0].reshape(shape)
+        case Apply(name="foreign"):
+            rule, number = node.params
+            return lambda operands: results_on_host(rule, operands)[number]
         case Apply():
             operation, params = records.kernel(node.name), node.params
             return lambda operands: operation(params, *operands)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from hesse.backends import records
+from hesse.backends.foreign import pick, results_on_host
 from hesse.backends.kernels import Kernel, find
 
 Array = np.ndarray
@@ -27,7 +28,6 @@ SHORT, ROWS_PER_COLUMN = 16, 12
 """Up to how many columns, and from how many rows for each, a maximum is taken column by column."""
 LONG = 256
 """Rows with more entries are added by NumPy, whose sums in pairs lose fewer digits than those of BLAS."""
-OUT_OF_BOUNDS = "an index is out of bounds for an axis of size {}"
 
 
 def kernel(name: str) -> Kernel:
@@ -174,11 +174,17 @@ def scatter(params: Params, u: Array, index: Array) -> Array:
     return result.reshape((size, *rest))
 
 
+def foreign(params: Params, *operands: Array) -> list[Array]:
+    return results_on_host(params[0], operands)
+
+
 KERNELS: dict[str, Kernel] = {
     **records.shared(XP),
+    "foreign": foreign,
     "gather": gather,
     "log_softmax": log_softmax,
     "logsumexp": logsumexp,
+    "pick": pick,
     "scatter": scatter,
     "softmax": softmax,
 }

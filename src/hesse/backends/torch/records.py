@@ -9,7 +9,10 @@ from typing import Any
 import torch
 
 from hesse.backends import records
+from hesse.backends.foreign import pick, results_on_host
 from hesse.backends.kernels import Kernel, find
+from hesse.errors import DifferentiationError
+from hesse.ops.foreign import Rule
 
 Params = tuple[Any, ...]
 
@@ -83,11 +86,57 @@ def scatter(params: Params, u: Any, index: Any) -> Any:
     return XP.zeros((size, *rest), u).index_add(0, positions, rows)
 
 
+def foreign(params: Params, *operands: Any) -> list[Any]:
+    """A native function is called as it is; any other one on the host, which autograd cannot see into."""
+    (rule,) = params
+    if rule.is_native:
+        # Results share no memory with operands, as those of all kernels.
+        return [torch.as_tensor(result).clone() for result in rule.call(*operands)]
+    if is_hidden(*operands):
+        raise _not_differentiable(rule)
+    return list(_OnHost.apply(rule, *operands))
+
+
+def _not_differentiable(rule: Rule) -> DifferentiationError:
+    return DifferentiationError(
+        f"PyTorch cannot differentiate, transform or capture {rule.name}, a function of NumPy arrays; let "
+        "hesse differentiate once more, or write the function in torch and mark it native=True"
+    )
+
+
+class _OnHost(torch.autograd.Function):
+    """A call with NumPy arrays; only if autograd asks for its derivative it is refused."""
+
+    @staticmethod
+    def forward(context: Any, rule: Rule, *operands: Any) -> tuple[Any, ...]:
+        context.rule = rule
+        arrays = [_host_array(operand) for operand in operands]
+        device = operands[0].device
+        real = [operand.dtype for operand in operands if operand.dtype.is_floating_point]
+        results = tuple(
+            torch.from_numpy(result).to(device, real[0] if real and result.dtype.kind == "f" else None)
+            for result in results_on_host(rule, arrays)
+        )
+        context.mark_non_differentiable(*(r for r in results if not r.dtype.is_floating_point))
+        return results
+
+    @staticmethod
+    def backward(context: Any, *cotangents: Any) -> Any:
+        raise _not_differentiable(context.rule)
+
+
+def _host_array(tensor: Any) -> Any:
+    tensor = tensor.detach().cpu()
+    return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()  # NumPy has no such type
+
+
 KERNELS: dict[str, Kernel] = {
     **records.shared(XP),
+    "foreign": foreign,
     "gather": gather,
     "log_softmax": log_softmax,
     "logsumexp": logsumexp,
+    "pick": pick,
     "scatter": scatter,
     "softmax": softmax,
 }

@@ -1,0 +1,112 @@
+"""Functions from elsewhere: a node that holds the rule by which it is computed and differentiated.
+
+An operation of the tables is known by its name. A function of a user, or of another library, is known by a
+`Rule` object: what shapes it gives, how it is called with arrays, and how tangents and cotangents pass
+through it. Each of its results is a node of its own with the same operands and the same rule, and a program
+calls the rule once for all of them.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from hesse.errors import ShapeError
+from hesse.ir import Apply, Node, apply_
+
+FOREIGN = "foreign"
+"""The name of the nodes; their parameters are the rule and the number of the result."""
+PICK = "pick"
+"""The name of the instruction that takes one result out of those of a call."""
+
+
+class Output(NamedTuple):
+    """A result of a foreign function: its shape, and whether it is "real", "integer" or "boolean"."""
+
+    shape: tuple[int, ...]
+    kind: str = "real"
+
+
+_lock = threading.Lock()
+_named: Counter[str] = Counter()
+
+
+class Rule(ABC):
+    """All that is known of a foreign function. Rules are compared by identity.
+
+    `is_native` says that `call` takes the arrays of whichever library computes, and uses its functions: then
+    that library can trace and differentiate it. Else it is called with NumPy arrays.
+    """
+
+    is_native = False
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        with _lock:
+            _named[name] += 1
+            number = _named[name]
+        # Nodes are told apart by this text when they are sorted: the first of its name is the same always.
+        self._text = name if number == 1 else f"{name}#{number}"
+
+    def __repr__(self) -> str:
+        return self._text
+
+    @abstractmethod
+    def outputs(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[Output, ...]:
+        """The results for operands of these shapes."""
+
+    @abstractmethod
+    def call(self, *arrays: Any) -> Sequence[Any]:
+        """The results for arrays, which it may change."""
+
+    def is_active(self, node: Apply, slot: int) -> bool:
+        """Whether a result depends smoothly on an operand at all; if not, its derivative is zero."""
+        return True
+
+    @abstractmethod
+    def push(self, node: Apply, slot: int, tangent: Node) -> Node:
+        """The tangent `[node…, trail…]` of a result for the tangent `[operand…, trail…]` of an operand."""
+
+    @abstractmethod
+    def pull(self, node: Apply, slot: int, cotangent: Node) -> Node:
+        """The cotangent `[lead…, operand…]` of an operand for the cotangent `[lead…, node…]` of a result."""
+
+    def arguments(self, operands: Sequence[Any]) -> list[Any]:
+        """What is written between the parentheses: operands, and texts for anything else."""
+        return list(operands)
+
+
+def rule_of(node: Apply) -> Rule:
+    """The rule of a foreign node."""
+    rule: Rule = node.params[0]
+    return rule
+
+
+def printed_name(node: Apply) -> str:
+    """The name of the function, with the number of the result if it has several."""
+    rule, number = node.params
+    shapes = concrete_shapes(rule.name, node.operands)
+    return rule.name if len(rule.outputs(shapes)) == 1 else f"{rule.name}_{number + 1}"
+
+
+def foreign(rule: Rule, *operands: Node) -> tuple[Node, ...]:
+    """The results of a foreign function."""
+    outputs = rule.outputs(concrete_shapes(rule.name, operands))
+    return tuple(
+        apply_(FOREIGN, operands, shape, (rule, k), "integer" if kind == "integer" else "real")
+        for k, (shape, kind) in enumerate(outputs)
+    )
+
+
+def concrete_shapes(name: str, operands: Sequence[Node]) -> tuple[tuple[int, ...], ...]:
+    """The shapes of operands, which must be numbers."""
+    shapes = tuple(operand.shape for operand in operands)
+    symbolic = sorted({size for shape in shapes for size in shape if isinstance(size, str)})
+    if symbolic:
+        raise ShapeError(
+            f"{name} needs operands of known sizes, not {', '.join(symbolic)}; bind the sizes first"
+        )
+    return shapes  # type: ignore[return-value]
