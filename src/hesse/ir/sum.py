@@ -6,7 +6,7 @@ term over the sum of their cores, so a sum holds at most one term for each patte
 
 from __future__ import annotations
 
-import itertools
+import math
 from collections.abc import Collection, Iterable, Sequence
 
 from hesse.errors import ShapeError
@@ -15,10 +15,10 @@ from hesse.ir.labelled import Product
 from hesse.ir.node import Add, Einsum, Node, Shape, intern, remembered
 from hesse.ir.product import build, is_zero, make, rescaled
 
-MOST_PATTERNS = 64
-"""Sums with more sparse terms than this are not merged into the sums around them."""
-Box = list[tuple[int, int]]
-"""The first and the last position along each axis."""
+FEW_PATTERNS, MOST_PATTERNS = 16, 64
+"""Sums of so few sparse terms may always be taken apart, sums of more than so many never."""
+ENTRIES_PER_PATTERN = 256
+"""What lies between may be taken apart if it has so many entries for each term: else it is quicker whole."""
 
 
 def add(terms: Iterable[Node], shape: Shape, flatten: Collection[Node] = ()) -> Node:
@@ -54,11 +54,10 @@ def _flat(terms: Iterable[Node], flatten: Collection[Node]) -> Iterable[tuple[No
 def _sparse_and_dense(node: Node) -> list[Node]:
     """The sparse terms of a sum and the sum of its dense ones, which stays whole: it is shared.
 
-    Nothing is visible from outside if there are no sparse terms, or so many that a chain of such sums would
-    copy them over and over.
+    Empty if there are no sparse terms, or if it does not pay to tell them apart.
     """
     sparse = [term for term in node.operands if is_sparse(term)]
-    if not 0 < len(sparse) <= MOST_PATTERNS:
+    if not sparse or not _are_told_apart(sparse, node.shape):
         return []
     dense = [term for term in node.operands if not is_sparse(term)]
     return [*sparse, add(dense, node.shape)] if dense else sparse
@@ -190,45 +189,32 @@ def _pieces(node: Add) -> list[Node] | None:
     """The parts of a sum that is taken apart, or None if it stays whole."""
     sparse = [term for term in node.operands if is_sparse(term)]
     full = [term for term in node.operands if not is_sparse(term)]
+    if not _are_told_apart(sparse, node.shape):
+        return None
     if any(map(has_delta, sparse)) or (not full and _disjoint(sparse)):
         return sparse + ([add(full, node.shape)] if full else [])
     return None
 
 
+def _are_told_apart(sparse: Sequence[Node], shape: Shape) -> bool:
+    """Whether sparse terms are worth being multiplied and added one by one, not as one tensor."""
+    if len(sparse) <= FEW_PATTERNS or len(sparse) > MOST_PATTERNS:
+        return len(sparse) <= FEW_PATTERNS
+    entries = math.prod(size for size in shape if isinstance(size, int))
+    return entries >= ENTRIES_PER_PATTERN * len(sparse) or any(map(has_delta, sparse))
+
+
 def _disjoint(terms: Sequence[Node]) -> bool:
     """Whether the bounding boxes of the terms do not overlap."""
-    groups = [[_bounding_box(term) for term in terms if isinstance(term, Einsum)]]
-    while groups:
-        boxes = groups.pop()
-        if len(boxes) < 2:
-            continue
-        cuts = (_parts(boxes, axis) for axis in range(len(boxes[0])))
-        parts = next((parts for parts in cuts if len(parts) > 1), None)
-        if parts is not None:
-            groups += parts
-        elif any(_overlap(one, two) for one, two in itertools.combinations(boxes, 2)):
-            return False
-    return True
+    boxes = [_bounding_box(term) for term in terms if isinstance(term, Einsum)]
+    return all(
+        any(one[1] < two[0] or two[1] < one[0] for one, two in zip(boxes[a], boxes[b], strict=True))
+        for a in range(len(boxes))
+        for b in range(a)
+    )
 
 
-def _parts(boxes: list[Box], axis: int) -> list[list[Box]]:
-    """Boxes in groups that lie one behind the other along an axis."""
-    parts: list[list[Box]] = []
-    reach = -1
-    for box in sorted(boxes, key=lambda box: box[axis]):
-        first, last = box[axis]
-        if first > reach:
-            parts.append([])
-        parts[-1].append(box)
-        reach = max(reach, last)
-    return parts
-
-
-def _overlap(one: Box, two: Box) -> bool:
-    return all(a[0] <= b[1] and b[0] <= a[1] for a, b in zip(one, two, strict=True))
-
-
-def _bounding_box(node: Einsum) -> Box:
+def _bounding_box(node: Einsum) -> list[tuple[int, int]]:
     box = []
     for axis, size in zip(node.output, node.shape, strict=True):
         if isinstance(size, str):

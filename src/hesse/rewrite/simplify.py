@@ -47,7 +47,8 @@ def _all_simplified(roots: Sequence[Node]) -> list[Node]:
     inside: dict[Node, LongSum] = {}
     for node in order:
         if isinstance(node, Add):
-            whole = sums.simplified(node, [inside.pop(term, None) or new[term] for term in node.operands])
+            terms = [inside.pop(term) if term in inside else new[term] for term in node.operands]
+            whole = sums.simplified(node, terms)
             if isinstance(whole, LongSum):
                 inside[node] = whole
             else:

@@ -17,7 +17,7 @@ class LongSum(NamedTuple):
     """A sum that is not built, because the sum around it will hold its terms."""
 
     parts: Sequence[Node | LongSum]
-    count: int
+    length: int
 
     def terms(self) -> Iterator[Node]:
         """The terms, those of sums inside included."""
@@ -43,7 +43,7 @@ class Sums:
         """The sum of what its operands have become."""
         pairs = list(zip(node.operands, operands, strict=True))
         parts = [_opened(new) if old in self.inside else new for old, new in pairs]
-        count = sum(part.count if isinstance(part, LongSum) else 1 for part in parts)
+        count = sum(part.length if isinstance(part, LongSum) else 1 for part in parts)
         if count > max(LARGEST_SUM, len(parts)):
             whole = LongSum(parts, count)
             return whole if node in self.inside else add(whole.terms(), node.shape)
@@ -52,7 +52,8 @@ class Sums:
 
     def _merged(self, node: Add, pairs: Sequence[tuple[Node, Node]]) -> Node:
         terms = [new for _, new in pairs]
-        alone, shared = [], []
+        alone: list[Node] = []
+        shared: list[Node] = []
         for old, new in pairs:
             if isinstance(unscaled(new)[0], Add):
                 (alone if self._is_alone(old) else shared).append(new)
