@@ -1,0 +1,1 @@
+"""How long derivatives of long programs take to build: traced, differentiated, planned, compiled, run once."""
