@@ -1,7 +1,7 @@
 """`python -m benchmarks.build [--limit S] [--only TEXT] [--write]`: first calls of hesse and of jitted JAX.
 
-Every call runs in a process of its own, importing not counted. A row is timed only where both agree; where JAX
-does not manage within the limit, the row says so and nothing was there to agree with.
+Every call runs in a process of its own, imports not counted, and the results of both are compared. Where a
+library does not manage within the limit there is nothing to compare, and the row says so.
 """
 
 from __future__ import annotations

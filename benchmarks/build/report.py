@@ -39,7 +39,7 @@ def section(path: Path) -> list[str]:
         "## Long programs",
         "",
         "The first call of derivatives of programs that are long or have loops in Python: tracing, "
-        "differentiating, planning, compiling and one run, each in a process of its own, imports not counted. "
+        "differentiating, planning, compiling and one run, each in a process of its own, without imports. "
         f"A dash: not within {stored['limit']:g} s. Written by `python -m benchmarks.build --write`.",
         "",
         *markdown(HEADINGS, (cells(Row(**row)) for row in stored["rows"])),

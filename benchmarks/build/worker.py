@@ -1,4 +1,4 @@
-"""`python -m benchmarks.build.worker PROGRAM LIBRARY FILE`: one first call, timed; its results go to the file."""
+"""`python -m benchmarks.build.worker PROGRAM LIBRARY FILE`: a first call, timed; results go to the file."""
 
 from __future__ import annotations
 
