@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import hesse
+import naive
 from benchmarks.build.programs import (
     Program,
     chain,
@@ -118,6 +119,20 @@ def test_a_multiple_of_a_sum_that_nobody_else_uses_is_merged() -> None:
     a, b, c = (variable(name, (3,)) for name in "abc")
     (merged,) = simplify([(a + b) * 0.9 + c])
     assert merged is add([a * 0.9, b * 0.9, c], (3,))
+
+
+def test_multiples_of_multiples_are_not_multiplied_out_without_end() -> None:
+    """Of `0.9*(0.9*(… + x[1]) + x[2]) + …` only the innermost terms are."""
+    x = variable("x", (200,))
+    state = select(x, (0,))
+    for k in range(1, 200):
+        state = state * 0.9 + select(x, (k,))
+    (result,) = simplify([state])
+    assert sum(len(node.operands) for node in topological([result]) if isinstance(node, Add)) < 3 * 200
+    values = {"x": np.random.default_rng(0).normal(size=200)}
+    np.testing.assert_allclose(
+        naive.evaluate(result, values), values["x"] @ 0.9 ** np.arange(199, -1, -1), rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize("factor", [1.0, -2.0])

@@ -55,8 +55,10 @@ class Sums:
         alone: list[Node] = []
         shared: list[Node] = []
         for old, new in pairs:
-            if isinstance(unscaled(new)[0], Add):
-                (alone if self._is_alone(old) else shared).append(new)
+            base, _ = unscaled(new)
+            if isinstance(base, Add):  # the terms of a long sum are not multiplied one by one
+                is_short = base is new or len(base.operands) + len(terms) <= LARGEST_SUM
+                (alone if is_short and self._is_alone(old) else shared).append(new)
         whole = add(terms, node.shape, flatten=alone) if alone or terms != [*node.operands] else node
         for term in shared:  # what cancels is gone, what does not is not computed again
             if len(unscaled(term)[0].operands) <= len(terms):
@@ -68,10 +70,8 @@ class Sums:
     def _is_alone(self, operand: Node) -> bool:
         """Whether nobody else uses an operand of a sum, nor the tensor that it is a multiple of."""
         base, _ = unscaled(operand)
-        uses_of_base = 0 if base is operand else self.uses.get(base, 0)
-        return (
-            operand in self.inside and uses_of_base <= 2
-        )  # of its multiple: as the operand, and as the core
+        most = 1 if base is operand else 2  # a multiple uses it as its operand and as its core
+        return operand in self.inside and self.uses.get(base, 0) <= most
 
     def _factored(self, whole: Node) -> Node:
         if not isinstance(whole, Add) or len(whole.operands) < 2:
