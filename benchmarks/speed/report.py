@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from benchmarks.build.report import section as build_section
 from benchmarks.gpu.report import section
 from benchmarks.speed import backend_report
 from benchmarks.speed.candidates import CLOSED, DENSE, HESSE, PRODUCT, STRUCTURED
@@ -134,6 +135,7 @@ def write_page(rows: Sequence[Row], known: dict[str, str], path: Path, plots: Se
     text += [*markdown(("problem", "result", "exponents"), _growth(rows)), ""]
     text += ["## First call", "", "Tracing, planning and compiling (colouring, for asdex) included.", ""]
     text += [*markdown(("problem", "result", "size", "first calls"), _firsts(rows)), ""]
+    text += build_section(path.with_suffix("") / "build.json")
     text += ["## Plots", ""]
     text += [f"![{name}](benchmarks/{name}.svg)" for name in plots]
     text += ["", *section(path.with_suffix("") / "gpu.json"), "## Where hesse is slower", "", *_losses(rows)]

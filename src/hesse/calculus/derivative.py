@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from hesse.calculus.mirror import mirrored
-from hesse.calculus.modes import MODES, Products, derivatives
+from hesse.calculus.modes import MODES, SEARCHES, Products, SearchEnded, derivatives
 from hesse.cost import PLAIN_MACHINE, Machine, estimate
 from hesse.errors import ArgumentError
 from hesse.ir import Node, keep_nodes, topological, transpose
 from hesse.rewrite import simplify
 
-LARGE_GRAPH = 1000
-"""Above this many nodes `auto` builds two candidates only, each in linear time."""
-LARGE_GRAPH_MODES = ("reverse", "two-sided")
+SEARCH_TERMS = 500
+"""Terms of products that a search may always make: a fraction of a second."""
+OPERATIONS_PER_TERM = 1e6
+"""Operations in the time of making one. A search may take as long as one call of what it is to improve."""
+MOST_PUSHED = 10_000
+"""Forward mode by several variables is not tried if it would push tangents through more nodes than this."""
 
 
 class Choice(NamedTuple):
@@ -44,13 +49,34 @@ def choose(
     check_mode(mode)
     if mode == "auto" and output.rank == 0:
         mode = "reverse"  # never far from the best for a scalar
-    is_large = mode == "auto" and len(topological([output])) > LARGE_GRAPH
-    names = [mode] if mode != "auto" else LARGE_GRAPH_MODES if is_large else tried
-    made = Products()
-    candidates = {name: simplify(derivatives(name, output, variables, made, machine)) for name in names}
+    if mode == "auto":
+        candidates = _candidates(output, variables, tried, machine)
+    else:
+        candidates = {mode: simplify(derivatives(mode, output, variables, Products(), machine))}
     estimates = {name: estimate(roots, machine) for name, roots in candidates.items()}
-    best = min(names, key=lambda name: estimates[name])
+    best = min(candidates, key=lambda name: estimates[name])
     return Choice(candidates[best], best, estimates)
+
+
+def _candidates(
+    output: Node, variables: Sequence[Node], tried: Sequence[str], machine: Machine
+) -> dict[str, list[Node]]:
+    """The derivative in several modes; searches go only as far as the best of the others is worth it."""
+    nodes = len(topological([output]))
+    pushes = len(variables) == 1 or nodes * len(variables) <= MOST_PUSHED
+    made = Products()
+    candidates = {
+        name: simplify(derivatives(name, output, variables, made, machine))
+        for name in tried
+        if name not in SEARCHES and (name != "forward" or pushes)
+    }
+    saved = min((estimate(roots, machine) for roots in candidates.values()), default=math.inf)
+    made.most_terms = SEARCH_TERMS + saved / OPERATIONS_PER_TERM
+    for name in tried:
+        if name in SEARCHES and nodes <= made.most_terms:
+            with suppress(SearchEnded):
+                candidates[name] = simplify(derivatives(name, output, variables, made, machine))
+    return candidates
 
 
 def differentiate(

@@ -7,6 +7,7 @@ variable after them. Values are nodes, so a second derivative is the same call o
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
@@ -170,10 +171,18 @@ class _Weighed(NamedTuple):
     entries: float
 
 
-class Products:
-    """Partials and products of two of them, each made once for all orders of elimination."""
+class SearchEnded(Exception):
+    """A search for a good order of elimination has made as many products as it may."""
 
-    def __init__(self) -> None:
+
+class Products:
+    """Partials and products of two of them, each made once for all orders of elimination.
+
+    `most_terms` limits the terms of the products that are made: they are what a search spends its time on.
+    """
+
+    def __init__(self, most_terms: float = math.inf) -> None:
+        self.most_terms = most_terms
         self._partials: dict[tuple[Node, int], Node] = {}
         self._products: dict[tuple[Node, Node, int], Node] = {}
 
@@ -187,7 +196,10 @@ class Products:
         """The product of two partials over so many axes."""
         key = left, right, rank
         if key not in self._products:
-            self._products[key] = _compose(*key)
+            if self.most_terms <= 0:
+                raise SearchEnded
+            made = self._products[key] = _compose(*key)
+            self.most_terms -= len(made.operands) if isinstance(made, Add) else 1
         return self._products[key]
 
 
@@ -297,12 +309,17 @@ MODES: Mapping[str, Mode] = {
     "lowest-order-first": lowest_order_first,
 }
 """The orders of multiplication by name."""
+SEARCHES = ("cross-country", "lowest-order-first")
+"""Modes that look for an order, whose time is not linear in the size of the expression."""
 
 
 def derivatives(
     mode: str, output: Node, variables: Sequence[Node], made: Products, machine: Machine
 ) -> list[Node]:
-    """The derivatives in a mode, with partials and products that another mode may have made."""
-    if mode in ("cross-country", "lowest-order-first"):
+    """The derivatives in a mode, with partials and products that another mode may have made.
+
+    Raises `SearchEnded` where that takes more products than may be made.
+    """
+    if mode in SEARCHES:
         return _Elimination(output, variables, made, machine if mode == "cross-country" else None).run()
     return MODES[mode](output, variables)

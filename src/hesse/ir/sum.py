@@ -6,6 +6,7 @@ term over the sum of their cores, so a sum holds at most one term for each patte
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Sequence
 
 from hesse.errors import ShapeError
@@ -13,6 +14,11 @@ from hesse.ir.axis import Size, label_axis, number
 from hesse.ir.labelled import Product
 from hesse.ir.node import Add, Einsum, Node, Shape, intern, remembered
 from hesse.ir.product import build, is_zero, make, rescaled
+
+FEW_PATTERNS, MOST_PATTERNS = 16, 64
+"""Sums of so few sparse terms may always be taken apart, sums of more than so many never."""
+ENTRIES_PER_PATTERN = 256
+"""What lies between may be taken apart if it has so many entries for each term: else it is quicker whole."""
 
 
 def add(terms: Iterable[Node], shape: Shape, flatten: Collection[Node] = ()) -> Node:
@@ -38,16 +44,21 @@ def _flat(terms: Iterable[Node], flatten: Collection[Node]) -> Iterable[tuple[No
         inner, scale = unscaled(term)
         if isinstance(inner, Add) and (term in flatten or not inner.operands):
             yield from ((operand, scale) for operand in inner.operands)
-        elif isinstance(inner, Add) and any(map(is_sparse, inner.operands)):
-            yield from ((operand, scale) for operand in _sparse_and_dense(inner))
+        elif isinstance(inner, Add) and (visible := _sparse_and_dense(inner)):
+            yield from ((operand, scale) for operand in visible)
         else:
             yield term, 1.0
 
 
 @remembered
 def _sparse_and_dense(node: Node) -> list[Node]:
-    """The sparse terms of a sum and the sum of its dense ones, which stays whole: it is shared."""
+    """The sparse terms of a sum and the sum of its dense ones, which stays whole: it is shared.
+
+    Empty if there are no sparse terms, or if it does not pay to tell them apart.
+    """
     sparse = [term for term in node.operands if is_sparse(term)]
+    if not sparse or not _are_told_apart(sparse, node.shape):
+        return []
     dense = [term for term in node.operands if not is_sparse(term)]
     return [*sparse, add(dense, node.shape)] if dense else sparse
 
@@ -178,9 +189,19 @@ def _pieces(node: Add) -> list[Node] | None:
     """The parts of a sum that is taken apart, or None if it stays whole."""
     sparse = [term for term in node.operands if is_sparse(term)]
     full = [term for term in node.operands if not is_sparse(term)]
+    if not _are_told_apart(sparse, node.shape):
+        return None
     if any(map(has_delta, sparse)) or (not full and _disjoint(sparse)):
         return sparse + ([add(full, node.shape)] if full else [])
     return None
+
+
+def _are_told_apart(sparse: Sequence[Node], shape: Shape) -> bool:
+    """Whether sparse terms are worth being multiplied and added one by one, not as one tensor."""
+    if len(sparse) <= FEW_PATTERNS or len(sparse) > MOST_PATTERNS:
+        return len(sparse) <= FEW_PATTERNS
+    entries = math.prod(size for size in shape if isinstance(size, int))
+    return entries >= ENTRIES_PER_PATTERN * len(sparse) or any(map(has_delta, sparse))
 
 
 def _disjoint(terms: Sequence[Node]) -> bool:

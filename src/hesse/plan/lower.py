@@ -51,6 +51,8 @@ from hesse.plan.program import (
 )
 
 Labels = tuple[int, ...]
+MOST_TERMS = 256
+"""Longer sums are computed in several steps: some thousand terms in one expression end Python's compiler."""
 
 
 def lower(roots: Sequence[Node], machine: Machine) -> Program:
@@ -137,20 +139,24 @@ class _Lowering:
     def _sum(self, node: Add, shape: Sizes) -> Ref:
         """A sum; of many large terms each is added as soon as it is known, and done with."""
         sparse = [term for term in node.operands if is_sparse(term)]
-        whole = [term for term in node.operands if term not in sparse]
+        whole = [term for term in node.operands if not is_sparse(term)]
         # a sum subtracts what is negative, but must begin with something
-        begins = [term for term in whole if not (isinstance(term, Einsum) and term.scale < 0)]
+        begins = [term for term in whole if not _is_negative(term)]
         signed = whole[:1] if whole and not begins else []
-        if len(node.operands) <= 2 or _entries(shape) < self.machine.large_sum:
+        count, is_small = len(node.operands), _entries(shape) < self.machine.large_sum
+        if count <= 2 or (is_small and count <= MOST_TERMS):
             placed = [self._placed(term, with_sign=term in signed) for term in node.operands]
             return self._combine(placed, shape, is_sum=True)
-        rest = [term for term in whole if term not in begins and term not in signed]
+        rest = [term for term in whole if _is_negative(term) and term not in signed]
         terms: list[Placed] = []
         cores: set[Node] = set()
         total = None
         for term in [*signed, *begins, *rest, *sparse]:
             core = core_and_pattern(term)[0] if isinstance(term, Einsum) else term
-            if len(terms) > 1 and core not in cores and self._takes_memory(terms[total is not None :]):
+            takes_memory = (
+                not is_small and core not in cores and self._takes_memory(terms[total is not None :])
+            )
+            if len(terms) == MOST_TERMS or (len(terms) > 1 and takes_memory):
                 total = self._combine(terms, shape, is_sum=True, is_begun=total is not None)
                 labels = tuple(range(len(shape)))
                 terms = [Placed(total, 1.0, labels, plain_axes(len(shape)), shape)]
@@ -343,6 +349,10 @@ def _with_unit_labels(
             axes[k] = _axis(len(ranges))
             ranges = (*ranges, 1)
     return tuple(axes), ranges
+
+
+def _is_negative(term: Node) -> bool:
+    return isinstance(term, Einsum) and term.scale < 0
 
 
 def _entries(shape: Iterable[Size]) -> int:

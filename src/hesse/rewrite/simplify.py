@@ -14,21 +14,19 @@ from hesse.ir import (
     Einsum,
     Map,
     Node,
-    add,
     opened,
     rebuild,
     remembered,
     topological,
-    unscaled,
     use_counts,
 )
 from hesse.rewrite.attributes import ATTRIBUTE_RULES
-from hesse.rewrite.factor import factor
 from hesse.rewrite.matrix_rules import MATRIX_PRODUCT_RULES, MATRIX_RULES
 from hesse.rewrite.rules import RULES
 from hesse.rewrite.shift_rules import NORMALISATION_RULES, SHIFT_RULES
 from hesse.rewrite.size_rules import SIZE_RULES
 from hesse.rewrite.softmax_rules import SOFTMAX_RULES
+from hesse.rewrite.sums import LongSum, Sums
 
 APPLY_RULES = (*MATRIX_RULES, *NORMALISATION_RULES)
 OTHER_RULES = (
@@ -54,12 +52,19 @@ def _simplified(root: Node) -> Node:
 def _all_simplified(roots: Sequence[Node]) -> list[Node]:
     order = topological(roots)
     uses = use_counts(order, roots)
+    sums = Sums(order, uses)
     new: dict[Node, Node] = {}
+    inside: dict[Node, LongSum] = {}
     for node in order:
-        operands = tuple(new[operand] for operand in node.operands)
         if isinstance(node, Add):
-            new[node] = _apply_rules(_sum(node, operands, uses))
+            terms = [inside.pop(term) if term in inside else new[term] for term in node.operands]
+            whole = sums.simplified(node, terms)
+            if isinstance(whole, LongSum):
+                inside[node] = whole
+            else:
+                new[node] = _apply_rules(whole)
         else:
+            operands = tuple(new[operand] for operand in node.operands)
             rebuilt = node if operands == node.operands else rebuild(node, operands)
             new[node] = _apply_rules(_opened(rebuilt, node, uses))
     return [new[root] for root in roots]
@@ -88,19 +93,3 @@ def _rewritten(node: Node) -> Node | None:
         return None
     rules = APPLY_RULES if isinstance(node, Apply) else OTHER_RULES
     return next((result for rule in rules if (result := rule(node)) is not None), None)
-
-
-def _sum(node: Add, operands: tuple[Node, ...], uses: dict[Node, int]) -> Node:
-    inner = [
-        new
-        for old, new in zip(node.operands, operands, strict=True)
-        if uses[old] == 1 and isinstance(unscaled(new)[0], Add)
-    ]
-    whole = node if operands == node.operands and not inner else add(operands, node.shape, flatten=inner)
-    if not isinstance(whole, Add) or len(whole.operands) < 2:
-        return whole
-    protected = [term for term in whole.operands if uses.get(term, 1) > 1]
-    factored = factor([term for term in whole.operands if uses.get(term, 1) <= 1], node.shape)
-    if len(factored) + len(protected) == len(whole.operands):
-        return whole
-    return add([*factored, *protected], node.shape)
