@@ -7,6 +7,7 @@ keep. The expression has the patterns, the parts have the numbers.
 from __future__ import annotations
 
 import math
+from collections.abc import Container
 from typing import NamedTuple
 
 from hesse.ir import (
@@ -27,7 +28,7 @@ from hesse.ir import (
     transpose,
     variable,
 )
-from hesse.structured.union import Kept, joined_bands
+from hesse.structured.union import Kept, is_band, joined_bands
 
 LARGER_CORE = 1.5
 """A product that is a small part of the dense tensor may have this many times the entries of its factors."""
@@ -58,9 +59,12 @@ def stored(node: Node) -> Storage:
     parts = _Parts(node)
     terms = node.operands if isinstance(node, Add) else (node,)
     small = [term for whole in terms for term in _terms(_least(whole))]
-    whole = [found for term in small if (found := _whole(term)) is not None]
-    factored = [_over_factors(term, parts) for term in small if _whole(term) is None]
-    rebuilt = [*(_over_core(kept, node.shape, parts) for kept in joined_bands(whole)), *factored]
+    choices = [(term, _whole(term)) for term in small]
+    products = {term.operands if kept is None else (kept.core,) for term, kept in choices}
+    choices = [(term, None if _is_piece(kept, products) else kept) for term, kept in choices]
+    factored = [_over_factors(term, parts) for term, kept in choices if kept is None]
+    whole = joined_bands([kept for _, kept in choices if kept is not None])
+    rebuilt = [*(_over_core(kept, node.shape, parts) for kept in whole), *factored]
     names = tuple(part.name for part in parts.variables)
     return Storage(add(rebuilt, node.shape), names, tuple(parts.sources))
 
@@ -147,6 +151,13 @@ def _whole(term: Node) -> Kept | None:
     core, pattern = core_and_pattern(term)
     whole = not isinstance(core, Einsum) or _is_kept_whole(core, term.shape)
     return Kept(core, pattern) if whole else None
+
+
+def _is_piece(kept: Kept | None, products: Container[tuple[Node, ...]]) -> bool:
+    """Whether a term is a piece of a product whose factors another term keeps (windows at an edge)."""
+    if kept is None or not isinstance(kept.core, Einsum) or not kept.core.operands:
+        return False
+    return kept.core.operands in products and not is_band(kept)
 
 
 def _is_kept_whole(core: Einsum, dense: Shape) -> bool:
