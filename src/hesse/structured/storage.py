@@ -7,7 +7,6 @@ keep. The expression has the patterns, the parts have the numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Container
 from typing import NamedTuple
 
 from hesse.ir import (
@@ -59,9 +58,7 @@ def stored(node: Node) -> Storage:
     parts = _Parts(node)
     terms = node.operands if isinstance(node, Add) else (node,)
     small = [term for whole in terms for term in _terms(_least(whole))]
-    choices = [(term, _whole(term)) for term in small]
-    products = {term.operands if kept is None else (kept.core,) for term, kept in choices}
-    choices = [(term, None if _is_piece(kept, products) else kept) for term, kept in choices]
+    choices = _with_pieces([(term, _whole(term)) for term in small])
     factored = [_over_factors(term, parts) for term, kept in choices if kept is None]
     whole = joined_bands([kept for _, kept in choices if kept is not None])
     rebuilt = [*(_over_core(kept, node.shape, parts) for kept in whole), *factored]
@@ -153,11 +150,30 @@ def _whole(term: Node) -> Kept | None:
     return Kept(core, pattern) if whole else None
 
 
-def _is_piece(kept: Kept | None, products: Container[tuple[Node, ...]]) -> bool:
-    """Whether a term is a piece of a product whose factors another term keeps (windows at an edge)."""
-    if kept is None or not isinstance(kept.core, Einsum) or not kept.core.operands:
-        return False
-    return kept.core.operands in products and not is_band(kept)
+def _with_pieces(choices: list[tuple[Node, Kept | None]]) -> list[tuple[Node, Kept | None]]:
+    """Other pieces of the largest product (windows at an edge) by its factors, which are kept anyway."""
+    if not choices:
+        return choices
+    largest, kept = max(choices, key=lambda choice: entries(choice[0].product.ranges))
+    factors = largest.operands if kept is None else (kept.core,)
+    return [_as_piece(term, kept, factors) for term, kept in choices]
+
+
+def _as_piece(term: Node, kept: Kept | None, factors: tuple[Node, ...]) -> tuple[Node, Kept | None]:
+    if kept is not None and (not isinstance(kept.core, Einsum) or is_band(kept)):
+        return term, kept
+    over_factors = _multiplied_out(term, factors)
+    return (over_factors, None) if over_factors.operands == factors else (term, kept)
+
+
+def _multiplied_out(term: Node, factors: tuple[Node, ...]) -> Node:
+    """A product with inner products multiplied out as far as they are none of the factors."""
+    for k, operand in enumerate(term.operands):
+        if isinstance(term, Einsum) and isinstance(operand, Einsum) and operand not in factors:
+            merged = opened(term, (k,))
+            if merged is not term and isinstance(merged, Einsum):
+                return _multiplied_out(merged, factors)
+    return term
 
 
 def _is_kept_whole(core: Einsum, dense: Shape) -> bool:

@@ -51,7 +51,7 @@ def joined_bands(terms: Sequence[Kept]) -> list[Kept]:
 
 def is_band(kept: Kept) -> bool:
     """Whether a term lies along a diagonal, so that others may continue it."""
-    return _band(kept) is not None
+    return kept.pattern.has_delta and _band(kept) is not None
 
 
 def _band(kept: Kept) -> _Band | None:
