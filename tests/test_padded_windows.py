@@ -373,13 +373,14 @@ def test_modes_of_padding(mode: str) -> None:
 
 @pytest.mark.parametrize("mode", ["full", "same", "valid"])
 @pytest.mark.parametrize("length", [2, 3, 5])
-def test_convolve(mode: str, length: int) -> None:
-    """NumPy's own convolution of vectors, by both of them."""
+@pytest.mark.parametrize("name", ["convolve", "correlate"])
+def test_convolve(name: str, length: int, mode: str) -> None:
+    """NumPy's own convolutions of vectors, by both of them."""
     random = np.random.default_rng(7)
     x, weights = random.normal(size=40), random.normal(size=length)
 
     def function(xp: Any) -> Any:
-        return lambda x, weights: xp.tanh(xp.convolve(x, weights, mode))
+        return lambda x, weights: xp.tanh(getattr(xp, name)(x, weights, mode))
 
     for argnums in (0, 1):
         found = hesse.jacobian(function(np), argnums, form="structured")(x, weights)
