@@ -62,6 +62,10 @@ def test_products_of_any_rank(function: Any, first: tuple[int, ...], second: tup
     ("convolve", np.convolve, (4,), (3,)),
     ("convolve modes", lambda x, y: [np.convolve(x, y, mode) for mode in ("same", "valid")], (4,), (3,)),
     ("convolve longer", lambda x, y: [np.convolve(x, y, mode) for mode in ("same", "valid")], (2,), (5,)),
+    ("correlate", np.correlate, (5,), (3,)),
+    ("correlate modes", lambda x, y: [np.correlate(x, y, mode) for mode in ("same", "full")], (4,), (3,)),
+    ("correlate longer", lambda x, y: [np.correlate(x, y, mode) for mode in ("same", "valid")], (2,), (5,)),
+    ("correlate longer, full", lambda x, y: np.correlate(x, y, "full"), (2,), (5,)),
     ("convolve with an array", lambda x: np.convolve([1.0, -2.0, 1.0], x), (4,)),
 )  # fmt: skip
 def test_products(case: Case) -> None:
@@ -187,6 +191,7 @@ def test_linear_algebra(case: Case) -> None:
         (lambda x: np.tensordot(x, x, ([0], [0, 1])), "do not name equally many axes"),
         (lambda x: np.cross(x[:, :2], x), "cross needs three components"),
         (lambda x: np.convolve(x, x), "convolve takes two vectors"),
+        (lambda x: np.correlate(x, x), "correlate takes two vectors"),
         (lambda x: np.convolve(x[0], x[1], "some"), "the mode is full, same or valid"),
         (np.linalg.inv, r"inv needs square matrices, not the shape \(2, 3\)"),
         (lambda x: np.linalg.det(x[0]), "det needs square matrices"),

@@ -62,12 +62,12 @@ def _heads(library: Library) -> Forms:
     return Forms(dense, blocks)
 
 
-def _convolution(library: Library) -> Forms:
+def _convolution(library: Library, margin: int = 0) -> Forms:
     def kept(x: Any, K: Any) -> Any:
-        y = library.xp.tanh(library.convolved(x, K))
+        y = library.xp.tanh(library.convolved(x, K, margin))
         return 1 - y * y, K
 
-    return Forms(lambda x, K: library.toeplitz(kept(x, K)[0], K, x.shape[1]), kept)
+    return Forms(lambda x, K: library.toeplitz(kept(x, K)[0], K, x.shape[1], margin), kept)
 
 
 def _tridiagonal(library: Library, bands: Form) -> Forms:
@@ -179,6 +179,7 @@ def forms(library: Library) -> dict[str, Forms]:
         "attention by Q": _in_blocks(library, partial(structure.attention_blocks, xp=xp)),
         "multi-head attention by Q": _heads(library),
         "convolution and tanh": _convolution(library),
+        "padded convolution and tanh": _convolution(library, structure.MARGIN),
         "batch as a sum": _in_blocks(library, partial(structure.batch_blocks, xp=xp)),
         "log-determinant": Forms(
             partial(algebra.log_determinant_hessian, xp=xp), partial(algebra.log_determinant_kept, xp=xp)

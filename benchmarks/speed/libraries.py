@@ -40,11 +40,11 @@ class Library(Protocol):
     def block_banded(self, bands: Mapping[int, Any]) -> Any:
         """`[i, :, i + offset, :] = bands[offset][i or i + offset]`; one offset is 0."""
 
-    def convolved(self, x: Any, kernel: Any) -> Any:
-        """A valid convolution of channels with kernels, as nets have them."""
+    def convolved(self, x: Any, kernel: Any, margin: int) -> Any:
+        """A convolution of channels, with a margin of zeros, with kernels, as nets have them."""
 
-    def toeplitz(self, slope: Any, kernel: Any, size: int) -> Any:
-        """The matrix of a valid convolution of an image of a size, its rows scaled: `[o, y, x, c, Y, X]`."""
+    def toeplitz(self, slope: Any, kernel: Any, size: int, margin: int) -> Any:
+        """The matrix of a convolution of an image of a size, its rows scaled: `[o, y, x, c, Y, X]`."""
 
 
 @dataclass(frozen=True)
@@ -102,14 +102,14 @@ class Jax:
             result = self.xp.where(distance == offset, rows, result)
         return result
 
-    def convolved(self, x: Any, kernel: Any) -> Any:
-        """A valid convolution of channels with kernels."""
-        return self.jax.lax.conv(x[None], kernel, (1, 1), "VALID")[0]
+    def convolved(self, x: Any, kernel: Any, margin: int) -> Any:
+        """A convolution of channels with kernels."""
+        return self.jax.lax.conv_general_dilated(x[None], kernel, (1, 1), [(margin, margin)] * 2)[0]
 
-    def toeplitz(self, slope: Any, kernel: Any, size: int) -> Any:
+    def toeplitz(self, slope: Any, kernel: Any, size: int, margin: int) -> Any:
         """The matrix of a convolution, first along the columns, then along the rows."""
         n, width = slope.shape[1], kernel.shape[-1]
-        shift = self.xp.arange(size) - self.xp.arange(n)[:, None]
+        shift = self.xp.arange(size) - self.xp.arange(n)[:, None] + margin
         along: Any = 0
         for b in range(width):  # [o, c, a, x, X]
             along = self.xp.where(shift == b, kernel[:, :, :, b, None, None], along)
@@ -172,21 +172,24 @@ class Torch:
             dense.diagonal(offset, dim1=0, dim2=2).copy_(band.permute(1, 2, 0))
         return dense
 
-    def convolved(self, x: Any, kernel: Any) -> Any:
-        """A valid convolution of channels with kernels."""
-        return self.xp.nn.functional.conv2d(x[None], kernel)[0]
+    def convolved(self, x: Any, kernel: Any, margin: int) -> Any:
+        """A convolution of channels with kernels."""
+        return self.xp.nn.functional.conv2d(x[None], kernel, padding=margin)[0]
 
-    def toeplitz(self, slope: Any, kernel: Any, size: int) -> Any:
+    def toeplitz(self, slope: Any, kernel: Any, size: int, margin: int) -> Any:
         """The matrix of a convolution: each entry of the kernels is a band."""
         outputs, n, _ = slope.shape
         inputs, width = kernel.shape[1:3]
         dense = slope.new_zeros((outputs, n, n, inputs, size, size))
         o, y, x, c, Y, X = dense.stride()
         values = slope[:, :, :, None, None, None] * kernel[:, None, None]
-        for a in range(width):
-            for b in range(width):
-                band = dense.as_strided((outputs, n, n, inputs), (o, y + Y, x + X, c), a * Y + b * X)
-                band.copy_(values[..., a, b])
+        rows = [range(max(0, margin - a), min(n, size + margin - a)) for a in range(width)]
+        for a, ys in enumerate(rows):
+            for b, xs in enumerate(rows):
+                shape = outputs, len(ys), len(xs), inputs
+                first = ys[0] * y + xs[0] * x + (ys[0] + a - margin) * Y + (xs[0] + b - margin) * X
+                band = dense.as_strided(shape, (o, y + Y, x + X, c), first)
+                band.copy_(values[:, ys[0] : ys[-1] + 1, xs[0] : xs[-1] + 1, :, a, b])
         return dense
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from benchmarks.speed.problem import STRUCTURE, Arrays, Problem, Sizes, generato
 HEADS, HEAD_SIZE, BATCH = 4, 8, 2
 WIDTH = 16
 CHANNELS, KERNEL = 3, 3
+MARGIN = KERNEL // 2
+"""Zeros around an image whose convolution has as many entries as it has."""
 CLASSES = 20
 
 
@@ -150,10 +153,11 @@ def heads_product(kept: np.ndarray, v: np.ndarray, *arguments: np.ndarray) -> np
     return np.matmul(kept, split[..., None])[..., 0].transpose(0, 2, 1, 3).reshape(batch, n, width)
 
 
-def convolution(xp: Any) -> Any:
+def convolution(xp: Any, margin: int = 0) -> Any:
     """By shifted slices: every namespace has them."""
 
     def f(x: Any, K: Any) -> Any:
+        x = _with_margin(xp, x, margin)
         n = x.shape[1] - KERNEL + 1
         parts = [
             xp.einsum("oc,cyx->oyx", K[:, :, a, b], x[:, a : a + n, b : b + n])
@@ -165,22 +169,29 @@ def convolution(xp: Any) -> Any:
     return f
 
 
-def convolution_windows(xp: Any) -> Any:
-    def f(x: Any, K: Any) -> Any:
-        windows = np.lib.stride_tricks.sliding_window_view(x, (KERNEL, KERNEL), axis=(1, 2))
-        return np.tanh(np.einsum("ocab,cyxab->oyx", K, windows))
-
-    return f
+def _with_margin(xp: Any, x: Any, margin: int) -> Any:
+    """An image with zeros around it."""
+    return xp.pad(x, ((0, 0), (margin, margin), (margin, margin)), "constant") if margin else x
 
 
-def convolution_jax(xp: Any) -> Any:
+def _windows(x: np.ndarray, margin: int) -> np.ndarray:
+    padded = _with_margin(np, x, margin)
+    return np.lib.stride_tricks.sliding_window_view(padded, (KERNEL, KERNEL), axis=(1, 2))
+
+
+def convolution_windows(xp: Any, margin: int = 0) -> Any:
+    return lambda x, K: np.tanh(np.einsum("ocab,cyxab->oyx", K, _windows(x, margin)))
+
+
+def convolution_jax(xp: Any, margin: int = 0) -> Any:
     from jax import lax  # noqa: PLC0415
 
-    return lambda x, K: xp.tanh(lax.conv(x[None], K, (1, 1), "VALID")[0])
+    padding = [(margin, margin)] * 2
+    return lambda x, K: xp.tanh(lax.conv_general_dilated(x[None], K, (1, 1), padding)[0])
 
 
-def convolution_torch(xp: Any) -> Any:
-    return lambda x, K: xp.tanh(xp.nn.functional.conv2d(x[None], K)[0])
+def convolution_torch(xp: Any, margin: int = 0) -> Any:
+    return lambda x, K: xp.tanh(xp.nn.functional.conv2d(x[None], K, padding=margin)[0])
 
 
 def convolution_data(n: int) -> Arrays:
@@ -188,30 +199,29 @@ def convolution_data(n: int) -> Arrays:
     return random.normal(size=(CHANNELS, n, n)), random.normal(size=(CHANNELS, CHANNELS, KERNEL, KERNEL)) / 5
 
 
-def convolution_kept(x: np.ndarray, K: np.ndarray) -> Arrays:
-    windows = np.lib.stride_tricks.sliding_window_view(x, (KERNEL, KERNEL), axis=(1, 2))
+def convolution_kept(x: np.ndarray, K: np.ndarray, margin: int = 0) -> Arrays:
+    windows = _windows(x, margin)
     n = windows.shape[1]
     columns = windows.transpose(0, 3, 4, 1, 2).reshape(-1, n * n)
     y = np.tanh(K.reshape(CHANNELS, -1) @ columns).reshape(CHANNELS, n, n)
     return 1 - y * y, K
 
 
-def convolution_jacobian(x: np.ndarray, K: np.ndarray) -> np.ndarray:
-    slope, K = convolution_kept(x, K)
+def convolution_jacobian(x: np.ndarray, K: np.ndarray, margin: int = 0) -> np.ndarray:
+    slope, K = convolution_kept(x, K, margin)
     n, size = slope.shape[1], x.shape[1]
     dense = np.zeros((CHANNELS, n, n, CHANNELS, size, size))
-    row, column = np.ogrid[:n, :n]
     for a in range(KERNEL):
         for b in range(KERNEL):
-            values = slope.transpose(1, 2, 0)[:, :, :, None] * K[:, :, a, b]
-            dense[:, row, column, :, row + a, column + b] = values
+            row, column = np.ix_(*(np.arange(max(0, margin - k), min(n, size + margin - k)) for k in (a, b)))
+            values = slope[:, row, column].transpose(1, 2, 0)[:, :, :, None] * K[:, :, a, b]
+            dense[:, row, column, :, row + a - margin, column + b - margin] = values
     return dense
 
 
-def convolution_product(kept: Arrays, v: np.ndarray, *arguments: np.ndarray) -> np.ndarray:
+def convolution_product(kept: Arrays, v: np.ndarray, *arguments: np.ndarray, margin: int = 0) -> np.ndarray:
     slope, K = kept
-    windows = np.lib.stride_tricks.sliding_window_view(v, (KERNEL, KERNEL), axis=(1, 2))
-    columns = windows.transpose(0, 3, 4, 1, 2).reshape(K[0].size, -1)
+    columns = _windows(v, margin).transpose(0, 3, 4, 1, 2).reshape(K[0].size, -1)
     return slope * (K.reshape(CHANNELS, -1) @ columns).reshape(slope.shape)
 
 
@@ -300,6 +310,23 @@ PROBLEMS = [
         kept=convolution_kept,
         product=convolution_product,
         special={"numpy": convolution_windows, "jax": convolution_jax, "torch": convolution_torch},
+    ),
+    Problem(
+        "padded convolution and tanh",
+        STRUCTURE,
+        "jacobian",
+        partial(convolution, margin=MARGIN),
+        convolution_data,
+        Sizes(6, (12, 24, 40, 200), (12, 24, 40, 56, 256)),
+        lambda n: CHANNELS * n * n,
+        closed=partial(convolution_jacobian, margin=MARGIN),
+        kept=partial(convolution_kept, margin=MARGIN),
+        product=partial(convolution_product, margin=MARGIN),
+        special={
+            "numpy": partial(convolution_windows, margin=MARGIN),
+            "jax": partial(convolution_jax, margin=MARGIN),
+            "torch": partial(convolution_torch, margin=MARGIN),
+        },
     ),
     Problem(
         "batch as a sum",

@@ -295,3 +295,19 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Expression:
         raise ShapeError(f"convolve: the mode is full, same or valid, not {mode!r}")
     start = (count - lengths[mode]) // 2
     return Expression(select(full, [slice(start, start + lengths[mode])]))
+
+
+@implements(np.correlate)
+def correlate(a: Any, v: Any, mode: str = "valid") -> Expression:
+    """`result[i] += a[i + k] v[k]`; with the longer vector second, the same backwards."""
+    first, second = as_node(a), as_node(v)
+    if first.rank != 1 or second.rank != 1:
+        raise ShapeError(f"correlate takes two vectors, not the shapes {first.shape} and {second.shape}")
+    sizes = known_sizes("correlate", first.shape + second.shape)
+    if sizes[1] > sizes[0]:
+        return Expression(_backwards(correlate(Expression(second), Expression(first), mode).node))
+    return convolve(Expression(first), Expression(_backwards(second)), mode)
+
+
+def _backwards(vector: Node) -> Node:
+    return select(vector, [slice(None, None, -1)])

@@ -291,16 +291,27 @@ def take_positions(node: Node, axis: int, positions: np.ndarray) -> Node:
 
 
 def _runs(positions: np.ndarray) -> list[np.ndarray]:
-    """The positions cut into arithmetic progressions with steps -1, 0 and 1."""
-    runs: list[list[int]] = []
-    for position in positions.tolist():
-        if (runs and len(runs[-1]) > 1 and position - runs[-1][-1] == runs[-1][1] - runs[-1][0]) or (
-            runs and len(runs[-1]) == 1 and abs(position - runs[-1][0]) <= 1
-        ):
-            runs[-1].append(position)
-        else:
-            runs.append([position])
-    return [np.asarray(run) for run in runs]
+    """The positions cut into arithmetic progressions with steps -1, 0 and 1.
+
+    A position between two belongs to the longer one: the edge of an image is a part of the image first.
+    """
+    steps = np.diff(positions)
+    runs, start = [], 0
+    while start < len(positions):
+        end = _end_of_run(steps, start)
+        if end - 1 > start and _end_of_run(steps, end - 1) - (end - 1) > end - start:
+            end -= 1
+        runs.append(positions[start:end])
+        start = end
+    return runs
+
+
+def _end_of_run(steps: np.ndarray, start: int) -> int:
+    """Where the progression that begins at a position ends."""
+    if start >= len(steps) or abs(steps[start]) > 1:
+        return start + 1
+    others = np.flatnonzero(steps[start:] != steps[start])
+    return start + 1 + int(others[0] if len(others) else len(steps) - start)
 
 
 @restructures(np.take)

@@ -14,8 +14,10 @@ from hesse.errors import ShapeError
 from hesse.ir.axis import Axis, Size, number
 from hesse.ir.labelled import Product
 from hesse.ir.node import Add, Einsum, Node, Shape
-from hesse.ir.product import build, is_zero, zero
-from hesse.ir.sum import add, sum_pieces
+from hesse.ir.product import absorb, is_zero, make, zero
+from hesse.ir.split import split
+from hesse.ir.sum import add, has_delta, sum_pieces
+from hesse.ir.unify import EmptyBox
 
 DISTRIBUTION_LIMIT = 64
 """A product of sums is left a product when distributing would make more terms than this."""
@@ -45,11 +47,22 @@ def einsum_of(product: Product, shape: Shape, expand: Collection[int] = ()) -> N
     operands = product.operands
     if product.scale == 0 or any(size == 0 for size in shape) or any(map(is_zero, operands)):
         return zero(shape)
-    for k, parts in enumerate(_distribution(operands, expand)):
-        if len(parts) > 1:
-            terms = [einsum_of(product.with_operand(k, part), shape, expand) for part in parts]
-            return add(terms, shape)
-    return build(product, shape, expand)
+    for k, pieces in enumerate(_distribution(operands, expand)):
+        if len(pieces) > 1:
+            terms = [einsum_of(product.with_operand(k, piece), shape, expand) for piece in pieces]
+            if k in expand or any(map(has_delta, pieces)) or not any(map(_reads, terms, pieces)):
+                return add(terms, shape)
+    try:
+        absorbed = absorb(product, expand)
+        parts = split(absorbed)
+    except EmptyBox:
+        return zero(shape)
+    return make(absorbed, shape) if parts is None else add([einsum_of(part, shape) for part in parts], shape)
+
+
+def _reads(node: Node, piece: Node) -> bool:
+    """Whether a block of a sum stays an operand, as in windows that reach over blocks: then the sum does."""
+    return isinstance(node, Einsum) and piece in node.operands
 
 
 def opened(node: Einsum, positions: Collection[int]) -> Node:

@@ -51,6 +51,11 @@ class Labelled:
         return tuple([label for label in first_labels(self.output) if label in inside])
 
     @property
+    def has_delta(self) -> bool:
+        """Whether a label is used in two axes of the output."""
+        return sum([len(axis.terms) for axis in self.output]) > len(self.placed)
+
+    @property
     def summed(self) -> list[int]:
         """The labels that the output does not have."""
         placed = self.placed
@@ -111,6 +116,19 @@ class Product(_Fields, Labelled):
     def compact(self) -> Product:
         """The product over the labels that it uses."""
         return self.over(sorted(self.used))
+
+    def within(self, label: int, first: int, end: int) -> Product:
+        """The product over some of the values of a label.
+
+        >>> Product((), (), (Axis(((0, 2),), 1),), (9,), 1.0).within(0, 3, 5)
+        Product(operands=(), axes=(), output=(Axis(terms=((0, 2),), offset=7),), ranges=(2,), scale=1.0)
+        """
+
+        def moved(axes: Iterable[Axis]) -> tuple[Axis, ...]:
+            return tuple([Axis(a.terms, a.offset + first * dict(a.terms).get(label, 0)) for a in axes])
+
+        ranges = (*self.ranges[:label], end - first, *self.ranges[label + 1 :])
+        return self._replace(axes=tuple(map(moved, self.axes)), output=moved(self.output), ranges=ranges)
 
     def only(self, positions: Collection[int]) -> Product:
         """The product of some of the operands, with the same output.

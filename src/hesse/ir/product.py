@@ -28,7 +28,7 @@ from hesse.ir.axis import (
 from hesse.ir.canonical import canonical, operand_order
 from hesse.ir.labelled import Product
 from hesse.ir.node import Add, Einsum, Node, Shape, intern, remembered
-from hesse.ir.unify import EmptyBox, NotABox, Unifier
+from hesse.ir.unify import EmptyBox, Unifier
 
 
 def zero(shape: Shape) -> Node:
@@ -44,7 +44,7 @@ def is_zero(node: Node) -> bool:
 def build(product: Product, shape: Shape, expand: Collection[int] = ()) -> Node:
     """The node of a product; operands whose position is in `expand` are multiplied out, cores included."""
     try:
-        product = _absorb(product, expand)
+        product = absorb(product, expand)
     except EmptyBox:
         return zero(shape)
     return make(product, shape)
@@ -105,7 +105,7 @@ def _places_whole(product: Product) -> bool:
     return is_plain and product.placed.issuperset(labels) and product.sizes(labels) == operand.shape
 
 
-def _absorb(product: Product, expand: Collection[int]) -> Product:
+def absorb(product: Product, expand: Collection[int]) -> Product:
     """The product with the patterns of its operands unified into it."""
     if _has_no_patterns(product, expand):
         return _fused(product)
@@ -120,7 +120,7 @@ def _absorb(product: Product, expand: Collection[int]) -> Product:
     stuck: list[tuple[Node, tuple[Axis, ...], bool]] = []
     while todo:
         node, axes, full = todo.pop()
-        inner = _pattern(node, full)
+        inner = pattern_of(node, full)
         if inner is None:
             done.append((node, axes))
         elif (trial := _unified(unifier, inner, axes)) is None:
@@ -140,7 +140,7 @@ def _absorb(product: Product, expand: Collection[int]) -> Product:
 
 def _has_no_patterns(product: Product, expand: Collection[int]) -> bool:
     """Whether there is nothing to absorb, and every label is used and has more than one value."""
-    if any([_pattern(node, k in expand) is not None for k, node in enumerate(product.operands)]):
+    if any([pattern_of(node, k in expand) is not None for k, node in enumerate(product.operands)]):
         return False
     return len(product.used) == len(product.ranges) and not any([size in (0, 1) for size in product.ranges])
 
@@ -148,12 +148,8 @@ def _has_no_patterns(product: Product, expand: Collection[int]) -> bool:
 def _unified(unifier: Unifier, inner: Product, axes: tuple[Axis, ...]) -> tuple[Unifier, int] | None:
     trial = unifier.copy()
     first = trial.fresh(inner.ranges)
-    try:
-        for inside, outside in zip(inner.output, axes, strict=True):
-            trial.equate(inside.rename(lambda label: label + first), outside)
-    except NotABox:
-        return None
-    return trial, first
+    inside = renamed(inner.output, functools.partial(operator.add, first))
+    return None if trial.equate_all(zip(inside, axes, strict=True)) else (trial, first)
 
 
 def _shifted(
@@ -230,7 +226,7 @@ def _merge_labels(product: Product, high: int, low: int) -> Product:
     )
 
 
-def _pattern(node: Node, full: bool) -> Product | None:
+def pattern_of(node: Node, full: bool = False) -> Product | None:
     """What of an operand is absorbed: all of a view, the pattern around the core of a product."""
     if not isinstance(node, Einsum):
         return None
@@ -323,11 +319,10 @@ def disjoint_outputs(one: Node, two: Node) -> bool:
         return False
     unifier = Unifier()
     first, second = unifier.fresh(one.ranges), unifier.fresh(two.ranges)
+    left = renamed(one.output, functools.partial(operator.add, first))
+    right = renamed(two.output, functools.partial(operator.add, second))
     try:
-        for left, right in zip(one.output, two.output, strict=True):
-            unifier.equate(left.rename(lambda k: k + first), right.rename(lambda k: k + second))
+        unifier.equate_all(zip(left, right, strict=True))
     except EmptyBox:
         return True
-    except NotABox:
-        return False
     return False

@@ -171,7 +171,7 @@ def _covers(node: Einsum) -> bool:
 
 def has_delta(node: Node) -> bool:
     """Whether a label is used in two axes of the output."""
-    return isinstance(node, Einsum) and sum(len(a.terms) for a in node.output) > len(node.placed)
+    return isinstance(node, Einsum) and node.has_delta
 
 
 def sum_pieces(node: Node) -> list[Node]:

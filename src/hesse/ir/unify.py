@@ -2,15 +2,28 @@
 
 When an einsum is an operand of another, its output axes are equated with the axes that the outer one
 reads. `Unifier` keeps a box of labels and a substitution; each equation either solves a label, trims
-ranges, shows that the box is empty (an exact zero), or has a solution that is not a box, and then the
-inner einsum must stay a node.
+ranges, shows that the box is empty (an exact zero), or has a solution that is not a box. Then the inner
+einsum must stay a node, unless cutting the range of a label leaves a box in each piece (`ir/split.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from hesse.ir.axis import Axis, Size, combine, constant_axis, label_axis
+
+MOST_PIECES = 64
+"""Beyond this many pieces the range of a label is not cut."""
+Piece = tuple[int, int]
+"""The first value of a label and the one after the last."""
+
+
+class Cut(NamedTuple):
+    """A label, and pieces of its range."""
+
+    label: int
+    pieces: list[Piece]
 
 
 class EmptyBox(Exception):
@@ -18,7 +31,11 @@ class EmptyBox(Exception):
 
 
 class NotABox(Exception):
-    """The solutions exist but are not a box of labels."""
+    """The solutions exist but are not a box of labels; `equation` has them (None for symbolic sizes)."""
+
+    def __init__(self, equation: Axis | None = None) -> None:
+        super().__init__(equation)
+        self.equation = equation
 
 
 class Unifier:
@@ -73,6 +90,21 @@ class Unifier:
             return
         self._solve(combine([(1, left), (-1, right)]))
 
+    def equate_all(self, equations: Iterable[tuple[Axis, Axis]]) -> list[Axis | None]:
+        """Require all equations; returns what has no box of solutions, whatever the other equations say."""
+        todo = list(equations)
+        while True:
+            stuck, reasons = [], []
+            for equation in todo:
+                try:
+                    self.equate(*equation)
+                except NotABox as found:
+                    stuck.append(equation)
+                    reasons.append(found.equation)
+            if len(stuck) in (0, len(todo)):
+                return reasons
+            todo = stuck
+
     def _solve(self, equation: Axis) -> None:
         """Require `equation == 0` for an equation without solved labels."""
         terms, offset = equation
@@ -92,8 +124,20 @@ class Unifier:
                 self._trim(rest, label)
                 self.solved[label] = rest
                 return
-        for part in self._digits(equation):
+        parts = list(self._digits(equation))
+        for part in parts:
             self._solve(self.resolve(part))
+        if not parts:
+            self._solve_trimmed(equation)
+
+    def _solve_trimmed(self, equation: Axis) -> None:
+        """Solve for a label that has a value wherever the others have one of those that are possible."""
+        for label, rest in _unit_solutions(equation):
+            self._trim(rest, label)
+            if self._inside(rest, label):
+                self.solved[label] = rest
+                return
+        raise NotABox(equation)
 
     def _fix(self, label: int, stride: int, offset: int) -> None:
         position, remainder = divmod(-offset, stride)
@@ -126,20 +170,69 @@ class Unifier:
         return first <= low and high < end
 
     def _trim(self, axis: Axis, label: int) -> None:
-        """Shrink the one label of `axis` until its values are ones that `label` may take."""
-        ((other, stride),) = axis.terms
+        """Shrink the labels of `axis` to those of their values with which `label` may have one at all."""
         first, end = self._concrete(label)
-        low, high = first - axis.offset, end - 1 - axis.offset  # low <= stride * other <= high
-        if stride < 0:
-            low, high, stride = -high, -low, -stride
-        old_first, old_end = self._concrete(other)
-        new_first, new_end = max(old_first, -(-low // stride)), min(old_end, high // stride + 1)
-        if new_first >= new_end:
-            raise EmptyBox
-        self.bounds[other] = (new_first, new_end)
+        low, high = self.interval(axis)
+        trimmed = {}
+        for other, stride in axis.terms:
+            bounds = self._concrete(other)
+            lowest, highest = sorted((stride * bounds[0], stride * (bounds[1] - 1)))
+            possible = _values(bounds, stride, first - (high - highest), end - 1 - (low - lowest))
+            if possible is None:
+                raise EmptyBox
+            trimmed[other] = possible
+        self.bounds.update(trimmed)
+
+    def cut(self, equation: Axis, labels: Sequence[int]) -> Cut | None:
+        """One of the labels, and the fewest pieces of its range that have a box of solutions each.
+
+        `i + 1 == y + k`, an entry of a padded image in a window, has one piece for all `y` with the whole
+        window inside, and one for each way to hang over. As many pieces of the range of `i` would do; but the
+        position of the window, `y`, is preferred, and then what comes first among the labels.
+        """
+        cuts = [
+            (len(pieces), any(factor < 0 for _, factor in rest.terms), labels.index(other), pieces)
+            for label, rest in _unit_solutions(self.resolve(equation))
+            for other, stride in rest.terms
+            if other in labels and (pieces := self._pieces(rest, label, other, stride))
+        ]
+        if not cuts:
+            return None
+        *_, place, found = min(cuts)
+        return Cut(labels[place], found)
+
+    def _pieces(self, axis: Axis, label: int, other: int, stride: int) -> list[Piece]:
+        """The values of `other` with which `axis` is one of `label`, in pieces with boxes; [] for no way."""
+        bounds, (first, end) = self._concrete(other), self._concrete(label)
+        low, high = self.interval(Axis(tuple(term for term in axis.terms if term[0] != other), axis.offset))
+        touching = _values(bounds, stride, first - high, end - 1 - low)
+        if touching is None:
+            return []
+        inner = _values(bounds, stride, first - low, end - 1 - high) or (touching[1], touching[1])
+        single = [*range(touching[0], inner[0]), *range(inner[1], touching[1])]
+        if len(single) > MOST_PIECES:
+            return []
+        pieces = [inner] if inner[0] < inner[1] else []
+        previous: object = None
+        for value in single:
+            trial = self.copy()
+            trial.bounds[other] = value, value + 1
+            try:
+                trial._trim(axis, label)
+            except EmptyBox:
+                continue
+            if not trial._inside(axis, label):
+                return []
+            left = [trial.bounds[each] for each in axis.labels() if each != other]
+            if left == previous and pieces[-1][1] == value:
+                pieces[-1] = pieces[-1][0], value + 1
+            else:
+                pieces.append((value, value + 1))
+            previous = left
+        return [] if pieces == [bounds] else pieces
 
     def _digits(self, equation: Axis) -> Iterator[Axis]:
-        """Split `g*high + low == 0` into `high == 0` and `low == 0` where |low| < g (mixed radix)."""
+        """Split `g*high + low == 0` into `high == 0` and `low == 0` where |low| < g (mixed radix), if any."""
         for radix in sorted({abs(stride) for _, stride in equation.terms if abs(stride) > 1}, reverse=True):
             high = tuple((label, stride // radix) for label, stride in equation.terms if stride % radix == 0)
             low = tuple(term for term in equation.terms if term[1] % radix)
@@ -154,7 +247,6 @@ class Unifier:
                     yield Axis(high, (equation.offset - rest) // radix)
                     yield Axis(low, rest)
                     return
-        raise NotABox
 
 
 def _unit_solutions(equation: Axis) -> Iterator[tuple[int, Axis]]:
@@ -163,3 +255,11 @@ def _unit_solutions(equation: Axis) -> Iterator[tuple[int, Axis]]:
         if stride in (1, -1):
             others = tuple((other, -stride * factor) for other, factor in equation.terms if other != label)
             yield label, Axis(others, -stride * equation.offset)
+
+
+def _values(bounds: Piece, stride: int, least: int, most: int) -> Piece | None:
+    """The values within bounds with `least <= stride * value <= most`."""
+    if stride < 0:
+        least, most, stride = -most, -least, -stride
+    first, end = max(bounds[0], -(-least // stride)), min(bounds[1], most // stride + 1)
+    return (first, end) if first < end else None

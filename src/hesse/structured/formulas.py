@@ -6,7 +6,23 @@ made of a tensor are remembered with it, and so is what was compiled for them.
 
 from __future__ import annotations
 
-from hesse.ir import Node, Shape, add, constant_axis, einsum, plain_axes, remembered, variable
+from collections.abc import Sequence
+
+from hesse.ir import (
+    Node,
+    Shape,
+    add,
+    constant_axis,
+    einsum,
+    einsum_of,
+    number,
+    place,
+    plain_axes,
+    remembered,
+    select,
+    variable,
+)
+from hesse.structured.windows import Whole, whole_product
 
 VECTOR = "vector"
 """The name of the array a tensor is multiplied with."""
@@ -40,6 +56,9 @@ def reordered(node: Node, order: tuple[int, ...]) -> Node:
 
 def times_vector(node: Node, rank: int, shape: Shape) -> Node:
     """`H[lead…, c…] v[c…, k…] -> [lead…, k…]`."""
+    whole = whole_product(node)
+    if whole is not None:
+        return _whole_times_vector(node, whole, rank, shape)
     extra = shape[rank:]
     axes = plain_axes(node.rank + len(extra))
     lead = node.rank - rank
@@ -51,6 +70,29 @@ def times_vector(node: Node, rank: int, shape: Shape) -> Node:
         node.shape + extra,
         expand=(0,),
     )
+
+
+def _whole_times_vector(node: Node, whole: Whole, rank: int, shape: Shape) -> Node:
+    """The same with zeros around the vector, and around the result if the product reaches out of it."""
+    product, margins = whole
+    lead, extra = node.rank - rank, shape[rank:]
+    new = plain_axes(len(extra), len(product.ranges))
+    none = ((0, 0),) * len(extra)
+    columns, rows = (*margins[lead:], *none), (*margins[:lead], *none)
+    offsets = [before for before, _ in columns]
+    vector = place(variable(VECTOR, shape), _widened(shape, columns), offsets)
+    result = einsum_of(
+        product.times(vector, product.output[lead:] + new)._replace(
+            output=product.output[:lead] + new, ranges=product.ranges + extra
+        ),
+        _widened(node.shape[:lead] + extra, rows),
+    )
+    sizes = map(number, node.shape[:lead] + extra)
+    return select(result, [slice(first, first + size) for (first, _), size in zip(rows, sizes, strict=True)])
+
+
+def _widened(shape: Shape, margins: Sequence[tuple[int, int]]) -> Shape:
+    return tuple(number(size) + sum(width) for size, width in zip(shape, margins, strict=True))
 
 
 def quadratic(node: Node, rank: int) -> Node:

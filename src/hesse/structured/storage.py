@@ -27,7 +27,7 @@ from hesse.ir import (
     transpose,
     variable,
 )
-from hesse.structured.union import Kept, joined_bands
+from hesse.structured.union import Kept, is_band, joined_bands
 
 LARGER_CORE = 1.5
 """A product that is a small part of the dense tensor may have this many times the entries of its factors."""
@@ -58,9 +58,10 @@ def stored(node: Node) -> Storage:
     parts = _Parts(node)
     terms = node.operands if isinstance(node, Add) else (node,)
     small = [term for whole in terms for term in _terms(_least(whole))]
-    whole = [found for term in small if (found := _whole(term)) is not None]
-    factored = [_over_factors(term, parts) for term in small if _whole(term) is None]
-    rebuilt = [*(_over_core(kept, node.shape, parts) for kept in joined_bands(whole)), *factored]
+    choices = _with_pieces([(term, _whole(term)) for term in small])
+    factored = [_over_factors(term, parts) for term, kept in choices if kept is None]
+    whole = joined_bands([kept for _, kept in choices if kept is not None])
+    rebuilt = [*(_over_core(kept, node.shape, parts) for kept in whole), *factored]
     names = tuple(part.name for part in parts.variables)
     return Storage(add(rebuilt, node.shape), names, tuple(parts.sources))
 
@@ -147,6 +148,32 @@ def _whole(term: Node) -> Kept | None:
     core, pattern = core_and_pattern(term)
     whole = not isinstance(core, Einsum) or _is_kept_whole(core, term.shape)
     return Kept(core, pattern) if whole else None
+
+
+def _with_pieces(choices: list[tuple[Node, Kept | None]]) -> list[tuple[Node, Kept | None]]:
+    """Other pieces of the largest product (windows at an edge) by its factors, which are kept anyway."""
+    if not choices:
+        return choices
+    largest, kept = max(choices, key=lambda choice: entries(choice[0].product.ranges))
+    factors = largest.operands if kept is None else (kept.core,)
+    return [_as_piece(term, kept, factors) for term, kept in choices]
+
+
+def _as_piece(term: Node, kept: Kept | None, factors: tuple[Node, ...]) -> tuple[Node, Kept | None]:
+    if kept is not None and (not isinstance(kept.core, Einsum) or is_band(kept)):
+        return term, kept
+    over_factors = _multiplied_out(term, factors)
+    return (over_factors, None) if over_factors.operands == factors else (term, kept)
+
+
+def _multiplied_out(term: Node, factors: tuple[Node, ...]) -> Node:
+    """A product with inner products multiplied out as far as they are none of the factors."""
+    for k, operand in enumerate(term.operands):
+        if isinstance(term, Einsum) and isinstance(operand, Einsum) and operand not in factors:
+            merged = opened(term, (k,))
+            if merged is not term and isinstance(merged, Einsum):
+                return _multiplied_out(merged, factors)
+    return term
 
 
 def _is_kept_whole(core: Einsum, dense: Shape) -> bool:

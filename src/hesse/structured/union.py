@@ -49,6 +49,11 @@ def joined_bands(terms: Sequence[Kept]) -> list[Kept]:
     return result
 
 
+def is_band(kept: Kept) -> bool:
+    """Whether a term lies along a diagonal, so that others may continue it."""
+    return kept.pattern.has_delta and _band(kept) is not None
+
+
 def _band(kept: Kept) -> _Band | None:
     pattern = kept.pattern
     if any(len(axis.terms) != 1 or axis.terms[0][1] != 1 for axis in pattern.output):
