@@ -86,7 +86,7 @@ def test_what_is_computed_from_captured_arrays() -> None:
 
 
 def test_globals() -> None:
-    global GLOBAL
+    global GLOBAL  # noqa: PLW0603  (that is what is tested)
     g = hesse.grad(lambda x: quadratic(x, GLOBAL))
     for seed in (1, 2):
         GLOBAL = matrix(seed)
@@ -100,7 +100,7 @@ def helper(x: Any) -> Any:
 
 
 def test_functions_that_are_called_have_surroundings_of_their_own() -> None:
-    global GLOBAL
+    global GLOBAL  # noqa: PLW0603  (that is what is tested)
     scale = 2.0
     inner = lambda x: scale * helper(x)  # noqa: E731
     g = hesse.grad(lambda x: inner(x))
