@@ -103,7 +103,7 @@ def test_functions_that_are_called_have_surroundings_of_their_own() -> None:
     global GLOBAL  # noqa: PLW0603  (that is what is tested)
     scale = 2.0
     inner = lambda x: scale * helper(x)  # noqa: E731
-    g = hesse.grad(lambda x: inner(x))
+    g = hesse.grad(lambda x: 1.0 * inner(x))
     for seed in (1, 2):
         GLOBAL = matrix(seed)
         scale += 1.0
@@ -150,7 +150,7 @@ def by_jax(model: Model) -> np.ndarray:
     return np.asarray(jax.grad(loss)(X))
 
 
-@pytest.mark.parametrize("use", [lambda m: m.loss, lambda m: m, lambda m: lambda x: m(x)])
+@pytest.mark.parametrize("use", [lambda m: m.loss, lambda m: m, lambda m: lambda x: 1.0 * m(x)])
 def test_objects(use: Callable[[Model], Callable[[Any], Any]]) -> None:
     model = Model(RNG.standard_normal(N), [matrix(1), matrix(2)])
     g = hesse.grad(use(model))

@@ -17,6 +17,7 @@ from hesse.api.surroundings import Walk
 
 GLOBAL = np.array([1.0, 2.0, 4.0])
 FACTOR = 2.0
+ONES, TWOS = np.ones(3), np.full(3, 2.0)
 
 
 class Pair(NamedTuple):
@@ -49,7 +50,7 @@ def by_global(x: Any) -> Any:
     return GLOBAL * x
 
 
-def by_default(x: Any, a: Any = np.ones(3), *, b: Any = np.full(3, 2.0)) -> Any:
+def by_default(x: Any, a: Any = ONES, *, b: Any = TWOS) -> Any:
     return a * x + b
 
 
@@ -73,7 +74,7 @@ def nested(a: Any) -> Callable[[Any], Any]:
     inner = closure(a)
 
     def outer(x: Any) -> Any:
-        return [inner(part) for part in [x]][0]
+        return sum(inner(part) for part in [x])
 
     return outer
 
@@ -101,10 +102,10 @@ def cases() -> dict[str, tuple[Callable[..., Any], str]]:
         "partial": (functools.partial(lambda w, x: w * x, a), "args[0]"),
         "keywords": (functools.partial(lambda x, w: w * x, w=a), "keywords['w']"),
         "containers": (lambda x: shared["inner"][1].first * x * shared["odd", 1], "shared['w']"),
-        "instance": (lambda x: model(x), "model.weights"),
+        "instance": (lambda x: 1.0 * model(x), "model.weights"),
         "method": (model.doubled, "self.weights"),
         "callable": (model, ".weights"),
-        "slots": (lambda x: slotted.apply(x), "slotted.weights"),
+        "slots": (lambda x: 1.0 * slotted.apply(x), "slotted.weights"),
     }
 
 
@@ -133,7 +134,7 @@ def test_arrays_of_classes_are_found_but_stay() -> None:
             return self.matrix @ x
 
     layer = Layer()
-    (found,) = Walk(lambda x: layer(x)).arrays().values()
+    (found,) = Walk(lambda x: 1.0 * layer(x)).arrays().values()
     assert found.is_fixed
     assert found.value is Layer.matrix
 
@@ -219,7 +220,7 @@ def test_side_effects_of_a_copy_reach_what_is_not_copied() -> None:
 
 def test_libraries_are_not_looked_into() -> None:
     assert Walk(np.linalg.norm).places == []
-    assert Walk(lambda x: np.sum(x)).places == []
+    assert Walk(lambda x: 1.0 * np.sum(x)).places == []
     module = ModuleType("numpy_like")
     module.value = np.ones(3)  # type: ignore[attr-defined]
     assert [found.value for found in Walk(lambda x: module.value * x).places] == [module]
