@@ -221,9 +221,28 @@ def test_side_effects_of_a_copy_reach_what_is_not_copied() -> None:
 def test_libraries_are_not_looked_into() -> None:
     assert Walk(np.linalg.norm).places == []
     assert Walk(lambda x: 1.0 * np.sum(x)).places == []
-    module = ModuleType("numpy_like")
+
+
+def test_modules_of_users_are_looked_into() -> None:
+    module = ModuleType("settings")
     module.value = np.ones(3)  # type: ignore[attr-defined]
-    assert [found.value for found in Walk(lambda x: module.value * x).places] == [module]
+    walk = Walk(lambda x: module.value * x)
+    assert [found.name for found in walk.places] == ["module", "module.value"]
+    assert walk.places[1].is_fixed
+    module.value = np.ones(3)  # type: ignore[attr-defined]
+    assert not walk.is_same()
+
+
+def test_long_lists_and_deep_ones() -> None:
+    numbers: list[Any] = [float(k) for k in range(1000)]
+    walk = Walk(lambda x: x * numbers[3])
+    assert len(walk.places) == 1
+    numbers[3] = 0.5
+    assert not walk.is_same()
+    nested: list[Any] = [np.ones(3)]
+    for _ in range(3000):
+        nested = [nested]
+    assert len(Walk(lambda x: x * len(nested)).arrays()) == 1
 
 
 def test_the_check_is_cheap() -> None:

@@ -7,14 +7,14 @@ is part of the signature, as are all plain values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from hesse.api.surroundings import Found, Function, Walk
 from hesse.backends.arrays import Arrays
-from hesse.backends.target import library_of
+from hesse.backends.target import library_of, target_named
 from hesse.ir import has_pattern
 
 SMALL = 16
@@ -78,8 +78,16 @@ class Captured(NamedTuple):
         ]
 
     def labels(self, taken: Collection[str]) -> list[str]:
-        """Names for the inputs beside those of the arguments."""
-        return [f"{name}_captured" if name in taken else name for name in self.names]
+        """Names for the inputs beside those of the arguments: all different."""
+        labels: list[str] = []
+        known = set(taken)
+        for name in self.names:
+            label, count = name, 1
+            while label in known:
+                label, count = f"{name} (captured {count})", count + 1
+            known.add(label)
+            labels.append(label)
+        return labels
 
     def function(self, stand_ins: Sequence[Any]) -> Function:
         """The function that reads others in place of the inputs."""
@@ -94,15 +102,22 @@ def captured(walk: Walk, constants: Collection[str]) -> Captured:
     inputs = [found for found in arrays if found.name not in constants and _is_input(found)]
     hidden = {id(found.value) for found in inputs}
     known = [found.value for found in arrays if id(found.value) not in hidden]
-    contents = [(array, _content(array)) for array in known if not _is_final(array)]
     marks = tuple(map(_mark, known))
+    contents = [pair for pair in zip(known, marks, strict=True) if not _is_final(pair[0])]
+    kinds = tuple((library_of(f.value), tuple(f.value.shape), f.value.dtype) for f in inputs)
     return Captured(
         walk,
-        (walk.key(), marks),
+        (walk.key(), marks, kinds),
         tuple(found.name for found in inputs),
         tuple(found.value for found in inputs),
         _check(walk, contents),
     )
+
+
+def known(value: Any) -> Hashable:
+    """What a function or another object that is given reads now: its arrays are constants."""
+    walk = Walk(value)
+    return captured(walk, {found.name for found in walk.arrays().values()}).key
 
 
 def _is_input(found: Found) -> bool:
@@ -132,20 +147,22 @@ def _is_final(array: Any) -> bool:
     return array is None
 
 
-def _content(array: Any) -> bytes:
-    return np.asarray(array).tobytes()
+def _values(array: Any) -> np.ndarray:
+    library = library_of(array)
+    return array if library is None else target_named(library).on_host(array)
 
 
 def _mark(array: Any) -> tuple[Any, ...]:
-    values = np.asarray(array)
+    """What an array holds, and as what."""
+    values = _values(array)
     return values.shape, values.dtype, values.tobytes()
 
 
-def _check(walk: Walk, contents: Sequence[tuple[Any, bytes]]) -> Callable[[], bool] | None:
+def _check(walk: Walk, contents: Sequence[tuple[Any, Any]]) -> Callable[[], bool] | None:
     if not contents:
         return walk.is_same if walk.places else None
 
     def is_same() -> bool:
-        return walk.is_same() and all(_content(array) == before for array, before in contents)
+        return walk.is_same() and all(_mark(array) == before for array, before in contents)
 
     return is_same

@@ -45,7 +45,6 @@ class Tables:
 
     def __init__(self, derivative: Derivative) -> None:
         self._derivative = weakref.ref(derivative)
-        self.latest: Captured | None = None
         self.entries: dict[Any, Entry] = {}
         self.fast: dict[Any, Entry] = {}
         """The entries again, by what can be read off arguments that need no conversion."""
@@ -56,9 +55,9 @@ class Tables:
 
     def run(self, *arrays: Any) -> Any:
         """What a call computes, for a library with its own table of signatures; captured arrays last."""
-        derivative, captured = self._derivative(), self.latest
+        derivative = self._derivative()
         assert derivative is not None, "it calls this"
-        assert captured is not None, "it was looked at before"
+        _, captured = derivative.present()
         count = len(arrays) - len(captured.arrays)
         names, values = derivative._parameters.match(arrays[:count], {})
         _, given, found = derivative.found(names, values, by_name=False, further=arrays[count:])
@@ -136,7 +135,6 @@ class Derivative:
         tables = self._tables.get(captured.key)
         if tables is None:
             keep(self._tables, captured.key, tables := Tables(self))
-        tables.latest = captured
         self._present = tables, captured
         return self._present
 

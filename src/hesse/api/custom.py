@@ -17,6 +17,8 @@ from hesse.frontends.expression import Expression
 class CustomFunction:
     """A function with rules for its derivative; `custom_derivative` makes it."""
 
+    reads = ("function", "jvp", "vjp")
+
     def __init__(self, function: Function, shape: ShapeRule | None, native: bool) -> None:
         if not callable(function):
             raise ArgumentError(f"custom_derivative takes a function, not a {type(function).__name__}")
@@ -53,10 +55,16 @@ class CustomFunction:
         return rule
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
-        if not any(isinstance(value, Expression) for value in (*arguments, *options.values())):
+        if not any(map(holds_expressions, (*arguments, *options.values()))):
             return self.function(*arguments, **options)
         if options:
             arguments = self._positional(arguments, options)
+        for value in arguments:
+            if isinstance(value, tuple | list | dict) and holds_expressions(value):
+                raise ArgumentError(
+                    f"{self.__name__} was called with a {type(value).__name__} of traced values; a function "
+                    "with a custom derivative takes arrays as arguments of their own"
+                )
         given = [place_of(value) for value in arguments]
         rule = self._rule(tuple(entry for _, entry in given))
         operands = [node for node, _ in given if node is not None]
@@ -96,6 +104,15 @@ class CustomFunction:
             if found is None:
                 found = self._rules[key] = CustomRule(self, entries)
             return found
+
+
+def holds_expressions(value: Any) -> bool:
+    """Whether a value is traced, or a container of such."""
+    if isinstance(value, tuple | list):
+        return any(map(holds_expressions, value))
+    if isinstance(value, dict):
+        return any(map(holds_expressions, value.values()))
+    return isinstance(value, Expression)
 
 
 def custom_derivative(

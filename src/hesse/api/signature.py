@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Hashable, Mapping, Sequence
+from enum import Enum
 from functools import cached_property
-from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from hesse.api.captured import known
 from hesse.api.entries import Entry
+from hesse.api.surroundings import Same
 from hesse.api.trees import is_container, is_list_of_numbers, leaf_names, take_apart
 from hesse.backends.arrays import not_an_array
 from hesse.backends.target import library_of
@@ -19,8 +21,24 @@ from hesse.frontends.expression import Expression
 if TYPE_CHECKING:
     from optree import PyTreeSpec
 
-PLAIN_TYPES = (str, bool, type(None), FunctionType)
+PLAIN_TYPES = (str, bool, type(None))
 """Types whose values are part of the signature wherever they occur."""
+VALUES = (
+    str,
+    bytes,
+    int,
+    float,
+    complex,
+    type(None),
+    tuple,
+    frozenset,
+    type,
+    slice,
+    Enum,
+    np.dtype,
+    np.generic,
+)
+"""Types of which equal values are the same."""
 
 
 class Argument(NamedTuple):
@@ -123,7 +141,7 @@ def is_array(leaf: Any) -> bool:
     """Whether a leaf is computed with (or refused as something that only looks like numbers)."""
     if type(leaf) in (np.ndarray, float, int):
         return True
-    if isinstance(leaf, bool | str | bytes | type):
+    if isinstance(leaf, bool | str | bytes | type | Enum):
         return False
     return (
         isinstance(leaf, Expression | np.ndarray | np.generic | int | float | complex)
@@ -145,7 +163,7 @@ def _fixed_key(name: str, leaf: Any) -> Hashable:
         hash(leaf)
     except TypeError:
         raise not_an_array(name, leaf) from None
-    return type(leaf), leaf
+    return (type(leaf), leaf) if isinstance(leaf, VALUES) else (Same(leaf), known(leaf))
 
 
 def marks(arguments: Sequence[Any], options: Mapping[str, Any], by_value: bool) -> tuple[Hashable, list[Any]]:

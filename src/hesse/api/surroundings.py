@@ -8,9 +8,11 @@ that was found is still there. What belongs to libraries is not looked into.
 from __future__ import annotations
 
 import copy
+import dis
 import functools
 import sys
 import types
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -23,7 +25,15 @@ PLAIN = (int, float, complex, str, bytes, bool, type(None), np.generic)
 
 DIFFERENTIATED = "differentiated"
 """The attribute by which a derivative names its function; its method `over` gives that of another one."""
+READS = "reads"
+"""The attribute by which an object of hesse names what it holds that functions may read."""
 EMPTY = object()
+WATCHED = (set, frozenset, bytearray, deque)
+"""Containers that are compared as a whole."""
+LONG = 32
+"""Longer lists of nothing but plain values are compared as a whole, too."""
+ALWAYS = frozenset({"_buffers", "_modules", "_parameters"})
+"""Attributes that are read by code of libraries."""
 
 Function = Callable[..., Any]
 
@@ -70,7 +80,7 @@ class Walk:
         self._fixed: set[int] = set()
         self._parents: dict[int, set[int]] = {}
         self._names = _names(function)
-        self._look_into(function, "", is_fixed=False)
+        self._walk()
         self.is_same = self._check()
 
     def arrays(self) -> dict[int, Found]:
@@ -103,30 +113,35 @@ class Walk:
             if name not in before or name not in after or before[name] is not after[name]
         )
 
-    def _look_into(self, value: Any, name: str, is_fixed: bool) -> None:
-        known = id(value) in self._seen and (not is_fixed or id(value) in self._fixed)
-        self._seen[id(value)] = value
-        if is_fixed:
-            self._fixed.add(id(value))
-        if known:
-            return
-        for found in _contents(value, self._names):
-            whole = _joined(name, found.name)
-            if whole in self._ignored:
+    def _walk(self) -> None:
+        waiting = [("", self.function, False)]
+        while waiting:
+            name, value, is_fixed = waiting.pop()
+            is_known = id(value) in self._seen and (not is_fixed or id(value) in self._fixed)
+            self._seen[id(value)] = value
+            if is_fixed:
+                self._fixed.add(id(value))
+            if is_known:
                 continue
-            self._parents.setdefault(id(found.value), set()).add(id(value))
-            place = found._replace(name=whole, is_fixed=found.is_fixed or is_fixed)
-            self.places.append(place)
-            self._look_into(found.value, whole, place.is_fixed)
+            found = []
+            for part in _contents(value, self._names):
+                whole = _joined(name, part.name)
+                if whole not in self._ignored:
+                    self._parents.setdefault(id(part.value), set()).add(id(value))
+                    found.append(part._replace(name=whole, is_fixed=part.is_fixed or is_fixed))
+            self.places += found
+            waiting += [(part.name, part.value, part.is_fixed) for part in reversed(found)]
 
     def _mark(self, value: Any, numbers: Mapping[int, int]) -> Any:
         if is_array(value):
             return numbers[id(value)]
         if isinstance(value, PLAIN):
-            return type(value), value
+            return type(value), repr(value)  # which tells -0.0 from 0.0, and knows every nan
+        if _is_whole(value):
+            return type(value), repr(value)
         if isinstance(value, types.FunctionType) and not _is_library(value):
             return value.__code__
-        return type(value) if _is_container(value) else Same(value)
+        return type(value) if isinstance(value, tuple | list | dict) else Same(value)
 
     def _check(self) -> Callable[[], bool]:
         """A function that says whether every place holds what it held."""
@@ -141,8 +156,13 @@ class Walk:
             read = place.read.format(holder=named(place.holder), key=named(place.key))
             tests[f"{read} is {named(place.value)}"] = None
         for value in self._seen.values():
-            if isinstance(value, list | dict | set):
+            if _is_whole(value):
+                tests[f"{named(value)} == {named(copy.copy(value))}"] = None
+            elif isinstance(value, list | dict):
                 tests[f"len({named(value)}) == {len(value)}"] = None
+            elif _has_attributes(value) and not isinstance(value, type | types.ModuleType):
+                # one attribute more may hide that of a class
+                tests[f"len({named(value)}.__dict__) == {len(value.__dict__)}"] = None
         lines = ["def is_same():", " try:", f"  return {' and '.join(tests) or 'True'}"]
         lines += [" except (AttributeError, LookupError, ValueError):", "  return False"]
         exec("\n".join(lines), namespace)
@@ -158,14 +178,33 @@ def is_array(value: Any) -> bool:
 def _is_library(value: Any) -> bool:
     """Whether a function or a class was not written by the user."""
     module = getattr(value, "__module__", None)
-    if not isinstance(module, str) or module.partition(".")[0] in LIBRARIES:
+    return not isinstance(module, str) or _is_library_module(module)
+
+
+def _is_library_module(name: str) -> bool:
+    if name.partition(".")[0] in LIBRARIES:
         return True
-    file = getattr(sys.modules.get(module), "__file__", None) or ""
+    file = getattr(sys.modules.get(name), "__file__", None) or ""
     return "site-packages" in file or "dist-packages" in file
 
 
-def _is_container(value: Any) -> bool:
-    return isinstance(value, tuple | list | dict)
+def _is_whole(value: Any) -> bool:
+    """Whether a container is compared as a whole."""
+    if isinstance(value, tuple | list):
+        return len(value) > LONG and all(isinstance(item, PLAIN) for item in value)
+    return isinstance(value, WATCHED)
+
+
+def _has_attributes(value: Any) -> bool:
+    """Whether a value is an object, a class or a module of the user."""
+    if isinstance(value, types.SimpleNamespace):
+        return True
+    if isinstance(value, types.ModuleType):
+        return not _is_library_module(value.__name__)
+    if isinstance(value, type):
+        return not _is_library(value)
+    is_other = isinstance(value, (*PLAIN, types.FunctionType)) or is_array(value)
+    return not is_other and not _is_library(type(value)) and hasattr(value, "__dict__")
 
 
 def _joined(name: str, part: str) -> str:
@@ -174,7 +213,7 @@ def _joined(name: str, part: str) -> str:
 
 def _names(function: Any) -> frozenset[str]:
     """The names that are used by a function and by all functions that can be found from it."""
-    names: frozenset[str] = frozenset()
+    names = ALWAYS
     while True:
         waiting, seen = [function], {}
         found: set[str] = set()
@@ -191,14 +230,31 @@ def _names(function: Any) -> frozenset[str]:
 
 
 def _code_names(code: types.CodeType) -> Iterator[str]:
+    """All names in a function, those that it may ask for by text included."""
     yield from code.co_names
-    for inner in code.co_consts:  # functions, comprehensions and classes inside
-        if isinstance(inner, types.CodeType):
-            yield from _code_names(inner)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):  # functions, comprehensions and classes inside
+            yield from _code_names(constant)
+        elif isinstance(constant, str) and constant.isidentifier():
+            yield constant
+
+
+@functools.lru_cache(maxsize=1024)
+def _global_names(code: types.CodeType) -> tuple[str, ...]:
+    """The names that a function, or one inside it, reads as globals."""
+    found = [
+        item.argval for item in dis.get_instructions(code) if item.opname in ("LOAD_GLOBAL", "LOAD_NAME")
+    ]
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            found += _global_names(constant)
+    return tuple(dict.fromkeys(found))
 
 
 def _contents(value: Any, names: frozenset[str]) -> Iterator[Found]:
-    """What a value holds; of instances and classes only attributes with these names."""
+    """What a value holds; of objects, classes and modules only attributes with these names."""
+    if isinstance(value, PLAIN) or is_array(value) or _is_whole(value):
+        return
     if isinstance(value, tuple | list):
         for k, item in enumerate(value):
             yield Found(f"[{k}]", item, value, f"{{holder}}[{k}]")
@@ -213,28 +269,60 @@ def _contents(value: Any, names: frozenset[str]) -> Iterator[Found]:
         yield Found("self", value.__self__, value, "{holder}.__self__")
     elif isinstance(value, types.FunctionType):
         if not _is_library(value):
-            yield from _of_function(value)
+            yield from _of_function(value, names)
     elif hasattr(type(value), DIFFERENTIATED):
         yield Found("function", getattr(value, DIFFERENTIATED), value, f"{{holder}}.{DIFFERENTIATED}")
+    elif hasattr(type(value), READS):
+        for name in getattr(value, READS):
+            yield Found(name, getattr(value, name), value, f"{{holder}}.{name}", is_fixed=True)
     elif isinstance(value, type):
         if not _is_library(value):
+            yield from _of_class(value, names)
+    elif isinstance(value, types.ModuleType):
+        if not _is_library_module(value.__name__):
             yield from (found._replace(is_fixed=True) for found in _attributes(value, names))
-    elif not isinstance(value, PLAIN) and not is_array(value) and not _is_library(type(value)):
+    elif isinstance(value, CALLED):
+        yield from _called(value)
+    elif _has_attributes(value) or (hasattr(value, "__slots__") and not _is_library(type(value))):
         yield from _attributes(value, names)
-        yield Found("__class__", type(value), value, "{holder}.__class__", is_fixed=True)
+        if not _is_library(type(value)):
+            yield Found("__class__", type(value), value, "{holder}.__class__", is_fixed=True)
 
 
-def _of_function(function: types.FunctionType) -> Iterator[Found]:
+CALLED = (functools._lru_cache_wrapper, property, staticmethod, classmethod, functools.cached_property)
+"""What calls a function that it holds."""
+
+
+def _called(value: Any) -> Iterator[Found]:
+    for name in ("__wrapped__", "fget", "func"):
+        inner = getattr(value, name, None)
+        if inner is not None:
+            yield Found(name, inner, value, f"{{holder}}.{name}", is_fixed=True)
+
+
+def _of_function(function: types.FunctionType, names: frozenset[str]) -> Iterator[Found]:
     for name, (cell, content) in zip(function.__code__.co_freevars, _cells(function), strict=True):
         if content is not EMPTY:
             yield Found(name, content, cell, "{holder}.cell_contents")
     namespace = function.__globals__
-    for name in dict.fromkeys(_code_names(function.__code__)):
-        if name in namespace and not isinstance(namespace[name], types.ModuleType):
-            yield Found(name, namespace[name], namespace, f"{{holder}}[{name!r}]")
+    for name in _global_names(function.__code__):
+        value = namespace.get(name, EMPTY)
+        is_module = isinstance(value, types.ModuleType) and _is_library_module(value.__name__)
+        if value is not EMPTY and not is_module:
+            yield Found(name, value, namespace, f"{{holder}}[{name!r}]")
     for name in ("__defaults__", "__kwdefaults__"):
         if getattr(function, name):
             yield Found(name, getattr(function, name), function, f"{{holder}}.{name}")
+    yield from (found._replace(is_fixed=True) for found in _attributes(function, names))
+
+
+def _of_class(kind: type, names: frozenset[str]) -> Iterator[Found]:
+    """What a class says itself, its functions under any name: operators have none; then its bases."""
+    for name, item in list(vars(kind).items()):
+        if isinstance(item, (types.FunctionType, *CALLED)) or name in names:
+            yield Found(f".{name}", item, kind, f"{{holder}}.__dict__[{name!r}]", is_fixed=True)
+    for k, base in enumerate(kind.__bases__):
+        yield Found(f".__bases__[{k}]", base, kind, f"{{holder}}.__bases__[{k}]", is_fixed=True)
 
 
 def _cells(function: types.FunctionType) -> list[tuple[Any, Any]]:
@@ -249,14 +337,13 @@ def _cells(function: types.FunctionType) -> list[tuple[Any, Any]]:
 
 
 def _attributes(value: Any, names: frozenset[str]) -> Iterator[Found]:
-    """Attributes that the object itself holds, and the function that makes it callable."""
-    wanted = names | {"__call__"}
+    """Attributes that the object itself holds."""
     for name, item in list(getattr(value, "__dict__", {}).items()):
-        if name in wanted:
+        if name in names:
             yield Found(f".{name}", item, value, f"{{holder}}.__dict__[{name!r}]")
-    for kind in type(value).__mro__ if not isinstance(value, type) else ():
+    for kind in type(value).__mro__:
         for name in vars(kind).get("__slots__", ()):
-            if name in wanted and hasattr(value, name):
+            if name in names and hasattr(value, name):
                 yield Found(f".{name}", getattr(value, name), value, f"{{holder}}.{name}")
 
 
@@ -321,7 +408,7 @@ class _Copy:
         for (cell, content), new in zip(_cells(function), cells, strict=True):
             if new is not cell:
                 new.cell_contents = self.of(content)
-        for name in _code_names(function.__code__):
+        for name in _global_names(function.__code__):
             if name in namespace:
                 namespace[name] = self.of(namespace[name])
         made.__defaults__ = self.of(function.__defaults__)

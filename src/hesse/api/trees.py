@@ -5,11 +5,14 @@ The work is done by optree, which is imported when a container is met.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import functools
 import json
 import threading
 from collections import deque
 from collections.abc import Iterable
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,10 +44,21 @@ def is_list_of_numbers(value: Any) -> bool:
     )
 
 
-def take_apart(value: Any) -> tuple[list[Any], PyTreeSpec]:
-    """The leaves of a container, and its structure."""
+@functools.cache
+def _optree() -> ModuleType:
+    """The library; here dicts with their keys in another order are others: functions may depend on it."""
     import optree  # noqa: PLC0415
 
+    _entered.enter_context(optree.dict_insertion_ordered(True, namespace=NAMESPACE))
+    return optree
+
+
+_entered = contextlib.ExitStack()  # and never left
+
+
+def take_apart(value: Any) -> tuple[list[Any], PyTreeSpec]:
+    """The leaves of a container, and its structure."""
+    optree = _optree()
     while True:
         leaves, spec = optree.tree_flatten(value, namespace=NAMESPACE)
         unknown = [cls for cls in set(map(type, leaves)) if _is_dataclass(cls)]
