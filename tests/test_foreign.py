@@ -764,3 +764,16 @@ def test_functions_of_one_name_are_not_mixed_up() -> None:
     first, second = functions
     found = hesse.jacobian(lambda x: first(x) * second(x) - second(x))(X)
     np.testing.assert_allclose(found, np.diag(12 * X - 3))
+
+
+@pytest.mark.parametrize(
+    "wrong", [np.sort, np.floor, lambda t: t[np.argsort(t)], lambda t: np.max(t) * np.ones(3)]
+)
+def test_rules_that_are_locally_linear_are_refused(wrong: Any) -> None:
+    @hesse.custom_derivative
+    def bent(x: Any) -> Any:
+        return np.array(x)
+
+    bent.defjvp(lambda primals, tangents: wrong(tangents[0]))
+    with pytest.raises(hesse.DifferentiationError, match="not linear"):
+        hesse.grad(lambda x: np.sum(bent(x)))(np.arange(3.0))

@@ -287,3 +287,16 @@ def test_memory_is_freed() -> None:
     reference = use()
     gc.collect()
     assert reference() is None
+
+
+def test_small_solutions_are_as_exact_as_large_ones() -> None:
+    np.testing.assert_allclose(hesse.root(lambda y: y**2 - 1e-18, 1e-8), 1e-9, rtol=1e-12)
+    gradient = hesse.grad(lambda a: hesse.root(lambda y, a: y**2 - a, np.asarray(1e-8), a))
+    np.testing.assert_allclose(gradient(np.asarray(1e-18)), 0.5e9, rtol=1e-8)
+    found = hesse.root(lambda y: np.stack([y[0] - 1e6, y[1] ** 2 - 1e-4]), np.array([1e6, 0.015]))
+    np.testing.assert_allclose(found, [1e6, 1e-2], rtol=1e-12)
+
+
+def test_solutions_that_are_zero() -> None:
+    found = hesse.root(lambda y: np.stack([np.expm1(y[0]) + y[1] - 1.0, np.sin(y[0])]), np.array([0.5, 0.5]))
+    np.testing.assert_allclose(found, [0.0, 1.0], atol=1e-15)

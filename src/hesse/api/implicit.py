@@ -53,7 +53,7 @@ MOST_STEPS = 50
 MOST_HALVINGS = 20
 """How often a Newton step is halved until it makes the residual smaller."""
 LAST_STEP = 1e-8
-"""A Newton step that is so much smaller than the solution squares an error that is small enough."""
+"""A Newton step that is so much smaller than each entry of the solution squares an error that is small."""
 MOST_ITERATIONS = 1000
 """Iterations of a fixed point …"""
 NEAR = 1e-4
@@ -236,14 +236,19 @@ def _newton(
             break
         if not np.isfinite(step).all():
             break
-        if _size(step) <= LAST_STEP * (1.0 + _size(x)):
+        if (np.abs(step) <= LAST_STEP * np.abs(x)).all():
             return np.asarray(x + step)
+        shorter = step
         for _ in range(MOST_HALVINGS):
-            new = residual(x + step)
+            new = residual(x + shorter)
             if _size(new) < _size(value):
                 break
-            step = step / 2
-        x, value = x + step, new
+            shorter = shorter / 2
+        else:
+            if _size(step) <= LAST_STEP * (1.0 + _size(x)):  # nothing is nearer than rounding
+                return x
+            break
+        x, value = x + shorter, new
     raise ConvergenceError(
         f"{name} did not converge: the residual is {_size(value):.1e}; start nearer to a solution at which "
         "the Jacobian is regular, or pass a solver"

@@ -130,12 +130,15 @@ def _is_linear(node: Node, live: Collection[Node]) -> bool:
         return len(slots) == len(node.operands)
     if isinstance(node, Einsum):
         return len(slots) <= 1
-    if isinstance(node, Apply) and isinstance(record_of(node), Linear | Foreign):
+    if isinstance(node, Apply) and isinstance(record_of(node), Foreign):
         return True
+    if isinstance(node, Apply) and isinstance(record_of(node), Linear):
+        return slots in ([], [0])  # the others are positions
     fixed = [operand for operand in node.operands if operand not in live]
-    edges = [edge(node, slot) for slot in slots]
-    inside = topological([part for found in edges if found is not None for part in found.operands], fixed)
-    return not any(part in live for part in inside)
+    edges = [found for slot in slots if (found := edge(node, slot)) is not None]
+    inside = topological([part for found in edges for part in found.operands], fixed)
+    # what is locally constant in a direction (floor, argmax) is not linear in it
+    return len(edges) == len(slots) and not any(part in live for part in inside)
 
 
 def _is_foreign(node: Node) -> bool:
