@@ -235,17 +235,26 @@ def test_functions_close_over_arrays(library: Library, name: str, use: str) -> N
         np.testing.assert_allclose(plain(found), expected, rtol=1e-5, atol=1e-6)
 
 
+BODIES = (lambda x, c: np.sum(x**2 * c), lambda x, c: np.sum(c * x**2), lambda x, c: np.sum(x**2 @ c))
+
+
 @pytest.mark.parametrize(
     "captured",
-    [torch.tensor(POINT, requires_grad=True), torch.tensor(POINT).to("meta"), torch.tensor(POINT).bfloat16()],
-    ids=["watched", "without values", "bfloat16"],
+    [torch.tensor(POINT, requires_grad=True), torch.tensor(POINT).bfloat16()],
+    ids=["watched", "short"],
 )
-def test_tensors_that_cannot_be_captured(captured: torch.Tensor) -> None:
-    """A tensor with a gradient would lose it."""
-    for body in (
-        lambda x: np.sum(x**2 * captured),
-        lambda x: np.sum(captured * x**2),
-        lambda x: captured @ x,
-    ):
+def test_tensors_that_are_captured(captured: torch.Tensor) -> None:
+    for body in BODIES:
+        found = hesse.grad(lambda x, body=body: body(x, captured))(TENSOR)
+        assert found.requires_grad == captured.requires_grad
+        np.testing.assert_allclose(found.detach(), 2 * TENSOR * captured.detach())
+
+
+def test_tensors_that_cannot_be_captured() -> None:
+    """One without values, and one that NumPy would take its gradient from."""
+    empty, watched = torch.tensor(POINT).to("meta"), torch.tensor(POINT, requires_grad=True)
+    for body in BODIES:
+        with pytest.raises(ArgumentError, match="tensors are on cpu and on meta"):
+            hesse.grad(lambda x, body=body: body(x, empty))(TENSOR)
         with pytest.raises(TracingError, match=r"a constant of type Tensor cannot be traced.*argument"):
-            hesse.grad(body)(TENSOR)
+            hesse.grad(lambda x, body=body: body(x, watched))(POINT)

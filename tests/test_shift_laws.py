@@ -313,10 +313,11 @@ def test_a_shift_that_nothing_takes_back_keeps_its_digits() -> None:
 def test_symbolic_sizes() -> None:
     for text, expected in {
         "log(sum(exp(x - max(x)))) + max(x)": "logsumexp(x)",
-        "exp(x - c)./sum(exp(x - c))": "softmax(x)",
+        "exp(x - sum(x))./sum(exp(x - sum(x)))": "softmax(x)",
+        "exp(x - c)./sum(exp(x - c))": "softmax(x - c)",
         "x - logsumexp(x)": "log_softmax(x)",
         "A*x - logsumexp(y)": "A*x - logsumexp(y)",
-        "softmax(A + y*vector(1)')": "softmax(A)",
+        "softmax(A + A*y*vector(1)')": "softmax(A + A*y*vector(1)')",
         "log_softmax(A + vector(1)*y')": "log(softmax(A + vector(1)*y'))",
     }.items():
         assert simple(hesse.parse(text)) is simple(hesse.parse(expected)), text
@@ -324,15 +325,28 @@ def test_symbolic_sizes() -> None:
 
 
 def test_no_law_goes_down_a_chain_of_sums() -> None:
-    total = rows
+    total = np.max(x, axis=1)
     for _ in range(2000):
-        total = 0.5 * total + columns
+        total = 0.5 * total + x[:, 0]
     expression = hesse.logsumexp(x - total[:, None], 1) + rows
     for rule in shift_rules.SHIFT_RULES:
         assert rule(expression.node) is None
         assert rule(total.node) is None
     shifted = hesse.logsumexp(x - total[:, None], 1) + total
     assert shift_rules.shift_beside_logsumexp(shifted.node) is hesse.logsumexp(x, 1).node
+
+
+def test_shifts_of_other_variables_stay() -> None:
+    """They may be infinite, or nan, and then the result is nan."""
+    point, bias = np.arange(6.0).reshape(2, 3), np.array([[0.0], [-np.inf]])
+    softmax = lambda z: np.exp(z) / np.sum(np.exp(z), -1, keepdims=True)  # noqa: E731
+    with np.errstate(invalid="ignore"):
+        found = hesse.compile(lambda x, b: softmax(x + b))(point, bias)
+        np.testing.assert_allclose(found, softmax(point + bias))
+        gradient = hesse.grad(lambda x, b: np.sum(softmax(x + b) ** 2))(point, bias)
+        beside = hesse.compile(lambda x, b: np.log(np.sum(np.exp(x + b), -1)) - b[:, 0])(point, bias)
+    assert np.isnan(gradient[1]).all()
+    assert np.isnan(beside[1])
 
 
 # Larger functions.

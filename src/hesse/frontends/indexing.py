@@ -136,6 +136,7 @@ def _bound(value: Any) -> Any:
     """A bound of a slice, which is known now."""
     known = _plain(value)
     if isinstance(known, Index):
+        note_need([value])
         raise untraceable(
             "x[i : i + n] with a traced bound (the number of entries must be known)",
             "Write x[i + np.arange(n)], or np.take(x, i + np.arange(n), axis=axis).",

@@ -19,6 +19,7 @@ from hesse.ir import (
     Einsum,
     Node,
     Product,
+    Variable,
     add,
     combine,
     core_and_pattern,
@@ -30,8 +31,10 @@ from hesse.ir import (
     labels_of,
     number,
     plain_axes,
+    remembered,
     reshape,
     size_product,
+    topological,
     view,
     zero,
 )
@@ -61,7 +64,7 @@ def shift_of_softmax(node: Node) -> Node | None:
     x = _operand(node, "softmax", "log_softmax")
     if x is None:
         return None
-    rest, shifts = _apart(x, {x.rank - 1})
+    rest, shifts = _without_shifts(x)
     if not shifts or is_zero(rest):
         return None
     assert isinstance(node, Apply)
@@ -136,7 +139,7 @@ def _without_shift(term: Node) -> list[Node]:
         if x is None:
             continue
         product = term.product
-        rest, shifts = _apart(x, {x.rank - 1})
+        rest, shifts = _without_shifts(x)
         if shifts and not is_zero(rest):
             parts = [normalised("logsumexp", rest), *map(_without_last_axis, shifts)]
             return [einsum_of(product.with_operand(k, part), term.shape) for part in parts]
@@ -223,6 +226,26 @@ def _picks_rows(node: Node, x: Node) -> bool:
     return not rows or (
         isinstance(index, Apply) and index.name == "flat_index" and index.params == (size, len(rows))
     )
+
+
+def _without_shifts(x: Node) -> tuple[Node, list[Node]]:
+    """x without terms that are constant along the last axis, and these terms.
+
+    They are made of what is left: of anything else nobody knows that it is finite, and `x - inf` is not x,
+    shifted. The maximum of x is infinite only if x is.
+    """
+    rest, shifts = _apart(x, {x.rank - 1})
+    known = _variables(rest)
+    strange = [shift for shift in shifts if not _variables(shift) <= known]
+    if not strange:
+        return rest, shifts
+    return add([rest, *strange], x.shape), [shift for shift in shifts if shift not in strange]
+
+
+@remembered
+def _variables(node: Node) -> frozenset[str]:
+    """The names of the variables that a node depends on."""
+    return frozenset(part.name for part in topological([node]) if isinstance(part, Variable))
 
 
 def _apart(node: Node, axes: Collection[int], levels: int = MOST_LEVELS) -> tuple[Node, list[Node]]:

@@ -1,7 +1,7 @@
 """JAX kernels of the operation records: `kernel(name)` finds one, here or among the shared ones.
 
 Values cannot be looked at while JAX traces, so nothing raises: inverses of singular matrices are infinite or
-nan, entries gathered from outside of an array are nan, and those scattered there are dropped.
+nan, entries gathered from outside of an array are nan, and so is one where something is scattered there.
 """
 
 from __future__ import annotations
@@ -74,12 +74,23 @@ def log_softmax(params: Params, x: Any) -> Any:
 
 
 def gather(params: Params, x: Any, index: Any) -> Any:
-    return jnp.take(x, index, axis=0)
+    return jnp.take(x, _wide(index), axis=0)
 
 
 def scatter(params: Params, u: Any, index: Any) -> Any:
     (size,) = params
-    return jnp.zeros((size, *u.shape[index.ndim :]), u.dtype).at[index].add(u)
+    index, rest = _wide(index), u.shape[index.ndim :]
+    outside = ((index < -size) | (index >= size)).reshape(index.shape + (1,) * len(rest))
+    return (
+        jnp.zeros((size, *rest), u.dtype)
+        .at[jnp.clip(index, -size, size - 1)]
+        .add(jnp.where(outside, jnp.nan, u))
+    )
+
+
+def _wide(index: Any) -> Any:
+    """Positions in a type that holds them all, counted from the end, too."""
+    return index if index.dtype.itemsize >= 4 else index.astype(jnp.int32)
 
 
 def foreign(params: Params, *operands: Any) -> list[Any]:

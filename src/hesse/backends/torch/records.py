@@ -73,13 +73,14 @@ def log_softmax(params: Params, x: Any) -> Any:
 
 
 def gather(params: Params, x: Any, index: Any) -> Any:
+    index = index.long()  # tensors of eight bits would be masks
     # A single position would be read on the host, were it not put into an array of one.
     return x[index] if index.ndim else x[index[None]][0]
 
 
 def scatter(params: Params, u: Any, index: Any) -> Any:
     (size,) = params
-    positions = index.reshape(-1)
+    positions = index.long().reshape(-1)
     positions = torch.where(positions < 0, positions + size, positions)
     rest = u.shape[index.ndim :]
     rows = u.reshape(len(positions), *rest)
