@@ -270,9 +270,13 @@ EXAMPLES = [
     ),
     Example(
         shift_rules.shift_of_softmax,
-        hesse.log_softmax(2 * (b * y[:, None] + (a - x[:, None])) * y[:, None]),
+        hesse.log_softmax(2 * (b * y[:, None] + (a - np.max(a, axis=1)[:, None])) * y[:, None]),
         hesse.log_softmax(2 * (b * y[:, None] + a) * y[:, None]),
-        (hesse.log_softmax(2 * x), hesse.log_softmax((square - y[:, None]) * x)),
+        (
+            hesse.log_softmax(2 * x),
+            hesse.log_softmax((square - y[:, None]) * x),
+            hesse.softmax(a - x[:, None]),
+        ),
     ),
     Example(
         shift_rules.other_axes_of_softmax,
@@ -315,9 +319,10 @@ EXAMPLES = [
     ),
     Example(
         shift_rules.shift_beside_logsumexp,
-        hesse.logsumexp(a - x[:, None], axis=1) + x,
+        hesse.logsumexp(a - np.max(a, axis=1)[:, None], axis=1) + np.max(a, axis=1),
         hesse.logsumexp(a, axis=1),
         (
+            hesse.logsumexp(a - x[:, None], axis=1) + x,
             hesse.logsumexp(a - x[:, None], axis=1) + y,
             hesse.logsumexp(square - x, axis=1) + x,
             hesse.logsumexp(square - x[:, None], axis=0) + x,
@@ -325,7 +330,7 @@ EXAMPLES = [
     ),
     Example(
         shift_rules.shift_beside_logsumexp,
-        np.sum(hesse.logsumexp(a - x[:, None], axis=1)) + np.sum(x),
+        np.sum(hesse.logsumexp(a - np.max(a, axis=1)[:, None], axis=1)) + np.sum(np.max(a, axis=1)),
         np.sum(hesse.logsumexp(a, axis=1)),
         (np.sum(hesse.logsumexp(a - x[:, None], axis=1)) + np.sum(y),),
     ),

@@ -68,9 +68,11 @@ def executable(
         straight = make_plan(roots, target.machine)
         return Executable(straight, tuple(inputs), dtype, target, in_order, frozenset(shared))
     kept: dict[Any, Executable] = roots[0]._cache.setdefault(executable, {})
-    key = (tuple(roots[1:]), tuple(inputs), dtype, target, in_order, frozenset(shared))
-    if key not in kept:
+    others = tuple(None if root is roots[0] else root for root in roots[1:])  # a node does not hold itself
+    key = (others, tuple(inputs), dtype, target, in_order, frozenset(shared))
+    found = kept.get(key)
+    if found is None:
         while len(kept) >= KEPT:
             kept.pop(next(iter(kept)), None)
-        kept[key] = Executable(make_plan(roots, target.machine), *key[1:])
-    return kept[key]
+        found = kept[key] = Executable(make_plan(roots, target.machine), *key[1:])
+    return found
