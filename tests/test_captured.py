@@ -219,6 +219,19 @@ def test_arrays_whose_values_are_needed() -> None:
         mask[:10] = True
 
 
+def test_many_arrays_whose_values_are_needed() -> None:
+    arrays = [matrix(seed) for seed in range(12)]
+
+    def f(x: Any) -> Any:
+        return np.sum(x**2) * sum(1.0 if A[0, 0] > 0 else 2.0 for A in arrays)
+
+    g = hesse.grad(f)
+    for sign in (1.0, -1.0):
+        arrays[11][0, 0] = sign
+        weight = sum(1.0 if A[0, 0] > 0 else 2.0 for A in arrays)
+        np.testing.assert_allclose(g(X), 2 * weight * X)
+
+
 def test_what_only_arrays_can_do() -> None:
     """A trace that fails with stand-ins is repeated with the arrays, which are then compared."""
     A = matrix(1)

@@ -273,7 +273,9 @@ class Derivative:
                     tables, _ = self.look()
                 return call, arrays, self._compiled(tables, key, built, labels, call, arrays)
             tries += 1
-            asked = {name.removesuffix(INDEX_SUFFIX) for name in needed} if tries <= SINGLE_NEEDS else known
+            asked = {name.removesuffix(INDEX_SUFFIX) for name in needed}
+            if tries > SINGLE_NEEDS:
+                asked = {*known, *hidden}
             self._needed.update(known[label] for label in asked if label in known)
             constants = [hidden[label] for label in asked if label in hidden]
             if not needed:
