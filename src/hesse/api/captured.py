@@ -34,10 +34,12 @@ class Watch:
         self._ignored: frozenset[str] = frozenset()
         self._constants: set[str] = set()
         """Arrays that are constants because their values were needed."""
+        self._held: list[Any] = []
+        """Arrays that a trace met and no walk finds."""
 
     def look(self) -> Captured:
         """What the function reads now."""
-        return captured(Walk(self._function, self._ignored), self._constants)
+        return captured(Walk(self._function, self._ignored), self._constants, self._held)
 
     def settle(self, before: Captured) -> bool:
         """After a trace: whether the function changed something, which is ignored from now on."""
@@ -45,6 +47,10 @@ class Watch:
             return False
         self._ignored |= before.walk.changed(Walk(self._function, self._ignored))
         return True
+
+    def hold(self, arrays: Sequence[Any]) -> None:
+        """Make inputs of arrays that a trace met."""
+        self._held += arrays
 
     def fix(self, names: Collection[str]) -> None:
         """Make constants of arrays, by their names."""
@@ -67,6 +73,8 @@ class Captured(NamedTuple):
     names: tuple[str, ...]
     arrays: tuple[Any, ...]
     is_same: Callable[[], bool] | None
+    is_fixed: bool
+    """Whether a copy of the function would read some of the inputs all the same."""
 
     def strangers(self, arguments: Arrays) -> list[str]:
         """The inputs that the library of the arguments cannot compute with."""
@@ -89,17 +97,22 @@ class Captured(NamedTuple):
             labels.append(label)
         return labels
 
-    def function(self, stand_ins: Sequence[Any]) -> Function:
-        """The function that reads others in place of the inputs."""
-        if not self.arrays:
-            return self.walk.function
-        return self.walk.copied(dict(zip(map(id, self.arrays), stand_ins, strict=True)))
+    def function(self, stand_ins: Sequence[Any], but: str | None = None) -> Function:
+        """The function that reads others in place of the inputs, but those of a library."""
+        pairs = zip(self.arrays, stand_ins, strict=True)
+        replaced = {id(array): new for array, new in pairs if but is None or library_of(array) != but}
+        return self.walk.copied(replaced) if replaced else self.walk.function
 
 
-def captured(walk: Walk, constants: Collection[str]) -> Captured:
-    """What a walk found; arrays under these names are constants in any case."""
+def captured(walk: Walk, constants: Collection[str], held: Sequence[Any] = ()) -> Captured:
+    """What a walk found; arrays under these names are constants in any case, and those `held` are inputs."""
     arrays = walk.arrays().values()
     inputs = [found for found in arrays if found.name not in constants and _is_input(found)]
+    inputs += [
+        Found(f"a tensor met {k}", array, None, "", is_fixed=True)
+        for k, array in enumerate(held)
+        if all(array is not found.value for found in inputs)
+    ]
     hidden = {id(found.value) for found in inputs}
     known = [found.value for found in arrays if id(found.value) not in hidden]
     marks = tuple(map(_mark, known))
@@ -111,6 +124,7 @@ def captured(walk: Walk, constants: Collection[str]) -> Captured:
         tuple(found.name for found in inputs),
         tuple(found.value for found in inputs),
         _check(walk, contents),
+        any(found.is_fixed for found in inputs),
     )
 
 
@@ -122,6 +136,8 @@ def known(value: Any) -> Hashable:
 
 def _is_input(found: Found) -> bool:
     array = found.value
+    if library_of(array) == "torch":  # which a trace recognises wherever it is
+        return True
     if found.is_fixed:
         return False
     if library_of(array) is not None:

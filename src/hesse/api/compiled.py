@@ -30,14 +30,23 @@ from hesse.api.trace import INDEX_SUFFIX, argument, nested_names, stand_in, trac
 from hesse.api.trees import leaf_names, take_apart_like, tuple_of
 from hesse.backends.arrays import Arrays, as_arrays
 from hesse.backends.target import Target, as_target, library_of
-from hesse.errors import ArgumentError
+from hesse.errors import ArgumentError, TracingError
 from hesse.frontends.expression import Expression
+from hesse.frontends.libraries import Session, session
 from hesse.frontends.operands import as_node, constant
 from hesse.frontends.tracing import watched
 from hesse.ir import Node, Variable, number, substitute, topological
 
 SINGLE_NEEDS = 8
 """So many times a trace that needs a value is repeated with that value; then with all that may be needed."""
+
+
+class Met(Exception):
+    """A trace met arrays that no walk had found."""
+
+    def __init__(self, arrays: Sequence[Any]) -> None:
+        super().__init__()
+        self.arrays = arrays
 
 
 class Tables:
@@ -262,6 +271,16 @@ class Derivative:
             with watched(watching) as needed:
                 try:
                     built = self._built(call, arrays, labels, captured)
+                except Met as met:
+                    self._watch.hold(met.arrays)
+                    self.look()
+                    tries += 1
+                    if tries > SINGLE_NEEDS:
+                        raise TracingError(
+                            f"{self._parameters.function_name} reads other tensors each time it is called; "
+                            "pass them as arguments"
+                        ) from None
+                    continue
                 except Exception:  # whatever became of the refusal to give a value, in anybody's code
                     if not needed and not hidden:
                         self._watch.release(tried)
@@ -326,13 +345,45 @@ class Derivative:
                 check_differentiable(call.leaf_names[k], kind, value.dtype)
         for k, expression in zip(call.positions, stand_ins, strict=False):
             leaves[k] = expression
-        return self._requested(call, leaves, captured.function(stand_ins[len(call.positions) :]))
+        hidden = stand_ins[len(call.positions) :]
+        library = None if arrays.as_numpy else arrays.target.name
+        opened = library and session(library, list(zip(captured.arrays, hidden, strict=True)))
+        if not library or not opened:
+            return self._requested(call, leaves, captured.function(hidden))
+        given = list(leaves)
+        for k, expression, value in zip(call.positions, stand_ins, arrays.values, strict=False):
+            given[k] = opened.given(expression, value)
+        try:
+            built = self._requested(call, leaves, captured.function(hidden, but=library), given, opened)
+        except Exception:
+            if opened.further:
+                raise Met(opened.further) from None
+            if captured.is_fixed:
+                raise
+            try:
+                return self._requested(call, leaves, captured.function(hidden))
+            except Exception:
+                pass
+            raise
+        if opened.further:
+            raise Met(opened.further)
+        return built
 
-    def _requested(self, call: Call, leaves: Sequence[Any], function: Callable[..., Any]) -> Built:
-        """The derivative as nodes, for leaves that are expressions or known."""
+    def _requested(
+        self,
+        call: Call,
+        leaves: Sequence[Any],
+        function: Callable[..., Any],
+        given: Sequence[Any] | None = None,
+        opened: Session | None = None,
+    ) -> Built:
+        """The derivative as nodes, for leaves that are expressions or known.
+
+        `given` are those of the library whose session is `opened`, if it is not NumPy.
+        """
         positions, as_tuple = self._positions(call.names)
         count = len(call.names) - len(self._extra)
-        arguments = call.assembled(leaves)
+        arguments = call.assembled(leaves if given is None else given)
         output, aux = trace(
             function,
             self._parameters,
@@ -340,6 +391,7 @@ class Derivative:
             arguments[:count],
             self._options.has_aux,
             self._options.as_it_is,
+            opened,
         )
         starts = [0]
         for given in call.arguments:

@@ -33,7 +33,7 @@ WATCHED = (set, frozenset, bytearray, deque)
 LONG = 32
 """Longer lists of nothing but plain values are compared as a whole, too."""
 ALWAYS = frozenset({"_buffers", "_modules", "_parameters"})
-"""Attributes that are read by code of libraries."""
+"""Attributes that are read by code of libraries; an object that has them all is a module of PyTorch."""
 
 Function = Callable[..., Any]
 
@@ -283,10 +283,25 @@ def _contents(value: Any, names: frozenset[str]) -> Iterator[Found]:
             yield from (found._replace(is_fixed=True) for found in _attributes(value, names))
     elif isinstance(value, CALLED):
         yield from _called(value)
+    elif _is_torch_module(value):
+        yield from _of_torch_module(value, names)
     elif _has_attributes(value) or (hasattr(value, "__slots__") and not _is_library(type(value))):
         yield from _attributes(value, names)
         if not _is_library(type(value)):
             yield Found("__class__", type(value), value, "{holder}.__class__", is_fixed=True)
+
+
+def _is_torch_module(value: Any) -> bool:
+    return ALWAYS <= getattr(value, "__dict__", {}).keys()
+
+
+def _of_torch_module(module: Any, names: frozenset[str]) -> Iterator[Found]:
+    """Its tensors, its parts and its settings; and what a user's own class says."""
+    for name, item in list(module.__dict__.items()):
+        if name in ALWAYS or name in names or isinstance(item, PLAIN):
+            yield Found(f".{name}", item, module, f"{{holder}}.__dict__[{name!r}]")
+    if not _is_library(type(module)):
+        yield Found("__class__", type(module), module, "{holder}.__class__", is_fixed=True)
 
 
 CALLED = (functools._lru_cache_wrapper, property, staticmethod, classmethod, functools.cached_property)

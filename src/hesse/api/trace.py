@@ -13,6 +13,7 @@ from hesse.api.trees import is_container, leaf_names, take_apart
 from hesse.errors import TracingError
 from hesse.frontends.expression import Expression
 from hesse.frontends.indices import Index
+from hesse.frontends.libraries import Session
 from hesse.frontends.operands import as_node
 from hesse.frontends.tracing import assignments_explained
 from hesse.ir import Node, Variable, variable
@@ -66,13 +67,20 @@ def trace(
     values: Sequence[Any],
     has_aux: bool,
     plain: bool,
+    session: Session | None = None,
 ) -> tuple[Traced, Traced | None]:
     """What a function computes for these arguments, and its further results.
 
     What is not to be differentiated (further results, and all results if they are `plain`) may be anything.
+    The `session` is that of another library, whose function it is.
     """
+
+    def called() -> Any:
+        return parameters.call(function, names, values)
+
     with nested_trace():
-        result = parameters.call(function, names, values)
+        result = called() if session is None else session.called(called)
+    returned = _itself if session is None else session.returned
     aux = None
     if has_aux:
         if not isinstance(result, tuple) or len(result) != 2:
@@ -81,10 +89,10 @@ def trace(
                 f"it returned a {type(result).__name__}"
             )
         result, further = result
-        aux = _collected(further, "aux", parameters.function_name, is_plain=True)
+        aux = _collected(further, "aux", parameters.function_name, True, returned)
     if result is None:
         raise TracingError(f"{parameters.function_name} returned None; return the value to differentiate")
-    output = _collected(result, "result", parameters.function_name, plain)
+    output = _collected(result, "result", parameters.function_name, plain, returned)
     return _simplified(output, aux)
 
 
@@ -95,14 +103,23 @@ def _simplified(output: Traced, aux: Traced | None) -> tuple[Traced, Traced | No
     return output._replace(nodes=nodes[:count]), aux and aux._replace(nodes=nodes[count:])
 
 
-def _collected(result: Any, name: str, function: str, is_plain: bool) -> Traced:
+def _itself(leaf: Any) -> Any:
+    return leaf
+
+
+def _collected(
+    result: Any, name: str, function: str, is_plain: bool, returned: Callable[[Any], Any]
+) -> Traced:
     """The leaves of what a function returned."""
     nodes: list[Node] = []
     if not is_container(result):
-        return Traced(nodes, _entered(result, name, function, is_plain, nodes))
+        return Traced(nodes, _entered(returned(result), name, function, is_plain, nodes))
     leaves, spec = take_apart(result)
     names = leaf_names(name, spec)
-    parts = [_entered(*pair, function, is_plain, nodes) for pair in zip(leaves, names, strict=True)]
+    parts = [
+        _entered(returned(leaf), leaf_name, function, is_plain, nodes)
+        for leaf, leaf_name in zip(leaves, names, strict=True)
+    ]
     return Traced(nodes, Branches(spec, tuple(parts)))
 
 

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,13 +17,20 @@ import numpy as np
 from hesse.errors import TracingError
 from hesse.ir import Variable, topological
 
-_LIBRARIES = tuple(f"{folder}{os.sep}" for folder in (Path(__file__).parents[1], Path(np.__file__).parent))
+_libraries = tuple(f"{folder}{os.sep}" for folder in (Path(__file__).parents[1], Path(np.__file__).parent))
+
+
+def skip_frames(module: ModuleType) -> None:
+    """Do not take code of a library for that of the user."""
+    global _libraries  # noqa: PLW0603  a tuple, because that is what `startswith` takes
+    assert module.__file__ is not None
+    _libraries = (*_libraries, f"{Path(module.__file__).parent}{os.sep}")
 
 
 def user_location() -> str:
-    """`file:line` of the innermost stack frame outside hesse and NumPy."""
+    """`file:line` of the innermost stack frame outside hesse and the libraries it traces."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_LIBRARIES):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_libraries):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
@@ -91,5 +99,5 @@ def assignments_explained() -> Iterator[None]:
 def _raised_at(error: Exception) -> str:
     """`file:line` of the innermost line outside hesse and NumPy from which an error came."""
     frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
-    file, line = next((at for at in reversed(frames) if not at[0].startswith(_LIBRARIES)), frames[-1])
+    file, line = next((at for at in reversed(frames) if not at[0].startswith(_libraries)), frames[-1])
     return f"{file}:{line}"

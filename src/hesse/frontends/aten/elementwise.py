@@ -1,0 +1,235 @@
+"""Element-wise operations of ATen, with the derivatives at kinks that PyTorch gives them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+
+import hesse.ops.elementwise as rows
+from hesse.frontends.aten.table import Typed, aten, enter
+from hesse.frontends.expression import Expression
+from hesse.frontends.operands import as_node, broadcast_nodes
+from hesse.frontends.tracing import untraceable
+from hesse.frontends.ufuncs import elementwise
+from hesse.ops.conventions import convention
+
+NUMPY: dict[str, Any] = {
+    "abs": np.abs,
+    "arccos": np.arccos,
+    "ceil": np.ceil,
+    "cos": np.cos,
+    "cosh": np.cosh,
+    "deg2rad": np.deg2rad,
+    "exp": np.exp,
+    "exp2": np.exp2,
+    "expm1": np.expm1,
+    "floor": np.floor,
+    "isfinite": np.isfinite,
+    "isinf": np.isinf,
+    "isnan": np.isnan,
+    "log": np.log,
+    "log10": np.log10,
+    "log1p": np.log1p,
+    "log2": np.log2,
+    "logical_not": np.logical_not,
+    "bitwise_not": np.logical_not,
+    "neg": np.negative,
+    "positive": np.positive,
+    "rad2deg": np.rad2deg,
+    "reciprocal": np.reciprocal,
+    "round": np.round,
+    "sgn": np.sign,
+    "sign": np.sign,
+    "sin": np.sin,
+    "sinh": np.sinh,
+    "sqrt": np.sqrt,
+    "square": np.square,
+    "tan": np.tan,
+    "tanh": np.tanh,
+    "trunc": np.trunc,
+    "acos": np.arccos,
+    "acosh": np.arccosh,
+    "asin": np.arcsin,
+    "asinh": np.arcsinh,
+    "atan": np.arctan,
+    "atanh": np.arctanh,
+    "atan2": np.arctan2,
+    "hypot": np.hypot,
+    "logaddexp": np.logaddexp,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "logical_and": np.logical_and,
+    "logical_or": np.logical_or,
+    "logical_xor": np.logical_xor,
+    "bitwise_and": np.bitwise_and,
+    "bitwise_or": np.bitwise_or,
+    "bitwise_xor": np.bitwise_xor,
+    "__and__": np.bitwise_and,
+    "__or__": np.bitwise_or,
+    "__xor__": np.bitwise_xor,
+    "mul": np.multiply,
+    "remainder": np.remainder,
+    "floor_divide": np.floor_divide,
+    "heaviside": np.heaviside,
+}
+"""Operations that are functions of NumPy."""
+ROWS: dict[str, str] = {
+    "digamma": "digamma",
+    "erf": "erf",
+    "erfc": "erfc",
+    "erfinv": "erfinv",
+    "lgamma": "lgamma",
+    "log_sigmoid": "log_sigmoid",
+    "sigmoid": "sigmoid",
+    "special_log_ndtr": "log_ndtr",
+    "special_ndtr": "ndtr",
+    "special_ndtri": "ndtri",
+    "xlogy": "xlogy",
+    "detach": "stop_gradient",
+    "relu": "relu",
+    "selu": "selu",
+    "silu": "silu",
+    "softsign": "softsign",
+}
+"""Operations that are rows or functions of the operation table."""
+
+for _name, _function in NUMPY.items():
+    enter([_name], lambda *values, _function=_function: _function(*values))
+for _name, _row in ROWS.items():
+    if _row in rows.BUILDERS or hasattr(rows, _row):
+        enter([_name], lambda *values, _row=_row: elementwise(_row, *values))
+
+
+@aten("add")
+def add(x: Any, y: Any, alpha: float = 1) -> Any:
+    """`x + alpha y`."""
+    return np.add(x, y if alpha == 1 else np.multiply(y, alpha))
+
+
+@aten("sub")
+def sub(x: Any, y: Any, alpha: float = 1) -> Any:
+    """`x - alpha y`."""
+    return np.subtract(x, y if alpha == 1 else np.multiply(y, alpha))
+
+
+@aten("rsub")
+def rsub(x: Any, y: Any, alpha: float = 1) -> Any:
+    """`y - alpha x`."""
+    return sub(y, x, alpha)
+
+
+@aten("div")
+def div(x: Any, y: Any, rounding_mode: str | None = None) -> Any:
+    """`x / y`, rounded if asked for."""
+    if rounding_mode is None:
+        return np.divide(x, y)
+    return np.floor_divide(x, y) if rounding_mode == "floor" else np.trunc(np.divide(x, y))
+
+
+@aten("pow", "float_power")
+def power(x: Any, y: Any) -> Any:
+    """`x ** y`."""
+    return np.power(x, y)
+
+
+@aten("rsqrt")
+def rsqrt(x: Any) -> Any:
+    """`1 / sqrt(x)`."""
+    return np.power(x, -0.5)
+
+
+@aten("frac")
+def frac(x: Any) -> Any:
+    """`x - trunc(x)`."""
+    return np.subtract(x, np.trunc(x))
+
+
+@aten("addcmul")
+def addcmul(x: Any, y: Any, z: Any, value: float = 1) -> Any:
+    """`x + value y z`."""
+    return np.add(x, np.multiply(np.multiply(y, z), value))
+
+
+@aten("addcdiv")
+def addcdiv(x: Any, y: Any, z: Any, value: float = 1) -> Any:
+    """`x + value y / z`."""
+    return np.add(x, np.multiply(np.divide(y, z), value))
+
+
+@aten("lerp")
+def lerp(x: Any, end: Any, weight: Any) -> Any:
+    """`x + weight (end - x)`."""
+    return np.add(x, np.multiply(weight, np.subtract(end, x)))
+
+
+@aten("where.self", "where.ScalarSelf", "where.ScalarOther", "where.Scalar")
+def where(condition: Any, x: Any, y: Any) -> Any:
+    """`x` where the condition holds, else `y`."""
+    return np.where(condition, x, y)
+
+
+@aten("masked_fill")
+def masked_fill(x: Any, mask: Any, value: Any) -> Any:
+    """`value` where the mask holds, else `x`."""
+    return np.where(mask, value, x)
+
+
+@aten("clamp", "clip")
+def clamp(x: Any, min: Any = None, max: Any = None) -> Any:
+    """`x` between bounds; the slope is 1 at them."""
+    low = -math.inf if min is None else min
+    high = math.inf if max is None else max
+    return Expression(rows.clamp(*broadcast_nodes("clamp", [x, low, high])))
+
+
+@aten("clamp_min")
+def clamp_min(x: Any, min: Any) -> Any:
+    """`x`, at least `min`."""
+    return clamp(x, min)
+
+
+@aten("clamp_max")
+def clamp_max(x: Any, max: Any) -> Any:
+    """`x`, at most `max`."""
+    return clamp(x, None, max)
+
+
+@aten("clone", "alias", "contiguous", "_conj", "resolve_conj", "resolve_neg", "lift_fresh_copy", "view_as_real_copy")
+def same(x: Any, **_: Any) -> Any:
+    """The tensor itself."""
+    return x
+
+
+@aten("to.dtype", "_to_copy", "to.dtype_layout", "to.device", "to.other", "type_as")
+def converted(x: Expression, *arguments: Any, dtype: Any = None, **_: Any) -> Any:
+    """The tensor in another dtype; numbers stay as exact as they are."""
+    found = [value for value in (*arguments, dtype) if isinstance(value, torch.dtype)]
+    if not found:
+        return x
+    (wanted,) = found
+    if wanted == torch.bool:
+        return np.not_equal(x, 0.0) if not x.boolean else x
+    if wanted.is_complex:
+        raise untraceable(f"a conversion to {wanted}", "Only real tensors are differentiated.")
+    if not wanted.is_floating_point:
+        if not x.boolean and x.index is None:
+            raise untraceable(
+                f"a conversion of real numbers to {wanted}",
+                "Its derivative is zero everywhere; use torch.trunc or torch.round if that is meant.",
+            )
+        return Typed(x.astype(int), wanted)
+    return Typed(np.multiply(x, 1.0) if x.boolean or x.is_index else Expression(x.node), wanted)
+
+
+def torch_convention(name: str, x: Any) -> Expression:
+    """A function of the last axis, or of each entry, with PyTorch's derivative at kinks."""
+    return Expression(convention("torch", name)(as_node(x)))

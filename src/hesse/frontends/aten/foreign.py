@@ -1,0 +1,216 @@
+"""Operations without a rule in the table: PyTorch computes them, and its own rule differentiates them.
+
+The rule is traced. PyTorch records the operation on traced tensors and passes a traced cotangent back, so
+that what its rule computes arrives in the table, and is differentiated again by hesse's calculus.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import _disable_current_modes
+
+from hesse.calculus.foreign import DerivedRule, LinearMap
+from hesse.errors import DifferentiationError
+from hesse.frontends.aten.table import operation_name
+from hesse.frontends.aten.tensor import TracedTensor, expression_of, fresh
+from hesse.frontends.expression import Expression
+from hesse.frontends.operands import as_node
+from hesse.frontends.tracing import untraceable
+from hesse.ir import Apply, Node, variable, zero
+from hesse.ops.foreign import Output, foreign
+
+KINDS = {torch.bool: "boolean"}
+SAMPLED = {"real": torch.float64, "integer": torch.int64, "boolean": torch.bool}
+AUTOGRAD = tuple(
+    key
+    for name in ("AutogradFunctionality", "AutogradOther", "AutogradCPU", "AutogradCUDA", "ADInplaceOrView")
+    if (key := getattr(torch._C.DispatchKey, name, None)) is not None
+)
+"""What the tracer turns off."""
+
+
+is_recording: ContextVar[bool] = ContextVar("is_recording", default=False)
+"""Whether PyTorch records traced operations, to differentiate them by its own rules."""
+
+
+class Operand(NamedTuple):
+    """The place of a tensor among the arguments: its number, and whether it is "real", "integer", …"""
+
+    number: int
+    kind: str
+
+
+def is_refused(function: Any) -> bool:
+    """Whether an operation draws random numbers."""
+    return torch.Tag.nondeterministic_seeded in function.tags
+
+
+def applied(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """An operation as a foreign function."""
+    name = operation_name(function)
+    warnings.warn(
+        f"hesse has no rule for {name}; it is computed and differentiated by PyTorch's own", stacklevel=2
+    )
+    return called(name, function, arguments, options)
+
+
+def called(
+    name: str, function: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]
+) -> Any:
+    """The results of a function of tensors that is not looked into, as expressions."""
+    operands: list[Node] = []
+
+    def placed(value: Any) -> Any:
+        if isinstance(value, Tensor):
+            kind = kind_of(value.dtype)
+            expression = expression_of(value)
+            is_index = kind == "integer" and expression.index is not None
+            operands.append(expression.index.as_node() if is_index else as_node(expression))  # type: ignore[union-attr]
+            return Operand(len(operands) - 1, kind)
+        if isinstance(value, tuple | list):
+            return tuple(map(placed, value))
+        return value
+
+    template = placed(arguments), tuple(sorted((key, placed(value)) for key, value in options.items()))
+    key = function, repr(template)
+    rule = _rules.get(key)
+    if rule is None:
+        rule = _rules[key] = TorchRule(name, function, *template)
+    shapes = tuple(tuple(operand.shape) for operand in operands)
+    outputs = rule.outputs(shapes)  # type: ignore[arg-type]
+    results = [
+        Expression(node, boolean=output.kind == "boolean")
+        for node, output in zip(foreign(rule, *operands), outputs, strict=True)
+    ]
+    return tuple(results) if rule.has_several else results[0]
+
+
+def kind_of(dtype: torch.dtype) -> str:
+    """What the entries of a tensor are."""
+    if dtype.is_floating_point:
+        return "real"
+    return "boolean" if dtype == torch.bool else "integer"
+
+
+class TorchRule(DerivedRule):
+    """A function of tensors with all other arguments fixed, differentiated by autograd's rule for it."""
+
+    is_native = True
+
+    def __init__(
+        self, name: str, function: Callable[..., Any], arguments: tuple[Any, ...], options: tuple[Any, ...]
+    ) -> None:
+        super().__init__(name)
+        self.function = function
+        self.template = arguments, options
+        self.has_several = False
+        self._outputs: dict[tuple[tuple[int, ...], ...], tuple[Output, ...]] = {}
+
+    def _called(self, tensors: Sequence[Any]) -> tuple[Any, ...]:
+        def filled(value: Any) -> Any:
+            if isinstance(value, Operand):
+                tensor = tensors[value.number]
+                is_number = value.kind == "boolean" and tensor.dtype != torch.bool
+                return tensor != 0 if is_number else tensor
+            if isinstance(value, tuple):
+                return [filled(part) for part in value]
+            return value
+
+        arguments, options = self.template
+        found = self.function(*map(filled, arguments), **{key: filled(value) for key, value in options})
+        self.has_several = isinstance(found, tuple | list)
+        return tuple(found) if isinstance(found, tuple | list) else (found,)
+
+    def _operands(self) -> list[Operand]:
+        def found(value: Any) -> Iterator[Operand]:
+            if isinstance(value, Operand):
+                yield value
+            elif isinstance(value, tuple):
+                for part in value:
+                    yield from found(part)
+
+        return list(found(self.template))
+
+    def outputs(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[Output, ...]:
+        if shapes not in self._outputs:
+            samples = [
+                torch.linspace(0.5, 1.0, max(1, torch.Size(shape).numel())).to(SAMPLED[operand.kind])
+                for shape, operand in zip(shapes, self._operands(), strict=True)
+            ]
+            samples = [
+                s[: torch.Size(shape).numel()].reshape(shape) for s, shape in zip(samples, shapes, strict=True)
+            ]
+            with _disable_current_modes(), torch.no_grad():
+                results = self._called(samples)
+            for result in results:
+                if not isinstance(result, Tensor) or result.dtype.is_complex:
+                    raise untraceable(
+                        f"{self.name}, whose result is complex or no tensor,",
+                        "Only real tensors are differentiated.",
+                    )
+            self._outputs[shapes] = tuple(Output(tuple(r.shape), kind_of(r.dtype)) for r in results)
+        return self._outputs[shapes]
+
+    def call(self, *arrays: Any) -> Sequence[Any]:
+        return [
+            result.to(arrays[0].dtype) if result.dtype == torch.bool else result
+            for result in self._called(arrays)
+        ]
+
+    def is_active(self, node: Apply, slot: int) -> bool:
+        outputs = self.outputs(tuple(tuple(operand.shape) for operand in node.operands))  # type: ignore[misc]
+        return self._operands()[slot].kind == outputs[node.params[1]].kind == "real"
+
+    def cotangent(self, node: Apply, slot: int) -> LinearMap:
+        number = node.params[1]
+        cotangent = variable(f"cotangent of {self!r}", node.shape, ["tangent"])
+        operands = [
+            _entered(operand, place.kind)
+            for operand, place in zip(node.operands, self._operands(), strict=True)
+        ]
+        operands[slot].requires_grad_(True)
+        with recording():
+            try:
+                result = self._called(operands)[number]
+                (found,) = torch.autograd.grad(
+                    result, operands[slot], _entered(cotangent, "real"), allow_unused=True
+                )
+            except RuntimeError as error:
+                raise DifferentiationError(
+                    f"{self.name} has no rule in hesse, and PyTorch's own fails: {error}"
+                ) from error
+            value = zero(node.operands[slot].shape) if found is None else as_node(expression_of(found))
+        return LinearMap(value, cotangent, (cotangent,), (node, *node.operands))
+
+
+_rules: WeakValueDictionary[Any, TorchRule] = WeakValueDictionary()
+
+
+def _entered(node: Node, kind: str) -> TracedTensor:
+    """The traced tensor of an operand."""
+    return fresh(Expression(node, boolean=kind == "boolean"), SAMPLED[kind], torch.device("cpu"))
+
+
+@contextmanager
+def recording() -> Iterator[None]:
+    """Around operations that PyTorch shall record and that are traced all the same."""
+    from hesse.frontends.aten.tracer import Tracer  # noqa: PLC0415  the two call each other
+
+    excluded = torch._C._dispatch_tls_local_exclude_set()
+    for key in AUTOGRAD:
+        excluded = excluded.remove(key)
+    included = torch._C._dispatch_tls_local_include_set()
+    token = is_recording.set(True)
+    try:
+        with torch._C._ForceDispatchKeyGuard(included, excluded), torch.enable_grad(), Tracer((), None):
+            yield
+    finally:
+        is_recording.reset(token)

@@ -1,0 +1,56 @@
+"""The table of ATen operations: by name, handlers on expressions.
+
+A handler takes the arguments of the operation as its schema has them, tensors as expressions, and returns
+expressions. It may return NotImplemented for arguments that it leaves to PyTorch's own decomposition or rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeVar
+
+import torch
+
+from hesse.frontends.expression import Expression
+
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+
+HANDLERS: dict[str, Callable[..., Any]] = {}
+"""By the name of an operation ("sum"), or by that of one of its overloads ("sum.dim_IntList")."""
+
+
+class Typed(NamedTuple):
+    """A result with a dtype of its own."""
+
+    value: Expression
+    dtype: torch.dtype
+
+
+def aten(*names: str) -> Callable[[Handler], Handler]:
+    """Register a handler for operations."""
+
+    def register(handler: Handler) -> Handler:
+        enter(names, handler)
+        return handler
+
+    return register
+
+
+def enter(names: Iterable[str], handler: Callable[..., Any]) -> None:
+    """Register a handler that has no definition of its own."""
+    for name in names:
+        if name in HANDLERS:
+            raise ValueError(f"{name} has two handlers")
+        HANDLERS[name] = handler
+
+
+def operation_name(function: Any) -> str:
+    """The name of an operation without its overload: "sum" for `aten::sum.dim_IntList`."""
+    name: str = function._schema.name
+    return name.removeprefix("aten::")
+
+
+def handler_of(function: Any) -> Callable[..., Any] | None:
+    """The handler of an overload."""
+    name = operation_name(function)
+    return HANDLERS.get(f"{name}.{function._overloadname}") or HANDLERS.get(name)

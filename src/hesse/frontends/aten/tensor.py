@@ -1,0 +1,256 @@
+"""Tensors that stand in for others while a function is traced, and the memory that they share.
+
+A `TracedTensor` has the shape, the dtype and the device of a tensor, but no entries. What it stands for is
+in a `Cell`: an expression, or a real tensor where the entries are known. Tensors that share memory in PyTorch
+(views) share a cell here and differ in the `steps` that lead from it to them, so that writing to one of them
+changes all.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch._C import _DisableTorchDispatch
+from torch.utils._python_dispatch import _disable_current_modes
+
+from hesse.frontends.aten.table import handler_of
+from hesse.frontends.dispatch import call, call_ufunc
+from hesse.frontends.expression import Expression
+from hesse.frontends.operands import constant
+from hesse.frontends.tracing import note_need, untraceable
+
+Content = Expression | Tensor
+"""What a tensor stands for: an expression, or a tensor whose entries are known."""
+
+
+class Step(NamedTuple):
+    """A view of a tensor: an operation, its further arguments, and which of its results it is.
+
+    `may_copy` says that PyTorch decides by the layout in memory whether the result is a view or a copy.
+    """
+
+    function: Any
+    arguments: tuple[Any, ...]
+    options: dict[str, Any]
+    part: int | None
+    may_copy: bool
+
+    def of(self, value: Any, compute: Callable[..., Any]) -> Any:
+        """The view of a value, computed by the operation or by its handler."""
+        found = compute(value, *self.arguments, **self.options)
+        return found if self.part is None else found[self.part]
+
+
+class Cell:
+    """What tensors with common memory stand for.
+
+    `is_ordered` says that the entries are certain to lie in memory in the order of the axes.
+    """
+
+    __slots__ = ("is_ordered", "value", "version", "was_reshaped")
+
+    def __init__(self, value: Content, is_ordered: bool) -> None:
+        self.value = value
+        self.version = 0
+        self.is_ordered = is_ordered
+        self.was_reshaped = False
+
+    def write(self, value: Content) -> None:
+        """Put another value in."""
+        self.value = value
+        self.version += 1
+
+
+class TracedTensor(torch.Tensor):
+    """A tensor without entries that records what is computed with it."""
+
+    cell: Cell
+    steps: tuple[Step, ...]
+    _known: tuple[int, Content] | None
+
+    @staticmethod
+    def __new__(
+        cls, cell: Cell, steps: tuple[Step, ...], shape: tuple[int, ...], dtype: torch.dtype, device: Any
+    ) -> TracedTensor:
+        self: TracedTensor = Tensor._make_wrapper_subclass(cls, shape, dtype=dtype, device=device)  # type: ignore[attr-defined]
+        self.cell, self.steps, self._known = cell, steps, None
+        return self
+
+    def __init__(self, *arguments: Any) -> None:
+        pass
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    @classmethod
+    def __torch_dispatch__(
+        cls, function: Any, types: Any, arguments: tuple[Any, ...] = (), options: Any = None
+    ) -> NoReturn:
+        raise untraceable(
+            f"a tensor of a traced function, used in {function} after the function was left,",
+            "Return it instead of storing it.",
+        )
+
+    def __repr__(self, **_: Any) -> str:
+        return f"TracedTensor(shape={tuple(self.shape)}, dtype={self.dtype})"
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+    # NumPy's functions work on what the tensor stands for.
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        return self._wrapped(call_ufunc(ufunc, method, tuple(map(unwrapped, inputs)), options))
+
+    def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
+        return self._wrapped(
+            call(function, unwrapped(tuple(arguments)), {key: unwrapped(v) for key, v in options.items()})
+        )
+
+    def _wrapped(self, value: Any) -> Any:
+        if isinstance(value, tuple | list):
+            return type(value)(map(self._wrapped, value))
+        if not isinstance(value, Expression):
+            return value
+        return fresh(value, dtype_of(value, self.dtype), self.device)
+
+    def _valueless(self, *_: Any, **__: Any) -> NoReturn:
+        note_need([expression_of(self)])
+        raise untraceable(
+            "numpy(), tolist() or another conversion of a traced tensor",
+            "Inside a traced function values are not known; use torch functions instead.",
+        )
+
+    numpy = tolist = __array__ = _valueless  # type: ignore[assignment]
+
+    def __deepcopy__(self, memo: Any) -> TracedTensor:
+        return self
+
+
+def fresh(
+    value: Content, dtype: torch.dtype, device: torch.device, is_ordered: bool = False
+) -> TracedTensor:
+    """A tensor with memory of its own."""
+    return TracedTensor(Cell(value, is_ordered), (), tuple(value.shape), dtype, device)
+
+
+def known(value: Tensor) -> TracedTensor:
+    """A tensor whose entries are known."""
+    return fresh(value, value.dtype, value.device, value.is_contiguous())
+
+
+def dtype_of(value: Expression, floating: torch.dtype) -> torch.dtype:
+    """The dtype of the tensor for an expression, where numbers are `floating`."""
+    if value.boolean:
+        return torch.bool
+    if value.index is not None or value.is_index:
+        return torch.int64
+    return floating if floating.is_floating_point else torch.get_default_dtype()
+
+
+def content(tensor: TracedTensor) -> Content:
+    """What a tensor stands for."""
+    cell = tensor.cell
+    if not tensor.steps:
+        return cell.value
+    if tensor._known is None or tensor._known[0] != cell.version:
+        tensor._known = cell.version, viewed(tensor.steps, cell.value)
+    return tensor._known[1]
+
+
+def viewed(steps: tuple[Step, ...], value: Content) -> Content:
+    """The view of a value to which steps lead."""
+    if not isinstance(value, Expression):
+        return real_view(steps, value)
+    for step in steps:
+        handler = handler_of(step.function)
+        assert handler is not None, f"{step.function} is a view and needs a handler"
+        value = step.of(value, handler)
+    return value
+
+
+def real_view(steps: tuple[Step, ...], value: Tensor) -> Tensor:
+    """The same for a tensor whose entries are known."""
+    with _disable_current_modes():
+        for step in steps:
+            value = step.of(value, step.function)
+    return value
+
+
+def expression_of(tensor: Tensor) -> Expression:
+    """The expression that a tensor stands for, known entries included."""
+    value = content(tensor) if isinstance(tensor, TracedTensor) else tensor
+    return value if isinstance(value, Expression) else as_constant(value)
+
+
+def as_constant(value: Tensor) -> Expression:
+    """A tensor whose entries are known, as an expression."""
+    if value.dtype.is_complex:
+        raise untraceable("a complex tensor", "Separate real and imaginary parts.")
+    with _disable_current_modes():
+        host = value.detach().resolve_neg().cpu()
+        array = host.numpy() if host.dtype != torch.bfloat16 else host.double().numpy()
+    found = constant(np.array(array))
+    return found
+
+
+def unwrapped(value: Any) -> Any:
+    """Traced tensors in arguments as expressions."""
+    if isinstance(value, Tensor):
+        return expression_of(value)
+    if isinstance(value, tuple | list):
+        return type(value)(map(unwrapped, value))
+    return value
+
+
+def reshaped_in_place(tensor: TracedTensor, step: Step) -> None:
+    """Make a tensor another view of its memory, as `squeeze_` does."""
+    with _DisableTorchDispatch():  # type: ignore[no-untyped-call]
+        step.function(tensor, *step.arguments, **step.options)
+    tensor.steps = (*tensor.steps, step)
+    tensor._known = None
+
+
+def positions(tensor: TracedTensor, size: int, shape: tuple[int, ...]) -> np.ndarray:
+    """For each entry of a view its place in the memory, which has a shape and a size."""
+    with _disable_current_modes():
+        return real_view(tensor.steps, torch.arange(size).reshape(shape)).numpy()
+
+
+def written(base: Expression, places: np.ndarray, value: Expression) -> Expression:
+    """An expression with other entries at some places."""
+    box = _box(places, base.shape)
+    if box is not None:
+        return _placed(base, box, call(np.reshape, (value, tuple(len(r) for r in box))), 0)
+    flat, count = places.ravel(), int(np.prod(base.shape))
+    order, is_new = np.zeros(count, int), np.zeros(count, bool)
+    order[flat], is_new[flat] = np.arange(flat.size), True
+    new = operator.getitem(call(np.ravel, (value,)), order.reshape(base.shape))
+    return call(np.where, (is_new.reshape(base.shape), new, base))  # type: ignore[no-any-return]
+
+
+def _box(places: np.ndarray, shape: tuple[Any, ...]) -> list[range] | None:
+    """The ranges of entries along each axis, if the places are such a box in the order of the axes."""
+    if places.size == 0:
+        return None
+    corners = zip(np.unravel_index(places.min(), shape), np.unravel_index(places.max(), shape), strict=True)
+    ranges = [range(int(first), int(last) + 1) for first, last in corners]
+    if any(len(r) < 1 for r in ranges):
+        return None
+    grid = np.arange(int(np.prod(shape))).reshape(shape)[tuple(slice(r.start, r.stop) for r in ranges)]
+    return ranges if np.array_equal(grid.ravel(), places.ravel()) else None
+
+
+def _placed(base: Expression, box: list[range], value: Expression, axis: int) -> Expression:
+    """The base with a box of entries replaced: what is before, inside and after it along each axis."""
+    if axis == len(box):
+        return value
+    start, stop = box[axis].start, box[axis].stop
+    lead = (slice(None),) * axis
+    inner = _placed(base[(*lead, slice(start, stop))], box, value, axis + 1)
+    parts = [base[(*lead, slice(0, start))], inner, base[(*lead, slice(stop, None))]]
+    parts = [part for part in parts if part.shape[axis]]
+    return parts[0] if len(parts) == 1 else call(np.concatenate, (parts, axis))

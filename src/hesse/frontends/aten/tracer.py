@@ -1,0 +1,317 @@
+"""Calling a torch function with traced tensors: every ATen operation in it arrives here.
+
+Below autograd operations arrive whole, with arguments as their schemas have them: `linear`, `einsum`,
+`softmax`, attention. What the table does not know is decomposed as PyTorch itself does it, and what cannot be
+decomposed becomes a foreign function with PyTorch's own rule. Operations whose operands are all known are
+computed at once.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch._C import _AutoDispatchBelowAutograd
+from torch._decomp import decomposition_table
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+
+from hesse.frontends.aten.foreign import applied, is_refused
+from hesse.frontends.aten.functions import autograd_explained
+from hesse.frontends.aten.table import Typed, handler_of, operation_name
+from hesse.frontends.aten.tensor import (
+    Cell,
+    Content,
+    Step,
+    TracedTensor,
+    as_constant,
+    content,
+    dtype_of,
+    expression_of,
+    fresh,
+    known,
+    positions,
+    reshaped_in_place,
+    viewed,
+    written,
+)
+from hesse.frontends.dispatch import call
+from hesse.frontends.expression import Expression
+from hesse.frontends.special import stop_gradient
+from hesse.frontends.tracing import note_need, untraceable
+
+MAY_COPY = frozenset({"contiguous", "flatten", "ravel", "reshape", "reshape_as"})
+"""Operations that give a view where the layout in memory allows it, else a copy."""
+CHANGED_SHAPES = frozenset({"squeeze_", "unsqueeze_", "t_", "transpose_", "swapaxes_", "swapdims_"})
+"""Operations that change the shape of a tensor in place."""
+VALUES = frozenset(
+    {
+        "_local_scalar_dense",
+        "equal",
+        "is_nonzero",
+        "item",
+        "masked_select",
+        "nonzero",
+        "nonzero_numpy",
+        "unique_consecutive",
+        "unique_dim",
+        "_unique2",
+    }
+)
+"""Operations that need the entries of a tensor."""
+
+
+class Tracer(TorchDispatchMode):
+    """What is in force while a torch function is traced.
+
+    `stand_ins` are tensors that the function reads besides its arguments, by identity, with the expressions
+    that stand for them. What stands for other tensors from outside is `made` when they are met; None: they
+    are constants.
+    """
+
+    def __init__(self, stand_ins: Sequence[tuple[Tensor, Expression]], made: Callable[[Tensor], Expression] | None) -> None:
+        super().__init__()
+        self._made = made
+        self._entered: dict[int, tuple[Tensor, TracedTensor]] = {}
+        for tensor, expression in stand_ins:
+            self._enter(tensor, expression)
+
+    def _enter(self, tensor: Tensor, expression: Expression) -> TracedTensor:
+        traced = fresh(expression, tensor.dtype, tensor.device, tensor.is_contiguous())
+        self._entered[id(tensor)] = tensor, traced
+        return traced
+
+    def stand_in(self, tensor: Tensor) -> TracedTensor:
+        """The traced tensor for one from outside."""
+        found = self._entered.get(id(tensor))
+        if found is not None:
+            return found[1]
+        if self._made is None:  # the rule of a foreign function, traced later: what it holds is a constant
+            return known(tensor.detach())
+        return self._enter(tensor, self._made(tensor))
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Around the function."""
+        with ExitStack() as stack:
+            stack.enter_context(torch.enable_grad())
+            stack.enter_context(autograd_explained(self))
+            stack.enter_context(_AutoDispatchBelowAutograd())  # type: ignore[no-untyped-call]
+            stack.enter_context(self)
+            yield
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, arguments: tuple[Any, ...] = (), options: dict[str, Any] | None = None
+    ) -> Any:
+        options = options or {}
+        if operation_name(function) in ("lift_fresh", "lift"):
+            return known(arguments[0])
+        arguments = _mapped(self._traced, arguments)
+        options = {name: _mapped(self._traced, value) for name, value in options.items()}
+        tensors = list(_tensors((*arguments, *options.values())))
+        is_known = all(not isinstance(tensor.cell.value, Expression) for tensor in tensors)
+        if is_refused(function) and not (is_known and tensors and not function._schema.is_mutable):
+            _check_random(function, arguments, options)
+        if function._schema.is_mutable:
+            return self._written(function, arguments, options, is_known)
+        if is_known:
+            return self._computed(function, arguments, options, tensors)
+        if operation_name(function) in VALUES:
+            note_need(map(expression_of, tensors))
+            raise untraceable(
+                f"{function}, which needs the entries of a traced tensor (if, while, item(), x[x > 0]),",
+                "Use torch.where for a choice; mask by multiplication or torch.where.",
+            )
+        return self._applied(function, arguments, options, tensors)
+
+    def _traced(self, tensor: Tensor) -> TracedTensor:
+        return tensor if isinstance(tensor, TracedTensor) else self.stand_in(tensor)
+
+    def _computed(
+        self, function: Any, arguments: tuple[Any, ...], options: dict[str, Any], tensors: list[TracedTensor]
+    ) -> Any:
+        """The result of an operation whose operands are known."""
+        given = _mapped(content, arguments)
+        with _disable_current_modes():
+            result = function(*given, **{name: _mapped(content, value) for name, value in options.items()})
+        if _is_view(function) and tensors:
+            return self._views(function, arguments, options, result)
+        return _mapped(known, result)
+
+    def _applied(
+        self, function: Any, arguments: tuple[Any, ...], options: dict[str, Any], tensors: list[TracedTensor]
+    ) -> Any:
+        """The result of an operation on traced tensors."""
+        handler = handler_of(function)
+        if handler is not None:
+            given = _mapped(expression_of, arguments)
+            result = handler(*given, **{name: _mapped(expression_of, value) for name, value in options.items()})
+            if result is not NotImplemented:
+                if _is_view(function) and not isinstance(result, Typed):
+                    return self._views(function, arguments, options, result)
+                return _wrapped(result, tensors)
+        if function._can_decompose():
+            with self:
+                return function.decompose(*arguments, **options)
+        if function in decomposition_table:
+            with self:
+                return decomposition_table[function](*arguments, **options)
+        return _wrapped(applied(function, arguments, options), tensors)
+
+    def _views(self, function: Any, arguments: tuple[Any, ...], options: dict[str, Any], result: Any) -> Any:
+        """Results that share the memory of the first argument."""
+        base: TracedTensor = arguments[0]
+        may_copy = operation_name(function) in MAY_COPY
+        if may_copy and not _is_shared(base, function, arguments, options):
+            made = _wrapped(result, [base]) if isinstance(result, Expression) else known(result)
+            return made
+        base.cell.was_reshaped |= may_copy
+
+        def view(value: Content, part: int | None) -> TracedTensor:
+            step = Step(function, arguments[1:], options, part, may_copy)
+            return TracedTensor(base.cell, (*base.steps, step), tuple(value.shape), base.dtype, base.device)
+
+        if isinstance(result, tuple | list):
+            return type(result)(view(value, part) for part, value in enumerate(result))
+        return view(result, None)
+
+    def _written(
+        self, function: Any, arguments: tuple[Any, ...], options: dict[str, Any], is_known: bool
+    ) -> Any:
+        """An operation that changes a tensor in place, or writes to the argument `out`."""
+        name = operation_name(function)
+        if name in CHANGED_SHAPES or name == "detach_":
+            tensor: TracedTensor = arguments[0]
+            if name != "detach_":
+                reshaped_in_place(tensor, Step(_functional(name), arguments[1:], options, None, False))
+            elif isinstance(tensor.cell.value, Expression):
+                self._write(tensor, stop_gradient(expression_of(tensor)))
+            return tensor
+        target: TracedTensor | None = options.get("out") if "out" in options else arguments[0]
+        if not isinstance(target, TracedTensor):
+            raise untraceable(f"{function} with these arguments", "Assign its result instead of using out=.")
+        if is_known and not _is_outside(target, self):
+            given = _mapped(content, arguments)
+            with _disable_current_modes():
+                function(*given, **{key: _mapped(content, value) for key, value in options.items()})
+            target.cell.write(target.cell.value)
+            return target
+        if name == "copy_":
+            value = arguments[1]
+        elif name == "zero_":
+            value = 0.0
+        else:
+            rest = {key: value for key, value in options.items() if key != "out"}
+            with self:
+                value = _functional(name.removesuffix("_"))(*arguments, **rest)
+        new = expression_of(value) if isinstance(value, Tensor) else value
+        self._write(target, call(np.broadcast_to, (call(np.multiply, (new, 1.0)) if not isinstance(new, Expression) else new, tuple(target.shape))))
+        return target
+
+    def _write(self, target: TracedTensor, value: Any) -> None:
+        """Put a value into the memory of a tensor."""
+        cell = target.cell
+        if not target.steps:
+            cell.write(value)
+            return
+        if not cell.is_ordered and cell.was_reshaped:
+            raise untraceable(
+                "writing to a tensor that was reshaped, where it depends on the layout in memory what changes,",
+                "Write x = x.clone() first, or build the result with torch.where, torch.cat or torch.stack.",
+            )
+        base = cell.value if isinstance(cell.value, Expression) else as_constant(cell.value)
+        shape = tuple(base.shape)
+        cell.write(written(base, positions(target, int(np.prod(shape)), shape), value))
+
+
+def _is_outside(tensor: TracedTensor, tracer: Tracer) -> bool:
+    return isinstance(tensor.cell.value, Expression)
+
+
+def _functional(name: str) -> Any:
+    """The operation that does the same without changing anything."""
+    return getattr(torch.ops.aten, name.removesuffix("_"))
+
+
+def _is_view(function: Any) -> bool:
+    """Whether results share memory with the first argument."""
+    schema = function._schema
+    return (
+        bool(schema.arguments)
+        and schema.arguments[0].alias_info is not None
+        and any(found.alias_info is not None for found in schema.returns)
+    )
+
+
+def _is_shared(
+    base: TracedTensor, function: Any, arguments: tuple[Any, ...], options: dict[str, Any]
+) -> bool:
+    """Whether a result that may be a copy shares memory with its argument, by the layout in memory."""
+    with _disable_current_modes():
+        value = base.cell.value
+        memory = torch.empty(tuple(value.shape), device="meta")
+        for step in base.steps:
+            memory = step.of(memory, step.function)
+        result = function(memory, *arguments[1:], **options)
+        return bool(result.untyped_storage()._cdata == memory.untyped_storage()._cdata)
+
+
+def _check_random(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
+    """Refuse random numbers, which would be the same in every call."""
+    name = operation_name(function)
+    if "dropout" in name:
+        named = dict(zip([a.name for a in function._schema.arguments], arguments, strict=False)) | options
+        if not named.get("train", True) or named.get("p", 0.5) == 0:
+            return
+        raise untraceable(
+            f"{name} in training mode", "Call module.eval() first, or draw the mask outside and pass it."
+        )
+    raise untraceable(
+        f"{function}, which draws random numbers,", "Draw them outside and pass them as an argument."
+    )
+
+
+def _wrapped(result: Any, operands: Sequence[TracedTensor]) -> Any:
+    """Results as traced tensors, of the dtype that PyTorch promotes the operands to."""
+    if isinstance(result, tuple | list):
+        return type(result)(_wrapped(part, operands) for part in result)
+    if isinstance(result, Typed):
+        return _wrapped_as(result.value, result.dtype, operands)
+    if not isinstance(result, Expression):
+        return result
+    return _wrapped_as(result, dtype_of(result, _floating(operands)), operands)
+
+
+def _wrapped_as(value: Expression, dtype: torch.dtype, operands: Sequence[TracedTensor]) -> TracedTensor:
+    if not torch.is_grad_enabled() and dtype.is_floating_point:
+        value = stop_gradient(value)
+    device = next((t.device for t in operands if t.device.type != "cpu"), operands[0].device)
+    return fresh(value, dtype, device)
+
+
+def _floating(operands: Sequence[TracedTensor]) -> torch.dtype:
+    """What the dtypes of operands are promoted to; those without axes count only if there are no others."""
+    found = [t for t in operands if t.dtype.is_floating_point]
+    found = [t for t in found if t.dim()] or found
+    return functools.reduce(torch.promote_types, [t.dtype for t in found], torch.get_default_dtype() if not found else found[0].dtype)
+
+
+def _mapped(change: Callable[[Any], Any], value: Any) -> Any:
+    """Tensors inside arguments changed."""
+    if isinstance(value, Tensor):
+        return change(value)
+    if isinstance(value, tuple | list):
+        return type(value)(_mapped(change, part) for part in value)
+    return value
+
+
+def _tensors(value: Any) -> Iterator[TracedTensor]:
+    if isinstance(value, TracedTensor):
+        yield value
+    elif isinstance(value, tuple | list):
+        for part in value:
+            yield from _tensors(part)

@@ -1,0 +1,53 @@
+"""Front ends for the functions of other array libraries, loaded when arrays of theirs are met."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from hesse.frontends.expression import Expression
+
+MODULES = {"torch": "hesse.frontends.aten"}
+"""By library: the module with its `session` and `traced`."""
+
+
+class Session(ABC):
+    """One trace of a function of a library.
+
+    `further` are arrays that the function read and nobody had announced; it must be traced again with them.
+    """
+
+    further: list[Any]
+
+    @abstractmethod
+    def given(self, expression: Expression, array: Any) -> Any:
+        """What the function is called with in place of an array."""
+
+    @abstractmethod
+    def called(self, function: Callable[[], Any]) -> Any:
+        """What the function returns."""
+
+    @abstractmethod
+    def returned(self, leaf: Any) -> Any:
+        """A leaf of that as an expression, if it is an array of the library."""
+
+
+def session(library: str, captured: Sequence[tuple[Any, Expression]]) -> Session | None:
+    """A trace of a function of a library that reads these arrays; None if it has no front end."""
+    if library not in MODULES:
+        return None
+    found: Session = importlib.import_module(MODULES[library]).session(captured)
+    return found
+
+
+def traced_expression(value: Any) -> Expression | None:
+    """The expression for which an object of a library stands, inside a trace of a function of that library."""
+    for module in MODULES.values():
+        if module in sys.modules:
+            found: Expression | None = sys.modules[module].traced_expression(value)
+            if found is not None:
+                return found
+    return None
