@@ -203,7 +203,16 @@ def clamp_max(x: Any, max: Any) -> Any:
     return clamp(x, None, max)
 
 
-@aten("clone", "alias", "contiguous", "_conj", "resolve_conj", "resolve_neg", "lift_fresh_copy", "view_as_real_copy")
+@aten(
+    "clone",
+    "alias",
+    "contiguous",
+    "_conj",
+    "resolve_conj",
+    "resolve_neg",
+    "lift_fresh_copy",
+    "view_as_real_copy",
+)
 def same(x: Any, **_: Any) -> Any:
     """The tensor itself."""
     return x

@@ -146,7 +146,8 @@ class TorchRule(DerivedRule):
                 for shape, operand in zip(shapes, self._operands(), strict=True)
             ]
             samples = [
-                s[: torch.Size(shape).numel()].reshape(shape) for s, shape in zip(samples, shapes, strict=True)
+                s[: torch.Size(shape).numel()].reshape(shape)
+                for s, shape in zip(samples, shapes, strict=True)
             ]
             with _disable_current_modes(), torch.no_grad():
                 results = self._called(samples)

@@ -57,7 +57,9 @@ def gradient(
             "torch.autograd.grad by a tensor that is made inside the function",
             "Pass it as an argument, or use torch.func.grad.",
         )
-    points = [variable(f"point {k} of autograd.grad", node.shape, ["argument"]) for k, node in enumerate(nodes)]
+    points = [
+        variable(f"point {k} of autograd.grad", node.shape, ["argument"]) for k, node in enumerate(nodes)
+    ]
     table = dict(zip(nodes, points, strict=True))
     back = dict(zip(points, nodes, strict=True))
     totals: list[list[Node]] = [[] for _ in points]

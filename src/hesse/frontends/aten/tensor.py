@@ -130,9 +130,7 @@ class TracedTensor(torch.Tensor):
         return self
 
 
-def fresh(
-    value: Content, dtype: torch.dtype, device: torch.device, is_ordered: bool = False
-) -> TracedTensor:
+def fresh(value: Content, dtype: torch.dtype, device: torch.device, is_ordered: bool = False) -> TracedTensor:
     """A tensor with memory of its own."""
     return TracedTensor(Cell(value, is_ordered), (), tuple(value.shape), dtype, device)
 

@@ -73,7 +73,9 @@ class Tracer(TorchDispatchMode):
     are constants.
     """
 
-    def __init__(self, stand_ins: Sequence[tuple[Tensor, Expression]], made: Callable[[Tensor], Expression] | None) -> None:
+    def __init__(
+        self, stand_ins: Sequence[tuple[Tensor, Expression]], made: Callable[[Tensor], Expression] | None
+    ) -> None:
         super().__init__()
         self._made = made
         self._entered: dict[int, tuple[Tensor, TracedTensor]] = {}
@@ -105,7 +107,11 @@ class Tracer(TorchDispatchMode):
             yield
 
     def __torch_dispatch__(
-        self, function: Any, types: Any, arguments: tuple[Any, ...] = (), options: dict[str, Any] | None = None
+        self,
+        function: Any,
+        types: Any,
+        arguments: tuple[Any, ...] = (),
+        options: dict[str, Any] | None = None,
     ) -> Any:
         options = options or {}
         if operation_name(function) in ("lift_fresh", "lift"):
@@ -149,7 +155,9 @@ class Tracer(TorchDispatchMode):
         handler = handler_of(function)
         if handler is not None:
             given = _mapped(expression_of, arguments)
-            result = handler(*given, **{name: _mapped(expression_of, value) for name, value in options.items()})
+            result = handler(
+                *given, **{name: _mapped(expression_of, value) for name, value in options.items()}
+            )
             if result is not NotImplemented:
                 if _is_view(function) and not isinstance(result, Typed):
                     return self._views(function, arguments, options, result)
@@ -209,7 +217,16 @@ class Tracer(TorchDispatchMode):
             with self:
                 value = _functional(name.removesuffix("_"))(*arguments, **rest)
         new = expression_of(value) if isinstance(value, Tensor) else value
-        self._write(target, call(np.broadcast_to, (call(np.multiply, (new, 1.0)) if not isinstance(new, Expression) else new, tuple(target.shape))))
+        self._write(
+            target,
+            call(
+                np.broadcast_to,
+                (
+                    call(np.multiply, (new, 1.0)) if not isinstance(new, Expression) else new,
+                    tuple(target.shape),
+                ),
+            ),
+        )
         return target
 
     def _write(self, target: TracedTensor, value: Any) -> None:
@@ -297,7 +314,11 @@ def _floating(operands: Sequence[TracedTensor]) -> torch.dtype:
     """What the dtypes of operands are promoted to; those without axes count only if there are no others."""
     found = [t for t in operands if t.dtype.is_floating_point]
     found = [t for t in found if t.dim()] or found
-    return functools.reduce(torch.promote_types, [t.dtype for t in found], torch.get_default_dtype() if not found else found[0].dtype)
+    return functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in found],
+        torch.get_default_dtype() if not found else found[0].dtype,
+    )
 
 
 def _mapped(change: Callable[[Any], Any], value: Any) -> Any:
