@@ -42,4 +42,4 @@ def test_importing_loads_nothing_else():
 
 def test_a_name_that_does_not_exist_is_refused():
     with pytest.raises(AttributeError, match="module 'hesse' has no attribute 'gradient'"):
-        hesse.gradient
+        _ = hesse.gradient
