@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hesse.api import (
-        check,
         compile,
         custom_derivative,
         derivative,
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
         variable,
         vjp,
     )
+    from hesse.api.check import check
     from hesse.api.formula import Formula, diff, parse
     from hesse.errors import (
         ArgumentError,

@@ -394,8 +394,8 @@ class Derivative:
             opened,
         )
         starts = [0]
-        for given in call.arguments:
-            starts.append(starts[-1] + len(given.leaves))
+        for argument_given in call.arguments:
+            starts.append(starts[-1] + len(argument_given.leaves))
         layouts: list[Layout] = []
         chosen: list[int] = []
         for position in positions:

@@ -44,7 +44,7 @@ def session(library: str, captured: Sequence[tuple[Any, Expression]]) -> Session
 
 
 def traced_expression(value: Any) -> Expression | None:
-    """The expression for which an object of a library stands, inside a trace of a function of that library."""
+    """The expression for which an object stands inside a trace of a function of its library."""
     for module in MODULES.values():
         if module in sys.modules:
             found: Expression | None = sys.modules[module].traced_expression(value)

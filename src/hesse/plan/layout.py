@@ -40,7 +40,7 @@ SWAPPED = tuple(reversed(plain_axes(2)))
 
 
 class Link(NamedTuple):
-    """Two values that should lie in memory alike, or one like the other transposed; and how much it matters."""
+    """Two values that should lie in memory alike, or one as the other transposed; how much it matters."""
 
     first: Ref
     second: Ref
@@ -202,7 +202,7 @@ def _rewritten(program: Program, turned: set[Ref]) -> Program:
             case View() if item.source in turned and item.axes == SWAPPED and item.labels == (0, 1):
                 new[ref] = new[item.source]
             case Contract():
-                item = replace(
+                product = replace(
                     item,
                     left_labels=_reversed(item.left_labels, item.left in turned),
                     right_labels=_reversed(item.right_labels, item.right in turned),
@@ -210,7 +210,7 @@ def _rewritten(program: Program, turned: set[Ref]) -> Program:
                     left=new[item.left],
                     right=new[item.right],
                 )
-                new[ref] = emitted(item, _reversed(shape, ref in turned), work)
+                new[ref] = emitted(product, _reversed(shape, ref in turned), work)
             case Combine():
                 terms = tuple(_read(term, new, turned) for term in item.terms)
                 new[ref] = emitted(replace(item, terms=terms), shape, work)

@@ -134,7 +134,10 @@ class Structured(Patterns):
         result = self.run(formulas.times_vector, rank, shape, vector=array)
         ready = self._ready.get((formulas.times_vector, (rank, shape), array.dtype))
         if ready is not None and array is vector and not ready.is_large and array.dtype == ready.runs.dtype:
-            self._products[type(vector), vector.shape, vector.dtype] = ready.runs.compiled.function, ready.arrays
+            self._products[type(vector), vector.shape, vector.dtype] = (
+                ready.runs.compiled.function,
+                ready.arrays,
+            )
         return result
 
     def __matmul__(self, vector: Any) -> Array:

@@ -25,7 +25,7 @@ from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_node
 from hesse.frontends.tracing import untraceable
 from hesse.ir import Apply, Node, variable, zero
-from hesse.ops.foreign import Output, foreign
+from hesse.ops.foreign import Output, concrete_shapes, foreign
 
 KINDS = {torch.bool: "boolean"}
 SAMPLED = {"real": torch.float64, "integer": torch.int64, "boolean": torch.bool}
@@ -84,8 +84,7 @@ def called(
     rule = _rules.get(key)
     if rule is None:
         rule = _rules[key] = TorchRule(name, function, *template)
-    shapes = tuple(tuple(operand.shape) for operand in operands)
-    outputs = rule.outputs(shapes)  # type: ignore[arg-type]
+    outputs = rule.outputs(concrete_shapes(name, operands))
     results = [
         Expression(node, boolean=output.kind == "boolean")
         for node, output in zip(foreign(rule, *operands), outputs, strict=True)
@@ -167,7 +166,7 @@ class TorchRule(DerivedRule):
         ]
 
     def is_active(self, node: Apply, slot: int) -> bool:
-        outputs = self.outputs(tuple(tuple(operand.shape) for operand in node.operands))  # type: ignore[misc]
+        outputs = self.outputs(concrete_shapes(self.name, node.operands))
         return self._operands()[slot].kind == outputs[node.params[1]].kind == "real"
 
     def cotangent(self, node: Apply, slot: int) -> LinearMap:

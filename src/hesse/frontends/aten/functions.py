@@ -1,4 +1,4 @@
-"""Calls of autograd inside a traced function: derivatives by hesse's calculus, and functions with own rules."""
+"""What a traced function asks of autograd: derivatives by hesse's calculus, and functions with own rules."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def gradient(
         variable(f"point {k} of autograd.grad", node.shape, ["argument"]) for k, node in enumerate(nodes)
     ]
     table = dict(zip(nodes, points, strict=True))
-    back = dict(zip(points, nodes, strict=True))
+    back: dict[Node, Node] = dict(zip(points, nodes, strict=True))
     totals: list[list[Node]] = [[] for _ in points]
     used: set[Node] = set()
     for result, weight in zip(results, weights, strict=True):
@@ -94,7 +94,7 @@ _original = torch.autograd.Function.apply
 def _apply(cls: Any, *arguments: Any, **options: Any) -> Any:
     """`Function.apply`, not looked into if a tensor is traced: its own rule differentiates it."""
     if is_recording.get() or not any(isinstance(value, TracedTensor) for value in arguments):
-        return _original.__func__(cls, *arguments, **options)  # type: ignore[attr-defined]
+        return _original.__func__(cls, *arguments, **options)
     tensors = [value for value in arguments if isinstance(value, Tensor)]
     found = called(cls.__name__, cls.apply, arguments, options)
     return _wrapped(found, tensors)
@@ -110,8 +110,8 @@ def _wrapped(found: Any, tensors: Sequence[Tensor]) -> Any:
 def install() -> None:
     """Let functions with rules of their own be traced; for tensors that are not traced nothing changes."""
     with _lock:
-        if torch.autograd.Function.apply.__func__ is not _apply:  # type: ignore[attr-defined]
-            torch.autograd.Function.apply = classmethod(_apply)  # type: ignore[assignment, method-assign]
+        if torch.autograd.Function.apply.__func__ is not _apply:
+            torch.autograd.Function.apply = classmethod(_apply)
 
 
 @contextmanager

@@ -8,9 +8,10 @@ changes all.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 import torch
@@ -24,7 +25,7 @@ from hesse.frontends.expression import Expression
 from hesse.frontends.operands import constant
 from hesse.frontends.tracing import note_need, untraceable
 
-Content = Expression | Tensor
+Content: TypeAlias = Expression | Tensor
 """What a tensor stands for: an expression, or a tensor whose entries are known."""
 
 
@@ -77,7 +78,7 @@ class TracedTensor(torch.Tensor):
     def __new__(
         cls, cell: Cell, steps: tuple[Step, ...], shape: tuple[int, ...], dtype: torch.dtype, device: Any
     ) -> TracedTensor:
-        self: TracedTensor = Tensor._make_wrapper_subclass(cls, shape, dtype=dtype, device=device)  # type: ignore[attr-defined]
+        self: TracedTensor = Tensor._make_wrapper_subclass(cls, shape, dtype=dtype, device=device)
         self.cell, self.steps, self._known = cell, steps, None
         return self
 
@@ -98,7 +99,7 @@ class TracedTensor(torch.Tensor):
     def __repr__(self, **_: Any) -> str:
         return f"TracedTensor(shape={tuple(self.shape)}, dtype={self.dtype})"
 
-    __hash__ = object.__hash__  # type: ignore[assignment]
+    __hash__ = object.__hash__
 
     # NumPy's functions work on what the tensor stands for.
 
@@ -124,7 +125,7 @@ class TracedTensor(torch.Tensor):
             "Inside a traced function values are not known; use torch functions instead.",
         )
 
-    numpy = tolist = __array__ = _valueless  # type: ignore[assignment]
+    numpy = tolist = __array__ = _valueless
 
     def __deepcopy__(self, memo: Any) -> TracedTensor:
         return self
@@ -206,7 +207,7 @@ def unwrapped(value: Any) -> Any:
 
 def reshaped_in_place(tensor: TracedTensor, step: Step) -> None:
     """Make a tensor another view of its memory, as `squeeze_` does."""
-    with _DisableTorchDispatch():  # type: ignore[no-untyped-call]
+    with _DisableTorchDispatch():
         step.function(tensor, *step.arguments, **step.options)
     tensor.steps = (*tensor.steps, step)
     tensor._known = None
@@ -215,19 +216,21 @@ def reshaped_in_place(tensor: TracedTensor, step: Step) -> None:
 def positions(tensor: TracedTensor, size: int, shape: tuple[int, ...]) -> np.ndarray:
     """For each entry of a view its place in the memory, which has a shape and a size."""
     with _disable_current_modes():
-        return real_view(tensor.steps, torch.arange(size).reshape(shape)).numpy()
+        found: np.ndarray = real_view(tensor.steps, torch.arange(size).reshape(shape)).numpy()
+        return found
 
 
 def written(base: Expression, places: np.ndarray, value: Expression) -> Expression:
     """An expression with other entries at some places."""
-    box = _box(places, base.shape)
+    shape: tuple[Any, ...] = base.shape
+    box = _box(places, shape)
     if box is not None:
         return _placed(base, box, call(np.reshape, (value, tuple(len(r) for r in box))), 0)
-    flat, count = places.ravel(), int(np.prod(base.shape))
+    flat, count = places.ravel(), math.prod(shape)
     order, is_new = np.zeros(count, int), np.zeros(count, bool)
     order[flat], is_new[flat] = np.arange(flat.size), True
-    new = operator.getitem(call(np.ravel, (value,)), order.reshape(base.shape))
-    return call(np.where, (is_new.reshape(base.shape), new, base))  # type: ignore[no-any-return]
+    new = operator.getitem(call(np.ravel, (value,)), order.reshape(shape))
+    return call(np.where, (is_new.reshape(shape), new, base))  # type: ignore[no-any-return]
 
 
 def _box(places: np.ndarray, shape: tuple[Any, ...]) -> list[range] | None:
@@ -251,4 +254,5 @@ def _placed(base: Expression, box: list[range], value: Expression, axis: int) ->
     inner = _placed(base[(*lead, slice(start, stop))], box, value, axis + 1)
     parts = [base[(*lead, slice(0, start))], inner, base[(*lead, slice(stop, None))]]
     parts = [part for part in parts if part.shape[axis]]
-    return parts[0] if len(parts) == 1 else call(np.concatenate, (parts, axis))
+    joined: Expression = parts[0] if len(parts) == 1 else call(np.concatenate, (parts, axis))
+    return joined

@@ -9,7 +9,8 @@ computed at once.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -24,7 +25,6 @@ from hesse.frontends.aten.foreign import applied, is_refused
 from hesse.frontends.aten.functions import autograd_explained
 from hesse.frontends.aten.table import Typed, handler_of, operation_name
 from hesse.frontends.aten.tensor import (
-    Cell,
     Content,
     Step,
     TracedTensor,
@@ -36,7 +36,6 @@ from hesse.frontends.aten.tensor import (
     known,
     positions,
     reshaped_in_place,
-    viewed,
     written,
 )
 from hesse.frontends.dispatch import call
@@ -102,7 +101,7 @@ class Tracer(TorchDispatchMode):
         with ExitStack() as stack:
             stack.enter_context(torch.enable_grad())
             stack.enter_context(autograd_explained(self))
-            stack.enter_context(_AutoDispatchBelowAutograd())  # type: ignore[no-untyped-call]
+            stack.enter_context(_AutoDispatchBelowAutograd())
             stack.enter_context(self)
             yield
 
@@ -237,12 +236,12 @@ class Tracer(TorchDispatchMode):
             return
         if not cell.is_ordered and cell.was_reshaped:
             raise untraceable(
-                "writing to a tensor that was reshaped, where it depends on the layout in memory what changes,",
+                "writing to a tensor that was reshaped, where the layout in memory decides what changes,",
                 "Write x = x.clone() first, or build the result with torch.where, torch.cat or torch.stack.",
             )
         base = cell.value if isinstance(cell.value, Expression) else as_constant(cell.value)
-        shape = tuple(base.shape)
-        cell.write(written(base, positions(target, int(np.prod(shape)), shape), value))
+        shape: tuple[Any, ...] = base.shape
+        cell.write(written(base, positions(target, math.prod(shape), shape), value))
 
 
 def _is_outside(tensor: TracedTensor, tracer: Tracer) -> bool:
