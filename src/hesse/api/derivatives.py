@@ -11,6 +11,7 @@ import numpy as np
 from hesse.api.arguments import check_order
 from hesse.api.compiled import Derivative
 from hesse.api.entries import Builder, Built, Options, Request
+from hesse.api.layers import layer_blocks
 from hesse.api.layout import Layout, mapped, same_structure, shifted
 from hesse.backends.target import Target
 from hesse.calculus import Choice, choose, derivative_blocks, differentiate, estimate, pull_back, push_forward
@@ -110,15 +111,33 @@ def hessian(
     chunk: int | None = None,
     backend: Backend = None,
     has_aux: bool = False,
+    blocks: str | None = None,
 ) -> Derivative:
     """The second derivative.
+
+    With `blocks="layer"` only the blocks inside each layer of a model are made, as
+    `{layer: {name: {name: block}}}`: a layer is what stands in one container, or has the same beginning in
+    names such as "0.weight".
 
     >>> import numpy as np, hesse
     >>> hesse.hessian(lambda x: x[0] ** 2 * x[1])(np.array([1.0, 2.0]))
     array([[4., 2.],
            [2., 0.]])
+    >>> H = hesse.hessian(lambda p: np.sum(p["a.w"] ** 2) * p["a.b"] + p["c.w"] ** 3, blocks="layer")
+    >>> H({"a.w": np.array([1.0, 2.0]), "a.b": 2.0, "c.w": 3.0})["a"]["w"]
+    {'w': array([[4., 0.],
+           [0., 4.]]), 'b': array([2., 4.])}
     """
-    return Derivative(f, _blocks(2), Options(argnums, mode, form, chunk, backend, has_aux))
+    if blocks not in (None, "layer"):
+        raise ArgumentError(f"blocks must be None (all of them) or 'layer', not {blocks!r}")
+    build = _blocks(2)
+    if blocks == "layer":
+        build = _layers
+    return Derivative(f, build, Options(argnums, mode, form, chunk, backend, has_aux))
+
+
+def _layers(request: Request) -> Built:
+    return _with_aux(layer_blocks(request), request)
 
 
 def _scalar_output(request: Request, what: str) -> Node:
