@@ -119,7 +119,7 @@ class Tracer(TorchDispatchMode):
         options = {name: _mapped(self._traced, value) for name, value in options.items()}
         tensors = list(_tensors((*arguments, *options.values())))
         is_known = all(not isinstance(tensor.cell.value, Expression) for tensor in tensors)
-        if is_refused(function) and not (is_known and tensors and not function._schema.is_mutable):
+        if is_refused(function):
             _check_random(function, arguments, options)
         if function._schema.is_mutable:
             return self._written(function, arguments, options, is_known)
@@ -201,7 +201,7 @@ class Tracer(TorchDispatchMode):
         target: TracedTensor | None = options.get("out") if "out" in options else arguments[0]
         if not isinstance(target, TracedTensor):
             raise untraceable(f"{function} with these arguments", "Assign its result instead of using out=.")
-        if is_known and not _is_outside(target, self):
+        if is_known:
             given = _mapped(content, arguments)
             with _disable_current_modes():
                 function(*given, **{key: _mapped(content, value) for key, value in options.items()})
@@ -244,10 +244,6 @@ class Tracer(TorchDispatchMode):
         cell.write(written(base, positions(target, math.prod(shape), shape), value))
 
 
-def _is_outside(tensor: TracedTensor, tracer: Tracer) -> bool:
-    return isinstance(tensor.cell.value, Expression)
-
-
 def _functional(name: str) -> Any:
     """The operation that does the same without changing anything."""
     return getattr(torch.ops.aten, name.removesuffix("_"))
@@ -278,16 +274,21 @@ def _is_shared(
 
 def _check_random(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
     """Refuse random numbers, which would be the same in every call."""
+    schema = function._schema.arguments
+    given = {a.name: a.default_value for a in schema if a.has_default_value()}
+    given |= dict(zip([a.name for a in schema], arguments, strict=False)) | options
+    share = next((given[name] for name in ("dropout_p", "dropout", "p") if name in given), None)
+    is_training = next((given[name] for name in ("train", "training") if name in given), True)
+    if share == 0 or not is_training:
+        return
     name = operation_name(function)
-    if "dropout" in name:
-        named = dict(zip([a.name for a in function._schema.arguments], arguments, strict=False)) | options
-        if not named.get("train", True) or named.get("p", 0.5) == 0:
-            return
+    if share is not None or is_training is not True:
         raise untraceable(
-            f"{name} in training mode", "Call module.eval() first, or draw the mask outside and pass it."
+            f"{name} in training mode, which draws random numbers,",
+            "Call module.eval() first, or draw the mask outside and pass it as an argument.",
         )
     raise untraceable(
-        f"{function}, which draws random numbers,", "Draw them outside and pass them as an argument."
+        f"{name}, which draws random numbers,", "Draw them outside and pass them as an argument."
     )
 
 
