@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
+import torchgen
 from tests.torch_graph_cases import CASES
 from torch import Tensor
 
 import hesse.torch
 from hesse.errors import ArgumentError, DifferentiationError, NotComputedError
+from hesse.frontends.aten.graph_nodes import CHOSEN, FREE, INVERSES, PREIMAGES, RENAMED, ROWS
+from hesse.frontends.aten.graph_special import SPECIAL
 from hesse.torch import Controller, backward
 
 # These are traced with PyTorch's own rule until the table has them.
@@ -505,3 +510,63 @@ def test_wrong_arguments() -> None:
 
 def test_everything_is_exported() -> None:
     assert {"Controller", "backward"} <= set(hesse.torch.__all__)
+
+
+# The table of nodes.
+
+
+def _differentiated() -> dict[str, tuple[str, set[str], list[str]]]:
+    """What PyTorch's own table of derivatives says of nodes: the operation, what is kept, the operands."""
+    from torchgen.packaged.autograd.load_derivatives import load_derivatives  # noqa: PLC0415  slow
+
+    home = Path(torchgen.__file__).parent / "packaged"
+    found, _ = load_derivatives(
+        str(home / "autograd/derivatives.yaml"),
+        str(home / "ATen/native/native_functions.yaml"),
+        str(home / "ATen/native/tags.yaml"),
+    )
+    infos = [info for by_key in found.values() for info in by_key.values() if info.op is not None]
+    return {
+        info.op: (
+            str(info.func.func.name),
+            {str(getattr(saved.nctype.name, "name", saved.nctype.name)) for saved in info.all_saved_inputs},
+            [argument.name for argument in info.args_with_derivatives],
+        )
+        for info in infos
+    }
+
+
+def test_the_table_agrees_with_that_of_pytorch() -> None:
+    known, summands = _differentiated(), set()
+    for node, (operation, operands) in ROWS.items():
+        name, saved, arguments = known[node]
+        assert list(operands) == arguments or (node, operands) == ("LinalgEighBackward0", ("self",)), node
+        schema = {argument.name for argument in operation._schema.arguments}
+        assert set(operands) <= schema, node
+        # what is kept is an argument of the operation that is called instead, or a detail of the derivative
+        for kept in saved - schema:
+            is_detail = re.search(r"_(info|options|geometry|layout|scalar_type|sym_\w+|dim|args\w*)$", kept)
+            renamed = kept in RENAMED.values() or (node, kept) in NOT_NEEDED
+            assert is_detail or renamed, (node, name, kept)
+        lost = schema - saved - {*operands, *FREE, *RENAMED, "size", "shape", "output_size"}
+        summands |= {(node, argument) for argument in lost}
+    assert summands == SUMMANDS
+    assert set(INVERSES) | set(PREIMAGES) <= set(ROWS)
+    assert CHOSEN | set(SPECIAL) <= {*known, "CopySlices", "CopyBackwards"}
+
+
+SUMMANDS = {
+    *(("AddBackward1", name) for name in ("other", "alpha")),
+    *(("SubBackward1", name) for name in ("other", "alpha")),
+    ("RsubBackward1", "other"),
+    *((f"{name}Backward{k}", "value") for name in ("Fill", "Threshold") for k in (0, 1, 2)),
+    *((f"{name}Backward0", "value") for name in ("ConstantPadNd", "IndexFill", "MaskedFill")),
+    ("ScatterBackward1", "value"),
+} - {("FillBackward1", "value"), ("ThresholdBackward2", "value")}
+"""What is lost: numbers that are added, or that entries are replaced by."""
+NOT_NEEDED = {
+    ("NativeGroupNormBackward0", "N"),
+    ("NativeGroupNormBackward0", "C"),
+    ("NativeGroupNormBackward0", "HxW"),
+}
+"""Sizes, which the tensors have."""

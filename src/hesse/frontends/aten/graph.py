@@ -48,6 +48,9 @@ from hesse.frontends.indices import Index
 from hesse.frontends.operands import as_node
 from hesse.ir import Node, Variable, number, variable, zero
 
+KEPT = 4096
+"""So many results of operations are remembered."""
+
 Rule = Callable[..., Any]
 """What a node computes, given by a user: a torch function of the node and of its operands."""
 
@@ -241,40 +244,54 @@ class Walk:
     # Calling operations on expressions, and on numbers.
 
     def _applied(self, call: Call) -> list[Expression]:
-        """The results of an operation as expressions."""
+        """The results of an operation as expressions; remembered, as graphs of one form come again."""
+        if isinstance(call.function, functools.partial):  # a user's rule may read data that are no arguments
+            return self._traced(call)
+        arguments = mapped(self._entered, list(call.arguments))
+        options = {name: mapped(self._entered, value) for name, value in call.options.items()}
+        dtypes = tuple(
+            self._example(edge).dtype for edge in edges_in((call.arguments, *call.options.values()))
+        )
+        key = call.function, _frozen(arguments), _frozen(list(options.items())), dtypes
+        found = _known.get(key)
+        if found is None:
+            handler = handler_of(call.function)
+            result = NotImplemented if handler is None else handler(*arguments, **options)
+            is_handled = result is not NotImplemented
+            found = [_as_expression(part) for part in _parts(result)] if is_handled else self._traced(call)
+            while len(_known) >= KEPT:
+                _known.pop(next(iter(_known)), None)
+            _known[key] = found
+        return found
 
-        def entered(value: Any) -> Any:
-            if isinstance(value, Edge):
-                return self._values[value].expression
-            return Expression(zero(value.shape)) if isinstance(value, Unknown) else self.hidden(value)
+    def _entered(self, value: Any) -> Expression:
+        """The expression of an edge or of data."""
+        if isinstance(value, Edge):
+            return self._values[value].expression
+        return Expression(zero(value.shape)) if isinstance(value, Unknown) else self.hidden(value)
 
-        handler = None if isinstance(call.function, functools.partial) else handler_of(call.function)
-        if handler is not None:
-            options = {name: mapped(entered, value) for name, value in call.options.items()}
-            result = handler(*mapped(entered, list(call.arguments)), **options)
-            if result is not NotImplemented:
-                return [_as_expression(part) for part in _parts(result)]
+    def _traced(self, call: Call) -> list[Expression]:
+        """The results of a function of tensors."""
 
         def traced(value: Any) -> Any:
             if isinstance(value, Tensor):
                 return value
             example = self._example(value)
-            return fresh(entered(value), example.dtype, example.device)
+            return fresh(self._entered(value), example.dtype, example.device)
 
         options = {name: mapped(traced, value) for name, value in call.options.items()}
         with Tracer((), self.hidden).active():
             result = call.function(*mapped(traced, list(call.arguments)), **options)
             return [expression_of(part) for part in _parts(result)]
 
-    def _example(self, value: Edge | Unknown) -> Tensor:
-        """A tensor of the dtype and on the device of a value."""
+    def _example(self, value: Edge | Unknown) -> Any:
+        """Something with the dtype and the device of a value."""
         if isinstance(value, Unknown):
             return torch.empty(0, dtype=torch.float64)
         known = self._numbers.get(value)
         if known is not None or not hasattr(value.node, "_input_metadata"):
             return self.number(value)
-        kept = value.node._input_metadata[value.number]
-        return torch.empty(0, dtype=kept.dtype, device=kept.device)
+        return value.node._input_metadata[value.number]
 
     def number(self, edge: Edge) -> Tensor:
         """The value of the expression of an edge."""
@@ -315,6 +332,19 @@ class Walk:
 def _parts(result: Any) -> Sequence[Any]:
     is_several = isinstance(result, tuple | list) and not isinstance(result, Typed)
     return result if is_several else (result,)
+
+
+def _frozen(value: Any) -> Any:
+    """Arguments as a key; a number is told from another one that is equal to it."""
+    if isinstance(value, Expression):
+        return value.node, value.boolean, value.is_index
+    if isinstance(value, tuple | list):
+        return tuple(map(_frozen, value))
+    return type(value), value
+
+
+_known: dict[Any, list[Expression]] = {}
+"""Results of operations, by their arguments."""
 
 
 def _as_expression(value: Any) -> Expression:

@@ -45,7 +45,7 @@ diagonal_scatter(self,src) dist(self,other) div.Tensor(self,other) dot(self,tens
 fmax(self,other) fmin(self,other) grid_sampler_2d(input,grid) grid_sampler_3d(input,grid)
 huber_loss(self,target) hypot(self,other) index_add(self,source) index_copy(self,source)
 index_put(self,values) ldexp.Tensor(self,other) lerp.Scalar(self,end) linalg_cross(self,other)
-linalg_det(A) linalg_eigh(A) linalg_qr(A) linalg_slogdet(A) linalg_solve_triangular(self,B)
+linalg_det(A) linalg_eigh(self) linalg_qr(A) linalg_slogdet(A) linalg_solve_triangular(self,B)
 linalg_svd(A) linear(input,weight,bias) logaddexp(self,other) logaddexp2(self,other) matmul(self,other)
 maximum(self,other) minimum(self,other) mm(self,mat2) mse_loss(self,target) mul.Tensor(self,other)
 mv(self,vec) rsub.Tensor(self,other) scatter.src(self,src) scatter_add(self,src)
@@ -136,21 +136,18 @@ CHOSEN = frozenset(
 )  # fmt: skip
 """Nodes of operations that choose entries along an axis, and keep which ones."""
 
-FREE = {
-    "check_errors": False,
-    "compute_mode": None,
-    "cudnn_enabled": False,
-    "driver": None,
-    "dropout_p": 0.0,
-    "dtype": None,
-    "enable_gqa": False,
-    "hermitian": False,
-    "atol": None,
-    "rtol": None,
-    "implicit": False,
-    "memory_format": None,
-    "momentum": 0.0,
+FREE: dict[str, Any] = {
+    **dict.fromkeys(
+        ("atol", "attn_mask", "compute_mode", "device", "driver", "dtype", "layout", "memory_format")
+    ),
+    **dict.fromkeys(("pin_memory", "rtol", "running_mean", "running_var")),
+    **dict.fromkeys(
+        ("check_errors", "cudnn_enabled", "enable_gqa", "hermitian", "implicit", "training"), False
+    ),
     "UPLO": "L",
+    "dropout_p": 0.0,
+    "momentum": 0.0,
+    "unroll_dim": 1,
 }
 """Arguments that are not kept and do not change the result, or that nearly nobody gives."""
 
@@ -163,6 +160,9 @@ INVERSES: dict[str, Callable[[Any], Tensor]] = {
     "ExpBackward0": lambda node: node._saved_result.log(),
     "Expm1Backward0": lambda node: node._saved_result.log1p(),
     "LinalgCholeskyExBackward0": lambda node: _cholesky_operand(node._saved_L, node._saved_upper),
+    "LinalgEighBackward0": lambda node: (
+        (node._saved_eigenvectors * node._saved_eigenvalues.unsqueeze(-2)) @ node._saved_eigenvectors.mT
+    ),
     "LinalgInvExBackward0": lambda node: torch.linalg.inv(node._saved_inverse),
     "ReciprocalBackward0": lambda node: node._saved_result.reciprocal(),
     "RsqrtBackward0": lambda node: node._saved_result.square().reciprocal(),
