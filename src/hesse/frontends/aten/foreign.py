@@ -160,9 +160,10 @@ class TorchRule(DerivedRule):
         return self._outputs[shapes]
 
     def call(self, *arrays: Any) -> Sequence[Any]:
+        tensors = [torch.as_tensor(array) for array in arrays]  # NumPy's where the matrix of a rule is made
         return [
-            result.to(arrays[0].dtype) if result.dtype == torch.bool else result
-            for result in self._called(arrays)
+            result.to(tensors[0].dtype) if result.dtype == torch.bool else result
+            for result in self._called(tensors)
         ]
 
     def is_active(self, node: Apply, slot: int) -> bool:
