@@ -9,7 +9,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
@@ -20,7 +19,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from hesse.calculus.foreign import DerivedRule, LinearMap
 from hesse.errors import DifferentiationError
 from hesse.frontends.aten.table import operation_name
-from hesse.frontends.aten.tensor import TracedTensor, expression_of, fresh
+from hesse.frontends.aten.tensor import TracedTensor, expression_of, fresh, is_recording
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_node
 from hesse.frontends.tracing import untraceable
@@ -35,10 +34,6 @@ AUTOGRAD = tuple(
     if (key := getattr(torch._C.DispatchKey, name, None)) is not None
 )
 """What the tracer turns off."""
-
-
-is_recording: ContextVar[bool] = ContextVar("is_recording", default=False)
-"""Whether PyTorch records traced operations, to differentiate them by its own rules."""
 
 
 class Operand(NamedTuple):
@@ -180,7 +175,9 @@ class TorchRule(DerivedRule):
         operands[slot].requires_grad_(True)
         with recording():
             try:
-                result = self._called(operands)[number]
+                results = self._called(operands)
+                self._enter_results(results, operands, node)
+                result = results[number]
                 # what is computed without a graph would be constant
                 (found,) = torch.autograd.grad(
                     result, operands[slot], _entered(cotangent, "real"), create_graph=True, allow_unused=True
@@ -191,6 +188,15 @@ class TorchRule(DerivedRule):
                 ) from error
             value = zero(node.operands[slot].shape) if found is None else as_node(expression_of(found))
         return LinearMap(value, cotangent, (cotangent,), (node, *node.operands))
+
+    def _enter_results(
+        self, results: Sequence[TracedTensor], operands: Sequence[TracedTensor], node: Apply
+    ) -> None:
+        """Let results stand for this function: what a rule saves of them is differentiated by it again."""
+        inside = {id(operand.cell) for operand in operands}
+        for tensor, own in zip(results, foreign(self, *node.operands), strict=True):
+            if not tensor.steps and id(tensor.cell) not in inside and tensor.dtype.is_floating_point:
+                tensor.cell.write(Expression(own))
 
 
 _rules: WeakValueDictionary[Any, TorchRule] = WeakValueDictionary()
