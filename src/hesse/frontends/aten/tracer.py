@@ -263,9 +263,10 @@ def _is_shared(
 def _check_random(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
     """Refuse random numbers, which would be the same in every call."""
     name = operation_name(function)
-    if "dropout" in name:
-        named = dict(zip([a.name for a in function._schema.arguments], arguments, strict=False)) | options
-        if not named.get("train", True) or named.get("p", 0.5) == 0:
+    if "dropout" in name or "rrelu" in name:
+        named = {a.name: a.default_value for a in function._schema.arguments if a.has_default_value()}
+        named |= dict(zip([a.name for a in function._schema.arguments], arguments, strict=False)) | options
+        if not named.get("train", named.get("training", True)) or named.get("p", 0.5) == 0:
             return
         raise untraceable(
             f"{name} in training mode", "Call module.eval() first, or draw the mask outside and pass it."
@@ -277,10 +278,10 @@ def _check_random(function: Any, arguments: tuple[Any, ...], options: dict[str, 
 
 def _wrapped(result: Any, operands: Sequence[TracedTensor]) -> Any:
     """Results as traced tensors, of the dtype that PyTorch promotes the operands to."""
+    if isinstance(result, Typed):  # which is a tuple, too
+        return _wrapped_as(result.value, result.dtype, operands)
     if isinstance(result, tuple | list):
         return type(result)(_wrapped(part, operands) for part in result)
-    if isinstance(result, Typed):
-        return _wrapped_as(result.value, result.dtype, operands)
     if not isinstance(result, Expression):
         return result
     return _wrapped_as(result, dtype_of(result, _floating(operands)), operands)
