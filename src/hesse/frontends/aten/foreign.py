@@ -180,8 +180,9 @@ class TorchRule(DerivedRule):
         with recording():
             try:
                 result = self._called(operands)[number]
+                # what is computed without a graph would be constant
                 (found,) = torch.autograd.grad(
-                    result, operands[slot], _entered(cotangent, "real"), allow_unused=True
+                    result, operands[slot], _entered(cotangent, "real"), create_graph=True, allow_unused=True
                 )
             except RuntimeError as error:
                 raise DifferentiationError(
