@@ -167,6 +167,11 @@ POOLS = {
     "lp_pool3d": Case(pooled("lp_pool3d", 2, 2), (uniform(1, 1, 2, 2, 4),)),
 }
 
+def sampled(**options: Any) -> Callable[..., Tensor]:
+    """An image at given places, some of them outside, squared."""
+    return squared(lambda x, grid: F.grid_sample(x, grid, **{"align_corners": False} | options))
+
+
 PADDED = {
     "pad": Case(pooled("pad", (1, 2, 0, 1), value=0.5), (normal(2, 3),)),
     "pad negative": Case(pooled("pad", (-1, 2, 1, -2)), (normal(4, 3),)),
@@ -198,10 +203,13 @@ PADDED = {
     "interpolate trilinear": Case(pooled("interpolate", size=(3, 2, 3), mode="trilinear"), (normal(1, 1, 2, 2, 2),)),
     "interpolate area": Case(pooled("interpolate", size=(2, 3), mode="area"), (normal(1, 1, 4, 5),)),
     "affine_grid": Case(pooled("affine_grid", (2, 1, 2, 3), align_corners=False), (normal(2, 2, 3),)),
-    "grid_sample": Case(
-        squared(lambda x, grid: F.grid_sample(x, torch.tanh(grid), align_corners=True)),
-        (normal(1, 1, 3, 4), normal(1, 2, 2, 2)),
+    "grid_sample": Case(sampled(align_corners=True), (normal(1, 1, 3, 4), normal(1, 2, 2, 2))),
+    "grid_sample border": Case(sampled(padding_mode="border"), (normal(2, 2, 3, 3), normal(2, 1, 3, 2))),
+    "grid_sample reflection": Case(
+        sampled(padding_mode="reflection"), (normal(1, 1, 3, 3), normal(1, 1, 4, 2) * 3)
     ),
+    "grid_sample nearest": Case(sampled(mode="nearest"), (normal(1, 2, 3, 3), normal(1, 1, 3, 2))),
+    "grid_sample 3d": Case(sampled(), (normal(1, 1, 2, 3, 2), normal(1, 1, 2, 1, 3))),
 }
 
 

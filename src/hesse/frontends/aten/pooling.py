@@ -1,4 +1,4 @@
-"""Pools and resampling of ATen: means and maxima of windows, and interpolation by known matrices."""
+"""Pools of ATen: means and maxima of windows."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils._python_dispatch import _disable_current_modes
 
 from hesse.frontends.aten.convolution import each, padded, windows
-from hesse.frontends.aten.table import Typed, aten, enter
+from hesse.frontends.aten.table import Typed, enter
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_node
 from hesse.ops import integers
@@ -144,37 +143,3 @@ for _rank in (1, 2, 3):
         functools.partial(_adaptive_avg_pool, _rank),
     )
 
-
-# Interpolation ----------------------------------------------------------------
-
-
-def _resampled(name: str, rank: int, has_corners: bool) -> Callable[..., Any]:
-    """Every axis times a known matrix: what PyTorch makes of the rows of the identity."""
-
-    def handler(x: Expression, size: Sequence[int], *settings: Any) -> Any:
-        corners, scales = settings[:has_corners], (*settings[has_corners:], *(None,) * rank)
-        for k, count in enumerate(size):
-            n = x.shape[k - rank]
-            rows = torch.eye(n, dtype=torch.float64).reshape(n, 1, *_alone(n, k, rank))
-            with _disable_current_modes():
-                found = getattr(torch.ops.aten, name)(
-                    rows, _alone(count, k, rank), *corners, *_alone(scales[k], k, rank, None)
-                )
-            matrix = found.reshape(n, count).numpy()
-            x = np.moveaxis(np.matmul(np.moveaxis(x, k - rank, -1), matrix), -1, k - rank)
-        return x
-
-    return handler
-
-
-def _alone(value: Any, place: int, rank: int, others: Any = 1) -> list[Any]:
-    """A setting of one axis, and what leaves the others alone."""
-    return [value if k == place else others for k in range(rank)]
-
-
-for _rank, _linear in ((1, "upsample_linear1d"), (2, "upsample_bilinear2d"), (3, "upsample_trilinear3d")):
-    enter([f"{_linear}.default"], _resampled(_linear, _rank, True))
-    for _name in (f"upsample_nearest{_rank}d", f"_upsample_nearest_exact{_rank}d"):
-        enter([f"{_name}.default"], _resampled(_name, _rank, False))
-for _name in ("upsample_bicubic2d", "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"):
-    enter([f"{_name}.default"], _resampled(_name, 2, True))
