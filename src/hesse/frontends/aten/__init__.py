@@ -2,22 +2,30 @@
 
 from hesse.frontends.aten import (
     activations,
+    attention,
+    convolution,
     elementwise,
     losses,
     normalization,
+    pooling,
     products,
     reductions,
+    sampling,
     shapes,
 )
 from hesse.frontends.aten.session import session, traced_expression
 
 __all__ = [
     "activations",
+    "attention",
+    "convolution",
     "elementwise",
     "losses",
     "normalization",
+    "pooling",
     "products",
     "reductions",
+    "sampling",
     "session",
     "shapes",
     "traced_expression",

@@ -73,16 +73,23 @@ class Tracer(TorchDispatchMode):
     """What is in force while a torch function is traced.
 
     `stand_ins` are tensors that the function reads besides its arguments, by identity, with the expressions
-    that stand for them. What stands for other tensors from outside is `made` when they are met; None: they
-    are constants.
+    that stand for them; the entries of further ones are `constants`. What stands for other tensors from
+    outside is `made` when they are met; None: they are constants.
     """
 
-    def __init__(self, stand_ins: Sequence[tuple[Tensor, Expression]], made: Callable[[Tensor], Expression] | None) -> None:
+    def __init__(
+        self,
+        stand_ins: Sequence[tuple[Tensor, Expression]],
+        made: Callable[[Tensor], Expression] | None,
+        constants: Sequence[Tensor] = (),
+    ) -> None:
         super().__init__()
         self._made = made
         self._entered: dict[int, tuple[Tensor, TracedTensor]] = {}
         for tensor, expression in stand_ins:
             self._enter(tensor, expression)
+        for tensor in constants:
+            self._entered[id(tensor)] = tensor, known(tensor.detach().clone())
 
     def _enter(self, tensor: Tensor, expression: Expression) -> TracedTensor:
         traced = fresh(expression, tensor.dtype, tensor.device, tensor.is_contiguous())
@@ -274,10 +281,11 @@ def _is_shared(
 def _check_random(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
     """Refuse random numbers, which would be the same in every call."""
     name = operation_name(function)
-    if "dropout" in name or "rrelu" in name:
-        named = {a.name: a.default_value for a in function._schema.arguments if a.has_default_value()}
-        named |= dict(zip([a.name for a in function._schema.arguments], arguments, strict=False)) | options
-        if not named.get("train", named.get("training", True)) or named.get("p", 0.5) == 0:
+    named = {a.name: a.default_value for a in function._schema.arguments if a.has_default_value()}
+    named |= dict(zip([a.name for a in function._schema.arguments], arguments, strict=False)) | options
+    if "dropout" in name or "rrelu" in name or not {"dropout", "dropout_p"}.isdisjoint(named):
+        rate = named.get("p", named.get("dropout_p", named.get("dropout", 0.5)))
+        if not named.get("train", named.get("training", True)) or rate == 0:
             return
         raise untraceable(
             f"{name} in training mode", "Call module.eval() first, or draw the mask outside and pass it."
