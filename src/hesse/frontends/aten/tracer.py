@@ -203,7 +203,8 @@ class Tracer(TorchDispatchMode):
         if name in CHANGED_SHAPES or name == "detach_":
             tensor: TracedTensor = arguments[0]
             if name != "detach_":
-                reshaped_in_place(tensor, Step(_functional(name), arguments[1:], options, None, False))
+                overload = getattr(_functional(name), function._overloadname)
+                reshaped_in_place(tensor, Step(overload, arguments[1:], options, None, False))
             elif isinstance(tensor.cell.value, Expression):
                 self._write(tensor, stop_gradient(expression_of(tensor)))
             return tensor
