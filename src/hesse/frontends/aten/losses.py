@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hesse.frontends import special
+from hesse.frontends.aten.elementwise import clamp_min
 from hesse.frontends.aten.reductions import vector_norm
 from hesse.frontends.aten.table import aten
 from hesse.frontends.expression import Expression
@@ -192,6 +193,15 @@ def multilabel_margin_loss(x: Expression, target: Expression, reduction: int = M
     terms = np.where(np.logical_and(pairs, np.greater(distances, 0.0)), distances, 0.0)
     losses = np.divide(np.sum(terms, (1, 2)), rows.shape[-1])
     return reduced(losses if x.ndim > 1 else losses[0], reduction)
+
+
+@aten("cosine_similarity")
+def cosine_similarity(x: Expression, y: Expression, dim: int = 1, eps: float = 1e-8) -> Any:
+    """The cosine of the angle between vectors along an axis; lengths are at least `eps`."""
+    shape = np.broadcast_shapes(x.shape, y.shape)
+    first, second = np.broadcast_to(x, shape), np.broadcast_to(y, shape)
+    lengths = [clamp_min(vector_norm(vectors, 2, dim), eps) for vectors in (first, second)]
+    return np.divide(np.sum(np.multiply(first, second), dim), np.multiply(*lengths))
 
 
 @aten("cdist")

@@ -199,6 +199,8 @@ class Tracer(TorchDispatchMode):
         self, function: Any, arguments: tuple[Any, ...], options: dict[str, Any], is_known: bool
     ) -> Any:
         """An operation that changes a tensor in place, or writes to the argument `out`."""
+        if function.namespace == "prims":
+            raise Undecomposed(function)
         name = operation_name(function)
         if name in CHANGED_SHAPES or name == "detach_":
             tensor: TracedTensor = arguments[0]
@@ -225,8 +227,11 @@ class Tracer(TorchDispatchMode):
             rest = {key: value for key, value in options.items() if key != "out"}
             with self:
                 value = _functional(name)(*arguments, **rest)
-        new = expression_of(value) if isinstance(value, Tensor) else value
-        self._write(target, call(np.broadcast_to, (call(np.multiply, (new, 1.0)) if not isinstance(new, Expression) else new, tuple(target.shape))))
+        new = expression_of(value) if isinstance(value, Tensor) else as_constant(torch.tensor(value))
+        new = call(np.broadcast_to, (new, tuple(target.shape)))
+        if not torch.is_grad_enabled() and target.dtype.is_floating_point:
+            new = _without_graph(new, target)
+        self._write(target, new)
         return target
 
     def _write(self, target: TracedTensor, value: Any) -> None:
@@ -243,6 +248,15 @@ class Tracer(TorchDispatchMode):
         base = cell.value if isinstance(cell.value, Expression) else as_constant(cell.value)
         shape = tuple(base.shape)
         cell.write(written(base, positions(target, int(np.prod(shape)), shape), value))
+
+
+def _without_graph(new: Expression, target: TracedTensor) -> Expression:
+    """What is written without a graph: other entries, but with the derivatives that the tensor has."""
+    if not isinstance(target.cell.value, Expression):
+        return stop_gradient(new)  # type: ignore[no-any-return]
+    old = expression_of(target)
+    kept = call(np.subtract, (old, stop_gradient(old)))
+    return call(np.add, (stop_gradient(new), kept))  # type: ignore[no-any-return]
 
 
 def _is_outside(tensor: TracedTensor, tracer: Tracer) -> bool:
