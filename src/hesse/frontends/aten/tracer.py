@@ -73,16 +73,23 @@ class Tracer(TorchDispatchMode):
     """What is in force while a torch function is traced.
 
     `stand_ins` are tensors that the function reads besides its arguments, by identity, with the expressions
-    that stand for them. What stands for other tensors from outside is `made` when they are met; None: they
-    are constants.
+    that stand for them; the entries of further ones are `constants`. What stands for other tensors from
+    outside is `made` when they are met; None: they are constants.
     """
 
-    def __init__(self, stand_ins: Sequence[tuple[Tensor, Expression]], made: Callable[[Tensor], Expression] | None) -> None:
+    def __init__(
+        self,
+        stand_ins: Sequence[tuple[Tensor, Expression]],
+        made: Callable[[Tensor], Expression] | None,
+        constants: Sequence[Tensor] = (),
+    ) -> None:
         super().__init__()
         self._made = made
         self._entered: dict[int, tuple[Tensor, TracedTensor]] = {}
         for tensor, expression in stand_ins:
             self._enter(tensor, expression)
+        for tensor in constants:
+            self._entered[id(tensor)] = tensor, known(tensor.detach().clone())
 
     def _enter(self, tensor: Tensor, expression: Expression) -> TracedTensor:
         traced = fresh(expression, tensor.dtype, tensor.device, tensor.is_contiguous())
@@ -192,11 +199,14 @@ class Tracer(TorchDispatchMode):
         self, function: Any, arguments: tuple[Any, ...], options: dict[str, Any], is_known: bool
     ) -> Any:
         """An operation that changes a tensor in place, or writes to the argument `out`."""
+        if function.namespace == "prims":
+            raise Undecomposed(function)
         name = operation_name(function)
         if name in CHANGED_SHAPES or name == "detach_":
             tensor: TracedTensor = arguments[0]
             if name != "detach_":
-                reshaped_in_place(tensor, Step(_functional(name), arguments[1:], options, None, False))
+                overload = getattr(_functional(name), function._overloadname)
+                reshaped_in_place(tensor, Step(overload, arguments[1:], options, None, False))
             elif isinstance(tensor.cell.value, Expression):
                 self._write(tensor, stop_gradient(expression_of(tensor)))
             return tensor
@@ -217,8 +227,11 @@ class Tracer(TorchDispatchMode):
             rest = {key: value for key, value in options.items() if key != "out"}
             with self:
                 value = _functional(name)(*arguments, **rest)
-        new = expression_of(value) if isinstance(value, Tensor) else value
-        self._write(target, call(np.broadcast_to, (call(np.multiply, (new, 1.0)) if not isinstance(new, Expression) else new, tuple(target.shape))))
+        new = expression_of(value) if isinstance(value, Tensor) else as_constant(torch.tensor(value))
+        new = call(np.broadcast_to, (new, tuple(target.shape)))
+        if not torch.is_grad_enabled() and target.dtype.is_floating_point:
+            new = _without_graph(new, target)
+        self._write(target, new)
         return target
 
     def _write(self, target: TracedTensor, value: Any) -> None:
@@ -235,6 +248,15 @@ class Tracer(TorchDispatchMode):
         base = cell.value if isinstance(cell.value, Expression) else as_constant(cell.value)
         shape = tuple(base.shape)
         cell.write(written(base, positions(target, int(np.prod(shape)), shape), value))
+
+
+def _without_graph(new: Expression, target: TracedTensor) -> Expression:
+    """What is written without a graph: other entries, but with the derivatives that the tensor has."""
+    if not isinstance(target.cell.value, Expression):
+        return stop_gradient(new)  # type: ignore[no-any-return]
+    old = expression_of(target)
+    kept = call(np.subtract, (old, stop_gradient(old)))
+    return call(np.add, (stop_gradient(new), kept))  # type: ignore[no-any-return]
 
 
 def _is_outside(tensor: TracedTensor, tracer: Tracer) -> bool:
@@ -274,10 +296,11 @@ def _is_shared(
 def _check_random(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
     """Refuse random numbers, which would be the same in every call."""
     name = operation_name(function)
-    if "dropout" in name or "rrelu" in name:
-        named = {a.name: a.default_value for a in function._schema.arguments if a.has_default_value()}
-        named |= dict(zip([a.name for a in function._schema.arguments], arguments, strict=False)) | options
-        if not named.get("train", named.get("training", True)) or named.get("p", 0.5) == 0:
+    named = {a.name: a.default_value for a in function._schema.arguments if a.has_default_value()}
+    named |= dict(zip([a.name for a in function._schema.arguments], arguments, strict=False)) | options
+    if "dropout" in name or "rrelu" in name or not {"dropout", "dropout_p"}.isdisjoint(named):
+        rate = named.get("p", named.get("dropout_p", named.get("dropout", 0.5)))
+        if not named.get("train", named.get("training", True)) or rate == 0:
             return
         raise untraceable(
             f"{name} in training mode", "Call module.eval() first, or draw the mask outside and pass it."
