@@ -21,8 +21,10 @@ from hesse.frontends.aten.graph_nodes import CHOSEN, FREE, INVERSES, PREIMAGES, 
 from hesse.frontends.aten.graph_special import SPECIAL
 from hesse.torch import Controller, backward
 
-# These are traced with PyTorch's own rule until the table has them.
-pytestmark = pytest.mark.filterwarnings("ignore:hesse has no rule for")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:hesse has no rule for"),  # some are differentiated by PyTorch's own
+    pytest.mark.filterwarnings("ignore:There is a performance drop"),  # of the references
+]
 
 
 @pytest.fixture(autouse=True)

@@ -28,12 +28,19 @@ def _data(*shape: int) -> Tensor:
 
 
 C, K, MASK = _data(2, 3), _data(3, 3), _data(2, 3) > 0.1
-POSITIVE = C.abs() + 0.5
+POSITIVE, SIGNS, V_BIAS, ONES = C.abs() + 0.5, C.sign(), _data(3), torch.ones(3, dtype=torch.float64)
+TARGETS = torch.tensor([0, 2, 1])
 
 
 def _attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     weights = torch.softmax(q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5, -1)
     return weights @ v
+
+
+def _masked_attention(x: Tensor) -> Tensor:
+    scores = x @ x.mT / x.shape[-1] ** 0.5
+    allowed = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
+    return torch.softmax(torch.where(allowed, scores, -torch.inf), -1) @ x
 
 
 def _layer_norm(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
@@ -222,7 +229,88 @@ CASES: dict[str, Case] = {
         2,
         _layer_norm,
     ),
+    # layers, indexing and linear algebra
+    "conv1d": Case(lambda x, w: F.conv1d(x, w, padding=1).sin(), ((1, 2, 3), (2, 2, 2)), 2),
+    "conv2d": Case(lambda x, w, b: F.conv2d(x, w, b, stride=2).exp(), ((1, 1, 3, 3), (2, 1, 2, 2), (2,)), 2),
+    "conv with a constant bias": Case(
+        lambda x, w: torch.tanh(F.conv1d(x, w, V_BIAS)), ((1, 2, 3), (3, 2, 2)), 2
+    ),
+    "conv_transpose1d": Case(lambda x, w: F.conv_transpose1d(x, w) ** 2, ((1, 2, 3), (2, 1, 2)), 2),
+    "avg_pool2d": Case(lambda x: F.avg_pool2d(x**2, 2) ** 2, ((1, 1, 3, 4),), 2),
+    "max_pool2d": Case(lambda x: F.max_pool2d(x**2, 2) ** 2, ((1, 1, 2, 4),), 2),
+    "adaptive_avg_pool2d": Case(lambda x: F.adaptive_avg_pool2d(x, (1, 2)) ** 3, ((1, 1, 3, 4),), 2),
+    "pad": Case(lambda x: F.pad(x, (1, 2), value=0.5).sin() ** 2, (S,)),
+    "reflection padding": Case(lambda x: F.pad(x[None], (1, 1), mode="reflect").sin(), (S,)),
+    "upsampling": Case(lambda x: F.interpolate(x[None], scale_factor=2.0, mode="linear") ** 2, (S,), 2),
+    "batch_norm": Case(
+        lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True),
+        ((3, 2), (2,), (2,)),
+        2,
+        lambda x, w, b: _layer_norm(x.mT, w[:, None], b[:, None]).mT,
+    ),
+    "batch_norm in evaluation": Case(
+        lambda x, w: F.batch_norm(x, V_BIAS, V_BIAS.exp(), w, V_BIAS).sin(), (S, V), 2
+    ),
+    "group_norm": Case(lambda x, w: F.group_norm(x, 2, w) ** 2, ((1, 4, 2), (4,)), 2),
+    "rms_norm": Case(lambda x, w: F.rms_norm(x, (3,), w), (S, V), 2),
+    "layer_norm of shifted": Case(
+        lambda x: F.layer_norm(x + C, (3,)), (S,), 2, lambda x: _layer_norm(x + C, ONES, 0.0 * ONES)
+    ),
+    "scaled_dot_product_attention": Case(
+        F.scaled_dot_product_attention, ((1, 1, 2, 3), (1, 1, 3, 3), (1, 1, 3, 2)), 2, _attention
+    ),
+    "causal attention": Case(
+        lambda x: F.scaled_dot_product_attention(x, x, x, is_causal=True),
+        ((1, 1, 3, 2),),
+        2,
+        _masked_attention,
+    ),
+    "cross_entropy": Case(lambda x: F.cross_entropy(x, TARGETS), ((3, 3),)),
+    "cross_entropy with weights": Case(
+        lambda x: F.cross_entropy(x, TARGETS, weight=V_BIAS.exp(), ignore_index=1, reduction="sum"), ((3, 3),)
+    ),
+    "nll_loss": Case(lambda x: F.nll_loss(torch.sin(x), TARGETS), ((3, 3),)),
+    "soft_margin_loss": Case(lambda x: F.soft_margin_loss(x, SIGNS), (S,)),
+    "embedding": Case(lambda w: F.embedding(TARGETS, w) ** 3, (M,)),
+    "x[[0, 2]]": Case(lambda x: x[[0, 2]] * x[:, [1, 1, 0]][:2] ** 2, (M,)),
+    "x[mask]": Case(lambda x: x[MASK].sin() * 2, (S,)),
+    "masked_select": Case(lambda x: torch.masked_select(x, MASK) ** 3, (S,)),
+    "gather": Case(lambda x: x.gather(1, TARGETS[:, None]).exp(), (M,)),
+    "take_along_dim": Case(lambda x: torch.take_along_dim(x, TARGETS[:, None], 1) ** 3, (M,)),
+    "index_select": Case(lambda x: x.index_select(0, TARGETS) * x, (M,)),
+    "index_add": Case(lambda x, y: x.index_add(0, TARGETS[:2], y, alpha=2.0) ** 2, (M, S), 2),
+    "scatter_add": Case(lambda x, y: x.scatter_add(1, TARGETS[:, None], y) ** 2, (M, (3, 1)), 2),
+    "scatter": Case(lambda x, y: x.scatter(1, TARGETS[:, None], y) ** 3, (M, (3, 1)), 2),
+    "index_put": Case(lambda x, y: x.index_put((TARGETS[:2],), y) ** 3, (M, S), 2),
+    "amax, amin": Case(lambda x: x.amax(-1) ** 2 * x.amin(0).sum(), (S,)),
+    "max along an axis": Case(lambda x: x.max(-1).values ** 3 + x.min(1)[0].sin(), (S,)),
+    "max": Case(lambda x: x.max() ** 3 * x.min(), (S,)),
+    "max of shifted": Case(lambda x: (x + C).max(0, keepdim=True)[0].exp(), (S,)),
+    "sort, topk": Case(lambda x: x.sort(-1)[0] ** 3 + x.topk(1)[0].exp(), (S,)),
+    "median": Case(lambda x: x.median(-1)[0] ** 3, (S,)),
+    "cummax": Case(lambda x: x.cummax(1)[0] ** 3, (S,)),
+    "logcumsumexp": Case(lambda x: x.logcumsumexp(1), (S,), 2),
+    "unfold": Case(lambda x: x.unfold(1, 2, 1).prod(-1), (S,)),
+    "inv": Case(lambda x: torch.linalg.inv(x + 3 * torch.eye(2)), ((2, 2),)),
+    "det": Case(torch.linalg.det, (M,)),
+    "slogdet": Case(lambda x: torch.linalg.slogdet(x)[1], ((2, 2),)),
+    "solve": Case(lambda x, y: torch.linalg.solve(x + 3 * torch.eye(2), y), ((2, 2), (2, 1)), 2),
+    "cholesky": Case(lambda x: torch.linalg.cholesky(x @ x.mT + torch.eye(2)), ((2, 2),), 2),
+    "matrix_exp": Case(torch.linalg.matrix_exp, ((2, 2),), 2),
+    "eigvalsh": Case(lambda x: torch.linalg.eigh(x + x.mT)[0], ((2, 2),), 2),
+    "vector norms": Case(lambda x: torch.linalg.vector_norm(x, 3, dim=-1), (S,), 2),
+    "cdist": Case(
+        torch.cdist,
+        (S, (1, 3)),
+        2,
+        lambda x, y: ((x[:, None] - y[None]) ** 2).sum(-1).sqrt(),
+    ),
+    "cross": Case(lambda x, y: torch.linalg.cross(x, y) ** 2, (S, S), 2),
+    "bilinear": Case(F.bilinear, (S, S, (2, 3, 3)), 2),
+    "hardswish, softshrink": Case(lambda x: F.hardswish(x) * x + F.softshrink(x, 0.2) ** 2, (S,)),
+    "erfinv, logit": Case(lambda x: torch.erfinv(0.3 * x) + torch.logit(torch.sigmoid(x) * 0.9), (S,), 2),
+    "special functions": Case(
+        lambda x: torch.special.log_ndtr(x) * torch.special.i0e(x) + torch.sinc(x), (S,), 2
+    ),
 }
 """By name."""
-
-V_BIAS = _data(3)
