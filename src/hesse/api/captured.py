@@ -75,6 +75,8 @@ class Captured(NamedTuple):
     is_same: Callable[[], bool] | None
     is_fixed: bool
     """Whether a copy of the function would read some of the inputs all the same."""
+    known: tuple[Any, ...]
+    """Arrays of other libraries that are constants."""
 
     def strangers(self, arguments: Arrays) -> list[str]:
         """The inputs that the library of the arguments cannot compute with."""
@@ -106,13 +108,13 @@ class Captured(NamedTuple):
 
 def captured(walk: Walk, constants: Collection[str], held: Sequence[Any] = ()) -> Captured:
     """What a walk found; arrays under these names are constants in any case, and those `held` are inputs."""
-    arrays = walk.arrays().values()
-    inputs = [found for found in arrays if found.name not in constants and _is_input(found)]
-    inputs += [
+    arrays = list(walk.arrays().values())
+    arrays += [
         Found(f"a tensor met {k}", array, None, "", is_fixed=True)
         for k, array in enumerate(held)
-        if all(array is not found.value for found in inputs)
+        if all(array is not found.value for found in arrays)
     ]
+    inputs = [found for found in arrays if found.name not in constants and _is_input(found)]
     hidden = {id(found.value) for found in inputs}
     known = [found.value for found in arrays if id(found.value) not in hidden]
     marks = tuple(map(_mark, known))
@@ -125,6 +127,7 @@ def captured(walk: Walk, constants: Collection[str], held: Sequence[Any] = ()) -
         tuple(found.value for found in inputs),
         _check(walk, contents),
         any(found.is_fixed for found in inputs),
+        tuple(array for array in known if library_of(array) is not None),
     )
 
 

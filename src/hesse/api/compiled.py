@@ -347,7 +347,9 @@ class Derivative:
             leaves[k] = expression
         hidden = stand_ins[len(call.positions) :]
         library = None if arrays.as_numpy else arrays.target.name
-        opened = library and session(library, list(zip(captured.arrays, hidden, strict=True)))
+        known = [*captured.known, *(leaves[k] for k in call.fixed)]
+        known = [array for array in known if library_of(array) == library]
+        opened = library and session(library, list(zip(captured.arrays, hidden, strict=True)), known)
         if not library or not opened:
             return self._requested(call, leaves, captured.function(hidden))
         given = list(leaves)

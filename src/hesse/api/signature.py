@@ -15,7 +15,7 @@ from hesse.api.entries import Entry
 from hesse.api.surroundings import Same
 from hesse.api.trees import is_container, is_list_of_numbers, leaf_names, take_apart
 from hesse.backends.arrays import not_an_array
-from hesse.backends.target import library_of
+from hesse.backends.target import library_of, target_named
 from hesse.frontends.expression import Expression
 
 if TYPE_CHECKING:
@@ -124,6 +124,8 @@ def may_be_fixed(leaf: Any) -> bool:
     """Whether an array can become part of the signature: a whole number, several of them, or a mask."""
     if type(leaf) is np.ndarray:
         return bool(leaf.dtype == bool)
+    if library_of(leaf) == "torch":
+        return not (leaf.dtype.is_floating_point or leaf.dtype.is_complex)
     return isinstance(leaf, int | np.integer | np.bool) or (
         is_list_of_numbers(leaf) and np.asarray(leaf).dtype.kind in "biu"
     )
@@ -155,6 +157,9 @@ def _fixed_key(name: str, leaf: Any) -> Hashable:
     """Values are told apart by their types, too: 1, 1.0 and True are equal."""
     if type(leaf) is np.ndarray:
         return np.ndarray, leaf.shape, leaf.tobytes()
+    if library_of(leaf) == "torch":
+        host = target_named("torch").on_host(leaf)
+        return type(leaf), host.shape, host.dtype, host.tobytes()
     if is_list_of_numbers(leaf):
         return type(leaf), repr(leaf)
     if type(leaf) is slice:  # has no hash before Python 3.12

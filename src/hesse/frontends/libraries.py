@@ -35,11 +35,16 @@ class Session(ABC):
         """A leaf of that as an expression, if it is an array of the library."""
 
 
-def session(library: str, captured: Sequence[tuple[Any, Expression]]) -> Session | None:
-    """A trace of a function of a library that reads these arrays; None if it has no front end."""
+def session(
+    library: str, captured: Sequence[tuple[Any, Expression]], known: Sequence[Any] = ()
+) -> Session | None:
+    """A trace of a function of a library that reads these arrays, and others that are `known`.
+
+    None if the library has no front end.
+    """
     if library not in MODULES:
         return None
-    found: Session = importlib.import_module(MODULES[library]).session(captured)
+    found: Session = importlib.import_module(MODULES[library]).session(captured, known)
     return found
 
 

@@ -23,9 +23,9 @@ skip_frames(torch)
 class TorchSession(Session):
     """One trace of a torch function."""
 
-    def __init__(self, captured: Sequence[tuple[Tensor, Expression]]) -> None:
+    def __init__(self, captured: Sequence[tuple[Tensor, Expression]], known: Sequence[Tensor]) -> None:
         self.further = []
-        self._tracer = Tracer(captured, self._met)
+        self._tracer = Tracer(captured, self._met, known)
 
     def _met(self, tensor: Tensor) -> Expression:
         """A placeholder: the function is traced again with this tensor as an input."""
@@ -49,9 +49,9 @@ class TorchSession(Session):
         return expression_of(leaf if isinstance(leaf, TracedTensor) else self._tracer.stand_in(leaf))
 
 
-def session(captured: Sequence[tuple[Tensor, Expression]]) -> TorchSession:
-    """A trace of a function that reads these tensors."""
-    return TorchSession(captured)
+def session(captured: Sequence[tuple[Tensor, Expression]], known: Sequence[Tensor]) -> TorchSession:
+    """A trace of a function that reads these tensors, and others whose entries are known."""
+    return TorchSession(captured, known)
 
 
 def traced_expression(value: Any) -> Expression | None:

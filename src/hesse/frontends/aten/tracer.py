@@ -64,22 +64,31 @@ VALUES = frozenset(
 """Operations that need the entries of a tensor."""
 
 
+class Undecomposed(Exception):
+    """A primitive operation of a decomposition that is neither in the table nor has a rule in PyTorch."""
+
+
 class Tracer(TorchDispatchMode):
     """What is in force while a torch function is traced.
 
     `stand_ins` are tensors that the function reads besides its arguments, by identity, with the expressions
-    that stand for them. What stands for other tensors from outside is `made` when they are met; None: they
-    are constants.
+    that stand for them; the entries of further ones are `constants`. What stands for other tensors from
+    outside is `made` when they are met; None: they are constants.
     """
 
     def __init__(
-        self, stand_ins: Sequence[tuple[Tensor, Expression]], made: Callable[[Tensor], Expression] | None
+        self,
+        stand_ins: Sequence[tuple[Tensor, Expression]],
+        made: Callable[[Tensor], Expression] | None,
+        constants: Sequence[Tensor] = (),
     ) -> None:
         super().__init__()
         self._made = made
         self._entered: dict[int, tuple[Tensor, TracedTensor]] = {}
         for tensor, expression in stand_ins:
             self._enter(tensor, expression)
+        for tensor in constants:
+            self._entered[id(tensor)] = tensor, known(tensor.detach().clone())
 
     def _enter(self, tensor: Tensor, expression: Expression) -> TracedTensor:
         traced = fresh(expression, tensor.dtype, tensor.device, tensor.is_contiguous())
@@ -165,8 +174,13 @@ class Tracer(TorchDispatchMode):
             with self:
                 return function.decompose(*arguments, **options)
         if function in decomposition_table:
-            with self:
-                return decomposition_table[function](*arguments, **options)
+            try:
+                with self:
+                    return decomposition_table[function](*arguments, **options)
+            except Undecomposed:
+                pass  # what it was decomposed into has no rule anywhere, but the whole may have one
+        if function.namespace == "prims":
+            raise Undecomposed(function)
         return _wrapped(applied(function, arguments, options), tensors)
 
     def _views(self, function: Any, arguments: tuple[Any, ...], options: dict[str, Any], result: Any) -> Any:
@@ -190,11 +204,14 @@ class Tracer(TorchDispatchMode):
         self, function: Any, arguments: tuple[Any, ...], options: dict[str, Any], is_known: bool
     ) -> Any:
         """An operation that changes a tensor in place, or writes to the argument `out`."""
+        if function.namespace == "prims":
+            raise Undecomposed(function)
         name = operation_name(function)
         if name in CHANGED_SHAPES or name == "detach_":
             tensor: TracedTensor = arguments[0]
             if name != "detach_":
-                reshaped_in_place(tensor, Step(_functional(name), arguments[1:], options, None, False))
+                overload = getattr(_functional(name), function._overloadname)
+                reshaped_in_place(tensor, Step(overload, arguments[1:], options, None, False))
             elif isinstance(tensor.cell.value, Expression):
                 self._write(tensor, stop_gradient(expression_of(tensor)))
             return tensor
@@ -214,18 +231,12 @@ class Tracer(TorchDispatchMode):
         else:
             rest = {key: value for key, value in options.items() if key != "out"}
             with self:
-                value = _functional(name.removesuffix("_"))(*arguments, **rest)
-        new = expression_of(value) if isinstance(value, Tensor) else value
-        self._write(
-            target,
-            call(
-                np.broadcast_to,
-                (
-                    call(np.multiply, (new, 1.0)) if not isinstance(new, Expression) else new,
-                    tuple(target.shape),
-                ),
-            ),
-        )
+                value = _functional(name)(*arguments, **rest)
+        new = expression_of(value) if isinstance(value, Tensor) else as_constant(torch.tensor(value))
+        new = call(np.broadcast_to, (new, tuple(target.shape)))
+        if not torch.is_grad_enabled() and target.dtype.is_floating_point:
+            new = _without_graph(new, target)
+        self._write(target, new)
         return target
 
     def _write(self, target: TracedTensor, value: Any) -> None:
@@ -244,8 +255,19 @@ class Tracer(TorchDispatchMode):
         cell.write(written(base, positions(target, math.prod(shape), shape), value))
 
 
+def _without_graph(new: Expression, target: TracedTensor) -> Expression:
+    """What is written without a graph: other entries, but with the derivatives that the tensor has."""
+    if not isinstance(target.cell.value, Expression):
+        return stop_gradient(new)  # type: ignore[no-any-return]
+    old = expression_of(target)
+    kept = call(np.subtract, (old, stop_gradient(old)))
+    return call(np.add, (stop_gradient(new), kept))  # type: ignore[no-any-return]
+
+
 def _functional(name: str) -> Any:
     """The operation that does the same without changing anything."""
+    if name.startswith("__i"):  # __iand__
+        return getattr(torch.ops.aten, "__" + name.removeprefix("__i"))
     return getattr(torch.ops.aten, name.removesuffix("_"))
 
 
@@ -294,10 +316,10 @@ def _check_random(function: Any, arguments: tuple[Any, ...], options: dict[str, 
 
 def _wrapped(result: Any, operands: Sequence[TracedTensor]) -> Any:
     """Results as traced tensors, of the dtype that PyTorch promotes the operands to."""
+    if isinstance(result, Typed):  # which is a tuple, too
+        return _wrapped_as(result.value, result.dtype, operands)
     if isinstance(result, tuple | list):
         return type(result)(_wrapped(part, operands) for part in result)
-    if isinstance(result, Typed):
-        return _wrapped_as(result.value, result.dtype, operands)
     if not isinstance(result, Expression):
         return result
     return _wrapped_as(result, dtype_of(result, _floating(operands)), operands)

@@ -1,0 +1,197 @@
+"""Convolutions, windows and padding of ATen: views and one contraction, so that derivatives keep the kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from hesse.frontends.aten.table import aten, enter
+from hesse.frontends.expression import Expression
+from hesse.frontends.operands import as_node
+from hesse.ir import combine, place, plain_axes, view
+from hesse.ops.structural import unfold as unfold_node
+
+PLACES, OFFSETS = "xyz", "uvw"
+
+
+def each(value: Any, rank: int) -> tuple[int, ...]:
+    """A setting for each of the axes, where one may stand for all."""
+    values = (value,) if isinstance(value, int) else tuple(value)
+    return values * rank if len(values) == 1 else values
+
+
+def padded(x: Expression, widths: Sequence[tuple[int, int]], value: float = 0.0) -> Expression:
+    """The last axes with margins; a negative one cuts entries off."""
+    lead = x.ndim - len(widths)
+    cut = [slice(max(0, -a), size - max(0, -b)) for (a, b), size in zip(widths, x.shape[lead:], strict=True)]
+    x = x[(..., *cut)]
+    margins = [(max(0, a), max(0, b)) for a, b in widths]
+    if not any(map(any, margins)):
+        return x
+    return np.pad(x, [(0, 0)] * lead + margins, constant_values=value)
+
+
+def windows(
+    x: Expression, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
+) -> Expression:
+    """Windows over the last axes, whose entries become further axes."""
+    rank = len(kernel)
+    reach = tuple(gap * (size - 1) + 1 for gap, size in zip(dilation, kernel, strict=True))
+    found = sliding_window_view(x, reach, tuple(range(x.ndim - rank, x.ndim)))
+    return found[(..., *(slice(None, None, step) for step in (*stride, *dilation)))]
+
+
+def correlated(
+    x: Expression, weight: Expression, stride: Sequence[int], dilation: Sequence[int], groups: int
+) -> Expression:
+    """Windows of `x`, of shape (batch, inputs, ...), times a kernel of shape (outputs, inputs of a group, ...)."""
+    rank = weight.ndim - 2
+    shape = x.shape
+    x = np.reshape(x, (shape[0], groups, shape[1] // groups, *shape[2:]))
+    kernel = np.reshape(weight, (groups, weight.shape[0] // groups, *weight.shape[1:]))
+    seen = windows(x, weight.shape[2:], stride, dilation)
+    at, inside = PLACES[:rank], OFFSETS[:rank]
+    result = np.einsum(f"bgi{at}{inside},goi{inside}->bgo{at}", seen, kernel)
+    return np.reshape(result, (shape[0], weight.shape[0], *result.shape[3:]))
+
+
+def _with_bias(result: Expression, bias: Any) -> Expression:
+    return result if bias is None else np.add(result, np.reshape(bias, (-1, *(1,) * (result.ndim - 2))))
+
+
+def _same(kernel: Sequence[int], dilation: Sequence[int]) -> list[tuple[int, int]]:
+    """Margins with which a result is as large as the operand."""
+    totals = [gap * (size - 1) for gap, size in zip(dilation, kernel, strict=True)]
+    return [(total // 2, total - total // 2) for total in totals]
+
+
+@aten("conv1d", "conv2d", "conv3d")
+def convolution(
+    x: Expression,
+    weight: Expression,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Any:
+    """A kernel at all places of an image, as a correlation."""
+    rank = weight.ndim - 2
+    if x.ndim == rank + 1:
+        return convolution(x[None], weight, bias, stride, padding, dilation, groups)[0]
+    kernel, stride, dilation = weight.shape[2:], each(stride, rank), each(dilation, rank)
+    if padding == "valid":
+        padding = 0
+    widths = _same(kernel, dilation) if padding == "same" else [(n, n) for n in each(padding, rank)]
+    return _with_bias(correlated(padded(x, widths), weight, stride, dilation, groups), bias)
+
+
+@aten("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
+def transposed_convolution(
+    x: Expression,
+    weight: Expression,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Any:
+    """The transpose of a convolution: entries are set apart, and the kernel runs backwards over them."""
+    rank = weight.ndim - 2
+    if x.ndim == rank + 1:
+        options = stride, padding, output_padding, groups, dilation
+        return transposed_convolution(x[None], weight, bias, *options)[0]
+    steps, dilation = each(stride, rank), each(dilation, rank)
+    spread = [step * (size - 1) + 1 for step, size in zip(steps, x.shape[2:], strict=True)]
+    apart = place(as_node(x), (*x.shape[:2], *spread), [0] * x.ndim, [1, 1, *steps])
+    settings = zip(weight.shape[2:], dilation, each(padding, rank), each(output_padding, rank), strict=True)
+    widths = [(gap * (size - 1) - cut, gap * (size - 1) - cut + extra) for size, gap, cut, extra in settings]
+    inputs, outputs = weight.shape[:2]
+    kernel = np.reshape(weight, (groups, inputs // groups, *weight.shape[1:]))
+    kernel = np.flip(np.swapaxes(kernel, 1, 2), tuple(range(3, 3 + rank)))
+    kernel = np.reshape(kernel, (groups * outputs, inputs // groups, *weight.shape[2:]))
+    result = correlated(padded(Expression(apart), widths), kernel, (1,) * rank, dilation, groups)
+    return _with_bias(result, bias)
+
+
+@aten("convolution")
+def any_convolution(
+    x: Expression,
+    weight: Expression,
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: bool,
+    output_padding: Any,
+    groups: int,
+) -> Any:
+    """A convolution or a transposed one."""
+    if transposed:
+        return transposed_convolution(x, weight, bias, stride, padding, output_padding, groups, dilation)
+    return convolution(x, weight, bias, stride, padding, dilation, groups)
+
+
+@aten("unfold")
+def unfold(x: Expression, dimension: int, size: int, step: int) -> Any:
+    """Windows along an axis."""
+    return Expression(unfold_node(as_node(x), dimension, size, step))
+
+
+@aten("im2col")
+def im2col(x: Expression, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Any:
+    """Windows of images as columns."""
+    seen = windows(padded(x, [(n, n) for n in padding]), kernel, stride, dilation)
+    columns = np.moveaxis(seen, (-2, -1), (-4, -3))
+    count = int(np.prod(seen.shape[-4:-2]))
+    return np.reshape(columns, (*x.shape[:-3], x.shape[-3] * int(np.prod(kernel)), count))
+
+
+@aten("col2im")
+def col2im(x: Expression, size: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Any:
+    """Windows added up at their places in images."""
+    total = [n + 2 * margin for n, margin in zip(size, padding, strict=True)]
+    settings = zip(total, kernel, dilation, stride, strict=True)
+    counts = [(n - gap * (width - 1) - 1) // step + 1 for n, width, gap, step in settings]
+    lead, channels = x.shape[:-2], x.shape[-2] // int(np.prod(kernel))
+    shape = (*lead, channels, *kernel, *counts)
+    axes = plain_axes(len(shape))
+    u, v, i, j = axes[-4:]
+    output = [
+        *axes[:-4],
+        combine([(dilation[0], u), (stride[0], i)]),
+        combine([(dilation[1], v), (stride[1], j)]),
+    ]
+    found = view(as_node(np.reshape(x, shape)), axes, output, (*lead, channels, *total), shape)
+    return padded(Expression(found), [(-n, -n) for n in padding])
+
+
+def _pairs(pad: Sequence[int]) -> list[tuple[int, int]]:
+    """PyTorch's widths of margins, which begin with the last axis, in the order of the axes."""
+    return [(pad[k], pad[k + 1]) for k in range(len(pad) - 2, -1, -2)]
+
+
+@aten("constant_pad_nd")
+def constant_pad(x: Expression, pad: Sequence[int], value: float = 0) -> Any:
+    """Margins of one number."""
+    return padded(x, _pairs(pad), value)
+
+
+def _repeated(mode: str) -> Any:
+    def handler(x: Expression, pad: Sequence[int]) -> Any:
+        widths = _pairs(pad)
+        if min(pad) < 0:
+            return NotImplemented
+        return np.pad(x, [(0, 0)] * (x.ndim - len(widths)) + widths, mode=mode)
+
+    return handler
+
+
+for _rank in (1, 2, 3):
+    enter([f"reflection_pad{_rank}d"], _repeated("reflect"))
+    enter([f"replication_pad{_rank}d"], _repeated("edge"))
+enter(["_pad_circular"], _repeated("wrap"))

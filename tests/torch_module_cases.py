@@ -1,0 +1,257 @@
+"""Functions of PyTorch that layers are made of, with arguments, and the way in which they are traced.
+
+Arguments of floating-point numbers are differentiated by, all of them; integers and masks are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+class Case(NamedTuple):
+    """A function with its arguments, and the highest order that is compared."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Tensor, ...]
+    order: int = 2
+
+    @property
+    def argnums(self) -> tuple[int, ...]:
+        """The arguments to differentiate by."""
+        return tuple(k for k, value in enumerate(self.arguments) if value.dtype.is_floating_point)
+
+
+_generator = torch.Generator().manual_seed(12)
+
+
+def normal(*shape: int) -> Tensor:
+    """Random numbers."""
+    return torch.randn(shape, generator=_generator, dtype=torch.float64)
+
+
+def uniform(*shape: int) -> Tensor:
+    """Random numbers between 1/2 and 3/2."""
+    return torch.rand(shape, generator=_generator, dtype=torch.float64) + 0.5
+
+
+def integers(*entries: Any) -> Tensor:
+    """Known integers."""
+    return torch.tensor(entries)
+
+
+def bent(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """A function whose second derivatives are not zero, after one that may be linear."""
+    return lambda *arguments: torch.tanh(function(*arguments))
+
+
+def squared(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """One number, after a function with many results."""
+    return lambda *arguments: (function(*arguments) ** 2).sum() + function(*arguments).sum()
+
+
+def convolved(name: str, **options: Any) -> Callable[..., Tensor]:
+    """A convolution of `torch.nn.functional`, squared."""
+    return squared(lambda *arguments: getattr(F, name)(*arguments, **options))
+
+
+CONVOLUTIONS = {
+    "conv1d": Case(convolved("conv1d"), (normal(2, 2, 6), normal(3, 2, 3), normal(3)), 3),
+    "conv1d same": Case(convolved("conv1d", padding="same"), (normal(1, 2, 5), normal(2, 2, 4))),
+    "conv1d same, dilation": Case(
+        convolved("conv1d", padding="same", dilation=2), (normal(1, 1, 6), normal(2, 1, 3), normal(2))
+    ),
+    "conv1d strides, dilation": Case(
+        convolved("conv1d", padding=3, stride=3, dilation=2), (normal(2, 2, 9), normal(2, 2, 3))
+    ),
+    "conv1d unbatched": Case(convolved("conv1d", padding=1), (normal(2, 5), normal(2, 2, 3), normal(2))),
+    "conv2d": Case(convolved("conv2d"), (normal(1, 2, 4, 4), normal(2, 2, 3, 2), normal(2))),
+    "conv2d padding": Case(
+        convolved("conv2d", padding=1), (normal(2, 2, 4, 3), normal(2, 2, 3, 3), normal(2))
+    ),
+    "conv2d same": Case(convolved("conv2d", padding="same"), (normal(1, 1, 4, 5), normal(2, 1, 2, 3))),
+    "conv2d valid": Case(
+        convolved("conv2d", padding="valid", stride=(1, 2)), (normal(1, 1, 4, 5), normal(2, 1, 2, 3))
+    ),
+    "conv2d strides, padding": Case(
+        convolved("conv2d", padding=(1, 2), stride=(2, 3)),
+        (normal(1, 2, 5, 4), normal(2, 2, 3, 3), normal(2)),
+    ),
+    "conv2d dilation": Case(
+        convolved("conv2d", padding=2, dilation=(2, 1)), (normal(1, 1, 4, 3), normal(2, 1, 3, 3))
+    ),
+    "conv2d groups": Case(
+        convolved("conv2d", padding=1, groups=2), (normal(1, 4, 3, 3), normal(6, 2, 2, 2), normal(6))
+    ),
+    "conv2d depthwise": Case(convolved("conv2d", groups=3), (normal(1, 3, 3, 4), normal(3, 1, 2, 2))),
+    "conv2d unbatched": Case(convolved("conv2d", padding=1), (normal(2, 3, 4), normal(2, 2, 3, 3))),
+    "conv2d order 3": Case(convolved("conv2d", padding=1), (normal(1, 1, 2, 3), normal(2, 1, 2, 2)), 3),
+    "conv3d": Case(
+        convolved("conv3d", padding=(1, 0, 1), stride=(2, 1, 1)),
+        (normal(1, 1, 3, 2, 3), normal(2, 1, 3, 2, 2)),
+    ),
+    "conv_transpose1d": Case(
+        convolved("conv_transpose1d", stride=2, padding=1, output_padding=1),
+        (normal(2, 2, 4), normal(2, 3, 3), normal(3)),
+    ),
+    "conv_transpose1d unbatched": Case(convolved("conv_transpose1d"), (normal(2, 4), normal(2, 3, 3))),
+    "conv_transpose1d wide padding": Case(
+        convolved("conv_transpose1d", padding=3), (normal(1, 2, 6), normal(2, 1, 3))
+    ),
+    "conv_transpose2d": Case(
+        convolved("conv_transpose2d", stride=(2, 1), padding=(0, 1), dilation=(1, 2)),
+        (normal(1, 2, 3, 3), normal(2, 2, 2, 3), normal(2)),
+    ),
+    "conv_transpose2d groups": Case(
+        convolved("conv_transpose2d", stride=2, groups=2, output_padding=(1, 0)),
+        (normal(1, 4, 2, 3), normal(4, 1, 3, 2), normal(2)),
+    ),
+    "conv_transpose3d": Case(
+        convolved("conv_transpose3d", stride=(1, 2, 1)), (normal(1, 1, 2, 2, 2), normal(1, 2, 2, 2, 1))
+    ),
+}
+
+
+def pooled(name: str, *arguments: Any, **options: Any) -> Callable[..., Tensor]:
+    """A function of `torch.nn.functional` of one tensor, bent."""
+    return bent(lambda x: getattr(F, name)(x, *arguments, **options))
+
+
+def with_indices(x: Tensor) -> Tensor:
+    """Maxima of windows and where they are, used to choose."""
+    values, places = F.max_pool2d(x, 2, padding=1, return_indices=True)
+    return torch.tanh(values) * places + x.flatten(2).gather(2, places.flatten(2)).reshape(values.shape) ** 2
+
+
+def unpooled(x: Tensor) -> Tensor:
+    """Maxima put back to where they were."""
+    values, places = F.max_pool2d(x, 2, return_indices=True)
+    return F.max_unpool2d(values, places, 2) ** 2
+
+
+POOLS = {
+    "max_pool1d": Case(pooled("max_pool1d", 3, stride=2, padding=1), (normal(1, 2, 7),)),
+    "max_pool1d dilation": Case(pooled("max_pool1d", 2, stride=1, dilation=2), (normal(1, 2, 6),)),
+    "max_pool2d": Case(pooled("max_pool2d", 2), (normal(1, 2, 4, 5),)),
+    "max_pool2d overlap": Case(pooled("max_pool2d", (3, 2), stride=(2, 1), padding=1), (normal(1, 1, 5, 4),)),
+    "max_pool2d ceil": Case(pooled("max_pool2d", 2, ceil_mode=True), (normal(1, 1, 5, 3),)),
+    "max_pool2d unbatched": Case(pooled("max_pool2d", 2), (normal(2, 4, 4),)),
+    "max_pool2d ties": Case(pooled("max_pool2d", 2), (torch.ones(1, 1, 4, 4, dtype=torch.float64),)),
+    "max_pool2d indices": Case(with_indices, (normal(1, 2, 4, 4),)),
+    "max_pool3d": Case(pooled("max_pool3d", (2, 1, 2), padding=(1, 0, 0)), (normal(1, 1, 3, 2, 4),)),
+    "max_unpool2d": Case(unpooled, (normal(1, 1, 4, 4),)),
+    "avg_pool1d": Case(pooled("avg_pool1d", 3, stride=2, padding=1), (normal(1, 2, 7),)),
+    "avg_pool1d ceil": Case(
+        pooled("avg_pool1d", 3, stride=2, padding=1, ceil_mode=True, count_include_pad=False),
+        (normal(1, 2, 6),),
+    ),
+    "avg_pool2d": Case(pooled("avg_pool2d", 2), (normal(1, 2, 4, 5),)),
+    "avg_pool2d padding": Case(
+        pooled("avg_pool2d", 3, stride=2, padding=1, count_include_pad=False), (normal(1, 1, 5, 4),)
+    ),
+    "avg_pool2d ceil": Case(pooled("avg_pool2d", 2, ceil_mode=True), (normal(1, 1, 5, 3),)),
+    "avg_pool2d ceil, padding": Case(
+        pooled("avg_pool2d", 3, stride=2, padding=1, ceil_mode=True), (normal(1, 1, 6, 4),)
+    ),
+    "avg_pool2d divisor": Case(pooled("avg_pool2d", 2, divisor_override=3), (normal(2, 4, 4),)),
+    "avg_pool3d": Case(pooled("avg_pool3d", 2, stride=1), (normal(1, 1, 3, 2, 3),)),
+    "adaptive_avg_pool1d": Case(pooled("adaptive_avg_pool1d", 3), (normal(1, 2, 7),)),
+    "adaptive_avg_pool2d": Case(pooled("adaptive_avg_pool2d", (2, None)), (normal(1, 2, 5, 3),)),
+    "adaptive_avg_pool2d global": Case(pooled("adaptive_avg_pool2d", 1), (normal(2, 2, 3, 3),)),
+    "adaptive_avg_pool3d": Case(pooled("adaptive_avg_pool3d", (2, 1, 2)), (normal(1, 1, 3, 2, 4),)),
+    "adaptive_max_pool1d": Case(pooled("adaptive_max_pool1d", 3), (normal(1, 2, 7),)),
+    "adaptive_max_pool2d": Case(pooled("adaptive_max_pool2d", (2, 3)), (normal(1, 1, 5, 4),)),
+    "adaptive_max_pool3d": Case(pooled("adaptive_max_pool3d", (2, 1, 2)), (normal(1, 1, 3, 2, 4),)),
+    "lp_pool1d": Case(pooled("lp_pool1d", 3, 2), (uniform(1, 2, 5),)),
+    "lp_pool2d": Case(pooled("lp_pool2d", 2, 2, stride=1), (uniform(1, 1, 3, 3),)),
+    "lp_pool3d": Case(pooled("lp_pool3d", 2, 2), (uniform(1, 1, 2, 2, 4),)),
+}
+
+
+def sampled(**options: Any) -> Callable[..., Tensor]:
+    """An image at given places, some of them outside, squared."""
+    return squared(lambda x, grid: F.grid_sample(x, grid, **{"align_corners": False} | options))
+
+
+PADDED = {
+    "pad": Case(pooled("pad", (1, 2, 0, 1), value=0.5), (normal(2, 3),)),
+    "pad negative": Case(pooled("pad", (-1, 2, 1, -2)), (normal(4, 3),)),
+    "pad reflect 1d": Case(pooled("pad", (2, 1), mode="reflect"), (normal(2, 4),)),
+    "pad reflect 2d": Case(pooled("pad", (2, 1, 1, 0), mode="reflect"), (normal(1, 1, 3, 4),)),
+    "pad reflect 3d": Case(pooled("pad", (1, 0, 1, 1, 0, 1), mode="reflect"), (normal(1, 1, 2, 3, 2),)),
+    "pad replicate 1d": Case(pooled("pad", (2, 1), mode="replicate"), (normal(2, 3),)),
+    "pad replicate 2d": Case(pooled("pad", (2, 1, 1, 0), mode="replicate"), (normal(1, 1, 3, 2),)),
+    "pad replicate 3d": Case(pooled("pad", (1, 0, 1, 1, 0, 1), mode="replicate"), (normal(1, 1, 2, 2, 2),)),
+    "pad circular": Case(pooled("pad", (2, 1, 1, 0), mode="circular"), (normal(1, 1, 3, 4),)),
+    "unfold": Case(pooled("unfold", (2, 3), padding=1, stride=(1, 2)), (normal(1, 2, 3, 4),)),
+    "fold": Case(pooled("fold", (4, 4), (2, 2), stride=(2, 1), padding=(0, 1)), (normal(1, 8, 10),)),
+    "Tensor.unfold": Case(bent(lambda x: x.unfold(1, 3, 2)), (normal(2, 7),)),
+    "pixel_shuffle": Case(pooled("pixel_shuffle", 2), (normal(1, 4, 2, 3),)),
+    "pixel_unshuffle": Case(pooled("pixel_unshuffle", 2), (normal(1, 1, 4, 2),)),
+    "channel_shuffle": Case(pooled("channel_shuffle", 2), (normal(1, 4, 2, 2),)),
+    "interpolate nearest": Case(pooled("interpolate", scale_factor=2), (normal(1, 1, 2, 3),)),
+    "interpolate nearest 3d": Case(pooled("interpolate", size=(2, 3, 1)), (normal(1, 1, 2, 2, 2),)),
+    "interpolate nearest-exact": Case(
+        pooled("interpolate", size=5, mode="nearest-exact"), (normal(1, 1, 3),)
+    ),
+    "interpolate linear": Case(pooled("interpolate", size=5, mode="linear"), (normal(1, 2, 3),)),
+    "interpolate bilinear": Case(
+        pooled("interpolate", scale_factor=1.5, mode="bilinear"), (normal(1, 1, 3, 4),)
+    ),
+    "interpolate bilinear corners": Case(
+        pooled("interpolate", size=(4, 3), mode="bilinear", align_corners=True), (normal(1, 1, 3, 2),)
+    ),
+    "interpolate antialias": Case(
+        pooled("interpolate", size=(2, 2), mode="bilinear", antialias=True), (normal(1, 1, 5, 4),)
+    ),
+    "interpolate bicubic": Case(pooled("interpolate", size=(4, 5), mode="bicubic"), (normal(1, 1, 3, 3),)),
+    "interpolate trilinear": Case(
+        pooled("interpolate", size=(3, 2, 3), mode="trilinear"), (normal(1, 1, 2, 2, 2),)
+    ),
+    "interpolate area": Case(pooled("interpolate", size=(2, 3), mode="area"), (normal(1, 1, 4, 5),)),
+    "affine_grid": Case(pooled("affine_grid", (2, 1, 2, 3), align_corners=False), (normal(2, 2, 3),)),
+    "grid_sample": Case(sampled(align_corners=True), (normal(1, 1, 3, 4), normal(1, 2, 2, 2))),
+    "grid_sample border": Case(sampled(padding_mode="border"), (normal(2, 2, 3, 3), normal(2, 1, 3, 2))),
+    "grid_sample reflection": Case(
+        sampled(padding_mode="reflection"), (normal(1, 1, 3, 3), normal(1, 1, 4, 2) * 3)
+    ),
+    "grid_sample nearest": Case(sampled(mode="nearest"), (normal(1, 2, 3, 3), normal(1, 1, 3, 2))),
+    "grid_sample 3d": Case(sampled(), (normal(1, 1, 2, 3, 2), normal(1, 1, 2, 1, 3))),
+}
+
+
+def attended(**options: Any) -> Callable[..., Tensor]:
+    """Attention, squared."""
+    return squared(lambda *qkv: F.scaled_dot_product_attention(*qkv[:3], *qkv[3:], **options))
+
+
+_mask = torch.tensor([[True, False, True, True], [True, True, False, True], [False, False, True, False]])
+ATTENTION = {
+    "attention": Case(attended(), (normal(2, 3, 2), normal(2, 4, 2), normal(2, 4, 3))),
+    "attention order 3": Case(attended(), (normal(2, 2), normal(2, 2), normal(2, 1)), 3),
+    "attention causal": Case(attended(is_causal=True), (normal(1, 3, 2), normal(1, 3, 2), normal(1, 3, 2))),
+    "attention causal, not square": Case(
+        attended(is_causal=True), (normal(2, 2), normal(4, 2), normal(4, 2))
+    ),
+    "attention scale": Case(
+        attended(scale=0.3), (normal(1, 2, 3, 2), normal(1, 2, 4, 2), normal(1, 2, 4, 2))
+    ),
+    "attention boolean mask": Case(attended(), (normal(1, 3, 2), normal(1, 4, 2), normal(1, 4, 2), _mask)),
+    "attention known mask": Case(
+        squared(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, _mask)),
+        (normal(1, 3, 2), normal(1, 4, 2), normal(1, 4, 2)),
+    ),
+    "attention added mask": Case(attended(), (normal(3, 2), normal(4, 2), normal(4, 2), normal(3, 4))),
+    "attention row without keys": Case(
+        attended(), (normal(2, 2), normal(3, 2), normal(3, 2), torch.tensor([[False] * 3, [True] * 3]))
+    ),
+    "attention groups": Case(
+        attended(enable_gqa=True), (normal(1, 4, 2, 2), normal(1, 2, 3, 2), normal(1, 2, 3, 2))
+    ),
+}
+
+CASES: dict[str, Case] = CONVOLUTIONS | POOLS | PADDED | ATTENTION
