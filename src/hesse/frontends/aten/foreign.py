@@ -15,27 +15,28 @@ from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
 
 from hesse.calculus.foreign import DerivedRule, LinearMap
 from hesse.errors import DifferentiationError
-from hesse.frontends.aten.table import operation_name
+from hesse.frontends.aten.table import Typed, operation_name
 from hesse.frontends.aten.tensor import TracedTensor, expression_of, fresh
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_node
+from hesse.frontends.special import stop_gradient
 from hesse.frontends.tracing import untraceable
 from hesse.ir import Apply, Node, variable, zero
 from hesse.ops.foreign import Output, concrete_shapes, foreign
 
-KINDS = {torch.bool: "boolean"}
-SAMPLED = {"real": torch.float64, "integer": torch.int64, "boolean": torch.bool}
 AUTOGRAD = tuple(
     key
     for name in ("AutogradFunctionality", "AutogradOther", "AutogradCPU", "AutogradCUDA", "ADInplaceOrView")
     if (key := getattr(torch._C.DispatchKey, name, None)) is not None
 )
 """What the tracer turns off."""
-
+DETACHING = (torch.detach, Tensor.detach, Tensor.data.__get__)
+"""What makes a constant of a tensor."""
 
 is_recording: ContextVar[bool] = ContextVar("is_recording", default=False)
 """Whether PyTorch records traced operations, to differentiate them by its own rules."""
@@ -46,6 +47,7 @@ class Operand(NamedTuple):
 
     number: int
     kind: str
+    dtype: torch.dtype
 
 
 def is_refused(function: Any) -> bool:
@@ -56,16 +58,17 @@ def is_refused(function: Any) -> bool:
 def applied(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """An operation as a foreign function."""
     name = operation_name(function)
-    warnings.warn(
-        f"hesse has no rule for {name}; it is computed and differentiated by PyTorch's own", stacklevel=2
-    )
+    if not is_recording.get():
+        warnings.warn(
+            f"hesse has no rule for {name}; it is computed and differentiated by PyTorch's own", stacklevel=2
+        )
     return called(name, function, arguments, options)
 
 
 def called(
     name: str, function: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]
 ) -> Any:
-    """The results of a function of tensors that is not looked into, as expressions."""
+    """The results of a function of tensors that is not looked into, as expressions; integers with a dtype."""
     operands: list[Node] = []
 
     def placed(value: Any) -> Any:
@@ -74,7 +77,7 @@ def called(
             expression = expression_of(value)
             is_index = kind == "integer" and expression.index is not None
             operands.append(expression.index.as_node() if is_index else as_node(expression))  # type: ignore[union-attr]
-            return Operand(len(operands) - 1, kind)
+            return Operand(len(operands) - 1, kind, torch.float64 if kind == "real" else value.dtype)
         if isinstance(value, tuple | list):
             return tuple(map(placed, value))
         return value
@@ -85,9 +88,13 @@ def called(
     if rule is None:
         rule = _rules[key] = TorchRule(name, function, *template)
     outputs = rule.outputs(concrete_shapes(name, operands))
-    results = [
+    results: list[Any] = [
         Expression(node, boolean=output.kind == "boolean")
         for node, output in zip(foreign(rule, *operands), outputs, strict=True)
+    ]
+    results = [
+        Typed(result, dtype) if output.kind == "integer" else result
+        for result, output, dtype in zip(results, outputs, rule.dtypes, strict=True)
     ]
     return tuple(results) if rule.has_several else results[0]
 
@@ -111,14 +118,15 @@ class TorchRule(DerivedRule):
         self.function = function
         self.template = arguments, options
         self.has_several = False
+        self.dtypes: list[torch.dtype] = []
+        """Those of the results for numbers of 64 bits."""
         self._outputs: dict[tuple[tuple[int, ...], ...], tuple[Output, ...]] = {}
 
     def _called(self, tensors: Sequence[Any]) -> tuple[Any, ...]:
         def filled(value: Any) -> Any:
             if isinstance(value, Operand):
                 tensor = tensors[value.number]
-                is_number = value.kind == "boolean" and tensor.dtype != torch.bool
-                return tensor != 0 if is_number else tensor
+                return tensor if value.kind == "real" else tensor.to(value.dtype)
             if isinstance(value, tuple):
                 return [filled(part) for part in value]
             return value
@@ -141,7 +149,7 @@ class TorchRule(DerivedRule):
     def outputs(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[Output, ...]:
         if shapes not in self._outputs:
             samples = [
-                torch.linspace(0.5, 1.0, max(1, torch.Size(shape).numel())).to(SAMPLED[operand.kind])
+                torch.linspace(0.5, 1.0, max(1, torch.Size(shape).numel())).to(operand.dtype)
                 for shape, operand in zip(shapes, self._operands(), strict=True)
             ]
             samples = [
@@ -156,6 +164,7 @@ class TorchRule(DerivedRule):
                         f"{self.name}, whose result is complex or no tensor,",
                         "Only real tensors are differentiated.",
                     )
+            self.dtypes = [result.dtype for result in results]
             self._outputs[shapes] = tuple(Output(tuple(r.shape), kind_of(r.dtype)) for r in results)
         return self._outputs[shapes]
 
@@ -173,16 +182,17 @@ class TorchRule(DerivedRule):
         number = node.params[1]
         cotangent = variable(f"cotangent of {self!r}", node.shape, ["tangent"])
         operands = [
-            _entered(operand, place.kind)
-            for operand, place in zip(node.operands, self._operands(), strict=True)
+            _entered(operand, place) for operand, place in zip(node.operands, self._operands(), strict=True)
         ]
         operands[slot].requires_grad_(True)
         with recording():
             try:
                 result = self._called(operands)[number]
-                (found,) = torch.autograd.grad(
-                    result, operands[slot], _entered(cotangent, "real"), allow_unused=True
-                )
+                found = None
+                if result.requires_grad:
+                    (found,) = torch.autograd.grad(
+                        result, operands[slot], _entered(cotangent), allow_unused=True
+                    )
             except RuntimeError as error:
                 raise DifferentiationError(
                     f"{self.name} has no rule in hesse, and PyTorch's own fails: {error}"
@@ -194,9 +204,23 @@ class TorchRule(DerivedRule):
 _rules: WeakValueDictionary[Any, TorchRule] = WeakValueDictionary()
 
 
-def _entered(node: Node, kind: str) -> TracedTensor:
-    """The traced tensor of an operand."""
-    return fresh(Expression(node, boolean=kind == "boolean"), SAMPLED[kind], torch.device("cpu"))
+def _entered(node: Node, place: Operand | None = None) -> TracedTensor:
+    """The traced tensor of an operand, or of a cotangent."""
+    is_truth = place is not None and place.kind == "boolean"
+    dtype = torch.float64 if place is None else place.dtype
+    return fresh(Expression(node, boolean=is_truth), dtype, torch.device("cpu"))
+
+
+class _Detaching(TorchFunctionMode):
+    """Tells `detach` in the code of a rule from that of autograd, which detaches whatever it saves."""
+
+    def __torch_function__(
+        self, function: Any, types: Any, arguments: tuple[Any, ...] = (), options: Any = None
+    ) -> Any:
+        if function in DETACHING and isinstance(arguments[0], TracedTensor):
+            tensor = arguments[0]
+            return fresh(stop_gradient(expression_of(tensor)), tensor.dtype, tensor.device)
+        return function(*arguments, **(options or {}))
 
 
 @contextmanager
@@ -210,7 +234,12 @@ def recording() -> Iterator[None]:
     included = torch._C._dispatch_tls_local_include_set()
     token = is_recording.set(True)
     try:
-        with torch._C._ForceDispatchKeyGuard(included, excluded), torch.enable_grad(), Tracer((), None):
+        with (
+            torch._C._ForceDispatchKeyGuard(included, excluded),
+            torch.enable_grad(),
+            Tracer((), None),
+            _Detaching(),
+        ):
             yield
     finally:
         is_recording.reset(token)

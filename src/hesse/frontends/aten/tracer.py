@@ -21,7 +21,7 @@ from torch._C import _AutoDispatchBelowAutograd
 from torch._decomp import decomposition_table
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
-from hesse.frontends.aten.foreign import applied, is_refused
+from hesse.frontends.aten.foreign import applied, is_recording, is_refused
 from hesse.frontends.aten.functions import autograd_explained
 from hesse.frontends.aten.table import Typed, handler_of, operation_name
 from hesse.frontends.aten.tensor import (
@@ -115,6 +115,8 @@ class Tracer(TorchDispatchMode):
         options = options or {}
         if operation_name(function) in ("lift_fresh", "lift"):
             return known(arguments[0])
+        if operation_name(function) == "detach" and is_recording.get():
+            return arguments[0]  # autograd detaches whatever it saves
         arguments = _mapped(self._traced, arguments)
         options = {name: _mapped(self._traced, value) for name, value in options.items()}
         tensors = list(_tensors((*arguments, *options.values())))
@@ -194,7 +196,8 @@ class Tracer(TorchDispatchMode):
         if name in CHANGED_SHAPES or name == "detach_":
             tensor: TracedTensor = arguments[0]
             if name != "detach_":
-                reshaped_in_place(tensor, Step(_functional(name), arguments[1:], options, None, False))
+                overload = getattr(_functional(name), function._overloadname)
+                reshaped_in_place(tensor, Step(overload, arguments[1:], options, None, False))
             elif isinstance(tensor.cell.value, Expression):
                 self._write(tensor, stop_gradient(expression_of(tensor)))
             return tensor
@@ -293,17 +296,17 @@ def _check_random(function: Any, arguments: tuple[Any, ...], options: dict[str, 
 
 def _wrapped(result: Any, operands: Sequence[TracedTensor]) -> Any:
     """Results as traced tensors, of the dtype that PyTorch promotes the operands to."""
-    if isinstance(result, tuple | list):
-        return type(result)(_wrapped(part, operands) for part in result)
     if isinstance(result, Typed):
         return _wrapped_as(result.value, result.dtype, operands)
+    if isinstance(result, tuple | list):
+        return type(result)(_wrapped(part, operands) for part in result)
     if not isinstance(result, Expression):
         return result
     return _wrapped_as(result, dtype_of(result, _floating(operands)), operands)
 
 
 def _wrapped_as(value: Expression, dtype: torch.dtype, operands: Sequence[TracedTensor]) -> TracedTensor:
-    if not torch.is_grad_enabled() and dtype.is_floating_point:
+    if not torch.is_grad_enabled() and dtype.is_floating_point and not is_recording.get():
         value = stop_gradient(value)
     device = next((t.device for t in operands if t.device.type != "cpu"), operands[0].device)
     return fresh(value, dtype, device)
