@@ -3,14 +3,17 @@
 from hesse.frontends.aten import (
     elementwise,
     linalg,
+    memory,
     products,
     shapes,
 )
-from hesse.frontends.aten.session import session, traced_expression
+from hesse.frontends.aten.session import nested_session, session, traced_expression
 
 __all__ = [
     "elementwise",
     "linalg",
+    "memory",
+    "nested_session",
     "products",
     "session",
     "shapes",

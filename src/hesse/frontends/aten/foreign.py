@@ -9,7 +9,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
@@ -21,7 +20,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from hesse.calculus.foreign import DerivedRule, LinearMap
 from hesse.errors import DifferentiationError
 from hesse.frontends.aten.table import Typed, operation_name
-from hesse.frontends.aten.tensor import TracedTensor, expression_of, fresh
+from hesse.frontends.aten.tensor import TracedTensor, expression_of, fresh, is_recording
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_node
 from hesse.frontends.special import stop_gradient
@@ -37,9 +36,6 @@ AUTOGRAD = tuple(
 """What the tracer turns off."""
 DETACHING = (torch.detach, Tensor.detach, Tensor.data.__get__)
 """What makes a constant of a tensor."""
-
-is_recording: ContextVar[bool] = ContextVar("is_recording", default=False)
-"""Whether PyTorch records traced operations, to differentiate them by its own rules."""
 
 
 class Operand(NamedTuple):
@@ -169,9 +165,10 @@ class TorchRule(DerivedRule):
         return self._outputs[shapes]
 
     def call(self, *arrays: Any) -> Sequence[Any]:
+        tensors = [torch.as_tensor(array) for array in arrays]
         return [
-            result.to(arrays[0].dtype) if result.dtype == torch.bool else result
-            for result in self._called(arrays)
+            result.to(tensors[0].dtype) if result.dtype == torch.bool else result
+            for result in self._called(tensors)
         ]
 
     def is_active(self, node: Apply, slot: int) -> bool:
@@ -184,8 +181,8 @@ class TorchRule(DerivedRule):
         operands = [
             _entered(operand, place) for operand, place in zip(node.operands, self._operands(), strict=True)
         ]
-        operands[slot].requires_grad_(True)
         with recording():
+            operands[slot].requires_grad_(True)
             try:
                 result = self._called(operands)[number]
                 found = None

@@ -21,9 +21,9 @@ from torch._C import _AutoDispatchBelowAutograd
 from torch._decomp import decomposition_table
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
-from hesse.frontends.aten.foreign import applied, is_recording, is_refused
+from hesse.frontends.aten.foreign import applied, is_refused
 from hesse.frontends.aten.functions import autograd_explained
-from hesse.frontends.aten.table import Typed, handler_of, operation_name
+from hesse.frontends.aten.table import HANDLERS, Typed, handler_of, operation_name
 from hesse.frontends.aten.tensor import (
     Content,
     Step,
@@ -33,6 +33,7 @@ from hesse.frontends.aten.tensor import (
     dtype_of,
     expression_of,
     fresh,
+    is_recording,
     known,
     positions,
     reshaped_in_place,
@@ -100,7 +101,7 @@ class Tracer(TorchDispatchMode):
         """Around the function."""
         with ExitStack() as stack:
             stack.enter_context(torch.enable_grad())
-            stack.enter_context(autograd_explained(self))
+            stack.enter_context(autograd_explained(self._traced))
             stack.enter_context(_AutoDispatchBelowAutograd())
             stack.enter_context(self)
             yield
@@ -162,7 +163,10 @@ class Tracer(TorchDispatchMode):
             if result is not NotImplemented:
                 if _is_view(function) and not isinstance(result, Typed):
                     return self._views(function, arguments, options, result)
-                return _wrapped(result, tensors)
+                made = _wrapped(result, tensors)
+                if operation_name(function) == "clone":
+                    made.cell.is_ordered = tensors[0].cell.is_ordered and not tensors[0].steps
+                return made
         if function._can_decompose():
             with self:
                 return function.decompose(*arguments, **options)
@@ -176,7 +180,10 @@ class Tracer(TorchDispatchMode):
         base: TracedTensor = arguments[0]
         may_copy = operation_name(function) in MAY_COPY
         if may_copy and not _is_shared(base, function, arguments, options):
-            made = _wrapped(result, [base]) if isinstance(result, Expression) else known(result)
+            if not isinstance(result, Expression):
+                return known(result)
+            made: TracedTensor = _wrapped(result, [base])
+            made.cell.is_ordered = True
             return made
         base.cell.was_reshaped |= may_copy
 
@@ -216,8 +223,7 @@ class Tracer(TorchDispatchMode):
             value = 0.0
         else:
             rest = {key: value for key, value in options.items() if key != "out"}
-            with self:
-                value = _functional(name.removesuffix("_"))(*arguments, **rest)
+            value = self._without_writing(function, arguments, rest)
         new = expression_of(value) if isinstance(value, Tensor) else value
         self._write(
             target,
@@ -230,6 +236,18 @@ class Tracer(TorchDispatchMode):
             ),
         )
         return target
+
+    def _without_writing(self, function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """What an operation would write."""
+        name = operation_name(function).removesuffix("_")
+        if hasattr(torch.ops.aten, name):
+            with self:
+                return _functional(name)(*arguments, **options)
+        if name not in HANDLERS:
+            raise untraceable(
+                f"{function}, which changes a tensor in place,", "Use torch.where, torch.cat or torch.stack."
+            )
+        return HANDLERS[name](*_mapped(expression_of, arguments), **options)
 
     def _write(self, target: TracedTensor, value: Any) -> None:
         """Put a value into the memory of a tensor."""
