@@ -20,12 +20,14 @@ from torch import Tensor
 from torch._C import _DisableTorchDispatch
 from torch.utils._python_dispatch import _disable_current_modes
 
+from hesse.frontends.aten.points import current
 from hesse.frontends.aten.table import handler_of
 from hesse.frontends.dispatch import call, call_ufunc
 from hesse.frontends.expression import Expression
-from hesse.frontends.operands import constant
+from hesse.frontends.operands import as_node, constant
 from hesse.frontends.special import stop_gradient
 from hesse.frontends.tracing import note_need, untraceable
+from hesse.ir import Constant
 
 Content: TypeAlias = Expression | Tensor
 """What a tensor stands for: an expression, or a tensor whose entries are known."""
@@ -55,13 +57,15 @@ class Step(NamedTuple):
 class Cell:
     """What tensors with common memory stand for.
 
-    `is_ordered` says that the entries are certain to lie in memory in the order of the axes.
+    `is_ordered` says that the entries are certain to lie in memory in the order of the axes. `points` are the
+    views that stand for variables until something is written, by their steps.
     """
 
-    __slots__ = ("is_ordered", "value", "version", "was_reshaped")
+    __slots__ = ("is_ordered", "points", "value", "version", "was_reshaped")
 
     def __init__(self, value: Content, is_ordered: bool) -> None:
         self.value = value
+        self.points: list[tuple[tuple[Step, ...], Expression]] = []
         self.version = 0
         self.is_ordered = is_ordered
         self.was_reshaped = False
@@ -70,6 +74,14 @@ class Cell:
         """Put another value in."""
         self.value = value
         self.version += 1
+        self.points.clear()
+
+    def content(self, steps: tuple[Step, ...]) -> Content:
+        """The view to which steps lead."""
+        for known, point in reversed(self.points):
+            if len(known) <= len(steps) and all(map(operator.is_, steps, known)):
+                return viewed(steps[len(known) :], point)
+        return viewed(steps, self.value)
 
 
 class TracedTensor(torch.Tensor):
@@ -77,6 +89,8 @@ class TracedTensor(torch.Tensor):
 
     cell: Cell
     steps: tuple[Step, ...]
+    number: int
+    """Which tensor of the trace it is."""
     _known: tuple[int, Content] | None
 
     @staticmethod
@@ -84,11 +98,44 @@ class TracedTensor(torch.Tensor):
         cls, cell: Cell, steps: tuple[Step, ...], shape: tuple[int, ...], dtype: torch.dtype, device: Any
     ) -> TracedTensor:
         self: TracedTensor = Tensor._make_wrapper_subclass(cls, shape, dtype=dtype, device=device)
-        self.cell, self.steps, self._known = cell, steps, None
+        self.cell, self.steps, self.number, self._known = cell, steps, 0, None
+        self.enter()
         return self
 
     def __init__(self, *arguments: Any) -> None:
         pass
+
+    def enter(self) -> None:
+        """Number the tensor; if derivatives by it are wanted, let it stand for a variable."""
+        points = current.get()
+        if points is None:
+            return
+        self.number = points.number()
+        if self.number in points.wanted:
+            point = Expression(points.point(as_node(expression_of(self))))
+            self._known = None
+            if self.steps:
+                self.cell.points.append((self.steps, point))
+            else:
+                self.cell.write(point)
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether it depends on anything; while PyTorch records, what PyTorch says."""
+        if is_recording.get():
+            return bool(Tensor.requires_grad.__get__(self))
+        value = content(self)
+        if not isinstance(value, Expression) or not self.dtype.is_floating_point:
+            return False
+        return not isinstance(value.node, Constant) and getattr(value.node, "name", "") != "stop_gradient"
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        pass
+
+    def requires_grad_(self, requires_grad: bool = True) -> TracedTensor:
+        """The tensor; PyTorch is told only while it records."""
+        return super().requires_grad_(requires_grad) if is_recording.get() else self
 
     __torch_function__ = torch._C._disabled_torch_function_impl
 
@@ -167,7 +214,7 @@ def content(tensor: TracedTensor) -> Content:
     if not tensor.steps:
         return cell.value
     if tensor._known is None or tensor._known[0] != cell.version:
-        tensor._known = cell.version, viewed(tensor.steps, cell.value)
+        tensor._known = cell.version, cell.content(tensor.steps)
     return tensor._known[1]
 
 
@@ -201,6 +248,8 @@ def as_constant(value: Tensor) -> Expression:
     if value.dtype.is_complex:
         raise untraceable("a complex tensor", "Separate real and imaginary parts.")
     with _disable_current_modes():
+        if value._is_zerotensor():
+            value = torch.zeros_like(value)
         host = value.detach().resolve_neg().cpu()
         array = host.numpy() if host.dtype != torch.bfloat16 else host.double().numpy()
     found = constant(np.array(array))
@@ -216,10 +265,10 @@ def unwrapped(value: Any) -> Any:
     return value
 
 
-def reshaped_in_place(tensor: TracedTensor, step: Step) -> None:
-    """Make a tensor another view of its memory, as `squeeze_` does."""
+def reshaped_in_place(tensor: TracedTensor, function: Any, step: Step) -> None:
+    """Make a tensor another view of its memory, as `squeeze_` does: the view of `squeeze` is the step."""
     with _DisableTorchDispatch():
-        step.function(tensor, *step.arguments, **step.options)
+        function(tensor, *step.arguments, **step.options)
     tensor.steps = (*tensor.steps, step)
     tensor._known = None
 

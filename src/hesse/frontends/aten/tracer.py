@@ -23,7 +23,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 
 from hesse.frontends.aten.foreign import applied, is_refused
 from hesse.frontends.aten.functions import autograd_explained
-from hesse.frontends.aten.table import Typed, handler_of, operation_name
+from hesse.frontends.aten.table import HANDLERS, Typed, handler_of, operation_name
 from hesse.frontends.aten.tensor import (
     Content,
     Step,
@@ -33,6 +33,7 @@ from hesse.frontends.aten.tensor import (
     dtype_of,
     expression_of,
     fresh,
+    is_recording,
     known,
     positions,
     reshaped_in_place,
@@ -109,7 +110,7 @@ class Tracer(TorchDispatchMode):
         """Around the function."""
         with ExitStack() as stack:
             stack.enter_context(torch.enable_grad())
-            stack.enter_context(autograd_explained(self))
+            stack.enter_context(autograd_explained(self._traced))
             stack.enter_context(_AutoDispatchBelowAutograd())
             stack.enter_context(self)
             yield
@@ -124,6 +125,8 @@ class Tracer(TorchDispatchMode):
         options = options or {}
         if operation_name(function) in ("lift_fresh", "lift"):
             return known(arguments[0])
+        if operation_name(function) == "detach" and is_recording.get():
+            return arguments[0]  # autograd detaches whatever it saves
         arguments = _mapped(self._traced, arguments)
         options = {name: _mapped(self._traced, value) for name, value in options.items()}
         tensors = list(_tensors((*arguments, *options.values())))
@@ -169,7 +172,10 @@ class Tracer(TorchDispatchMode):
             if result is not NotImplemented:
                 if _is_view(function) and not isinstance(result, Typed):
                     return self._views(function, arguments, options, result)
-                return _wrapped(result, tensors)
+                made = _wrapped(result, tensors)
+                if operation_name(function) == "clone":
+                    made.cell.is_ordered = tensors[0].cell.is_ordered and not tensors[0].steps
+                return made
         if function._can_decompose():
             with self:
                 return function.decompose(*arguments, **options)
@@ -188,7 +194,10 @@ class Tracer(TorchDispatchMode):
         base: TracedTensor = arguments[0]
         may_copy = operation_name(function) in MAY_COPY
         if may_copy and not _is_shared(base, function, arguments, options):
-            made = _wrapped(result, [base]) if isinstance(result, Expression) else known(result)
+            if not isinstance(result, Expression):
+                return known(result)
+            made: TracedTensor = _wrapped(result, [base])
+            made.cell.is_ordered = True
             return made
         base.cell.was_reshaped |= may_copy
 
@@ -211,7 +220,7 @@ class Tracer(TorchDispatchMode):
             tensor: TracedTensor = arguments[0]
             if name != "detach_":
                 overload = getattr(_functional(name), function._overloadname)
-                reshaped_in_place(tensor, Step(overload, arguments[1:], options, None, False))
+                reshaped_in_place(tensor, function, Step(overload, arguments[1:], options, None, False))
             elif isinstance(tensor.cell.value, Expression):
                 self._write(tensor, stop_gradient(expression_of(tensor)))
             return tensor
@@ -230,14 +239,27 @@ class Tracer(TorchDispatchMode):
             value = 0.0
         else:
             rest = {key: value for key, value in options.items() if key != "out"}
-            with self:
-                value = _functional(name)(*arguments, **rest)
-        new = expression_of(value) if isinstance(value, Tensor) else as_constant(torch.tensor(value))
+            value = self._without_writing(function, arguments, rest)
+        new = expression_of(value) if isinstance(value, Tensor) else value
+        if not isinstance(new, Expression):
+            new = as_constant(torch.tensor(new))
         new = call(np.broadcast_to, (new, tuple(target.shape)))
         if not torch.is_grad_enabled() and target.dtype.is_floating_point:
             new = _without_graph(new, target)
         self._write(target, new)
         return target
+
+    def _without_writing(self, function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """What an operation would write."""
+        name = operation_name(function).removesuffix("_")
+        if hasattr(torch.ops.aten, name):
+            with self:
+                return _functional(name)(*arguments, **options)
+        if name not in HANDLERS:
+            raise untraceable(
+                f"{function}, which changes a tensor in place,", "Use torch.where, torch.cat or torch.stack."
+            )
+        return HANDLERS[name](*_mapped(expression_of, arguments), **options)
 
     def _write(self, target: TracedTensor, value: Any) -> None:
         """Put a value into the memory of a tensor."""
@@ -326,7 +348,7 @@ def _wrapped(result: Any, operands: Sequence[TracedTensor]) -> Any:
 
 
 def _wrapped_as(value: Expression, dtype: torch.dtype, operands: Sequence[TracedTensor]) -> TracedTensor:
-    if not torch.is_grad_enabled() and dtype.is_floating_point:
+    if not torch.is_grad_enabled() and dtype.is_floating_point and not is_recording.get():
         value = stop_gradient(value)
     device = next((t.device for t in operands if t.device.type != "cpu"), operands[0].device)
     return fresh(value, dtype, device)
