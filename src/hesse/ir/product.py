@@ -296,14 +296,18 @@ def core_and_pattern(node: Einsum) -> tuple[Node, Product]:
 @remembered
 def _other_core_and_pattern(node: Einsum) -> tuple[Node, Product] | None:
     """The core and the pattern around it, or None if the product is its own core."""
-    inside, placed, product = node.inside, node.placed, node.product
+    placed, product = node.placed, node.product
     order = operand_order(node.operands, node.axes, node.ranges, dict.fromkeys(placed, "kept"))
-    appearing = first_labels(axis for k in order for axis in node.axes[k])
+    appearing = first_labels([axis for k in order for axis in node.axes[k]])
     kept = [label for label in appearing if label in placed]
-    axes = tuple(map(label_axis, kept))
-    unused = [label for label in range(len(node.ranges)) if label not in inside]
+    axes, shape = tuple(map(label_axis, kept)), product.sizes(kept)
+    if axes == node.output and shape == node.shape and len(appearing) == len(node.ranges):
+        if node.scale == 1:
+            return None
+        return rescaled(node, 1.0), Product((rescaled(node, 1.0),), (axes,), axes, shape, node.scale)
+    unused = [label for label in range(len(node.ranges)) if label not in appearing]
     plain = product._replace(output=axes, scale=1.0).without(unused)
-    core, factor = _without_scale(make(plain, product.sizes(kept)))
+    core, factor = _without_scale(make(plain, shape))
     pattern = Product((core,), (axes,), node.output, node.ranges, node.scale * factor)
     return None if core is node else (core, pattern.over(kept + unused))
 
