@@ -307,11 +307,11 @@ def _component_cores(node: Einsum) -> list[tuple[Node, list[int]]]:
         part = part._replace(output=tuple(map(label_axis, kept))).compact()
         whole = make(part, product.sizes(kept))
         if isinstance(whole, Einsum) and len(whole.operands) > 1:  # transposes of a core share it
-            core, pattern = core_and_pattern(whole)
-            if core is not whole and pattern.scale == 1 and len(pattern.output) == len(pattern.axes[0]):
+            inside, pattern = core_and_pattern(whole)
+            if inside is not whole and pattern.scale == 1 and len(pattern.output) == len(pattern.axes[0]):
                 order = [axis.label for axis in pattern.output]
                 kept = [kept[order.index(k)] for k in range(len(kept))]
-                whole = core
+                whole = inside
         cores.append((whole, kept))
     return cores
 
@@ -320,7 +320,7 @@ def _component_cores(node: Einsum) -> list[tuple[Node, list[int]]]:
 def _of_components(node: Einsum) -> Product:
     """The node as a product of its components."""
     cores = _component_cores(node)
-    operands = tuple(core for core, _ in cores)
+    operands = tuple(part for part, _ in cores)
     whole = node.product._replace(
         operands=operands, axes=tuple(tuple(map(label_axis, labels)) for _, labels in cores)
     )
@@ -340,6 +340,12 @@ def core_and_pattern(node: Einsum) -> tuple[Node, Product]:
     return found
 
 
+def core(node: Einsum) -> Node:
+    """The core of a product."""
+    found = _other_core_and_pattern(node)
+    return node if found is None else found[0]
+
+
 @remembered
 def _other_core_and_pattern(node: Einsum) -> tuple[Node, Product] | None:
     """The core and the pattern around it, or None if the product is its own core."""
@@ -354,14 +360,14 @@ def _other_core_and_pattern(node: Einsum) -> tuple[Node, Product] | None:
         return rescaled(node, 1.0), Product((rescaled(node, 1.0),), (axes,), axes, shape, node.scale)
     unused = [label for label in range(len(node.ranges)) if label not in appearing]
     plain = product._replace(output=axes, scale=1.0).without(unused)
-    core, factor = _without_scale(make(plain, shape))
-    pattern = Product((core,), (axes,), node.output, node.ranges, node.scale * factor)
-    return None if core is node else (core, pattern.over(kept + unused))
+    inside, factor = _without_scale(make(plain, shape))
+    pattern = Product((inside,), (axes,), node.output, node.ranges, node.scale * factor)
+    return None if inside is node else (inside, pattern.over(kept + unused))
 
 
-def _without_scale(core: Node) -> tuple[Node, float]:
+def _without_scale(node: Node) -> tuple[Node, float]:
     """A core as one of scale one, and its scale: reading an antisymmetric operand the other way brings -1."""
-    return (rescaled(core, 1.0), core.scale) if isinstance(core, Einsum) else (core, 1.0)
+    return (rescaled(node, 1.0), node.scale) if isinstance(node, Einsum) else (node, 1.0)
 
 
 def disjoint_outputs(one: Node, two: Node) -> bool:

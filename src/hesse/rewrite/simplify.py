@@ -23,6 +23,7 @@ from hesse.ir import (
 )
 from hesse.rewrite.attributes import ATTRIBUTE_RULES
 from hesse.rewrite.matrix_rules import MATRIX_RULES
+from hesse.rewrite.roll import is_long, rolled
 from hesse.rewrite.rules import RULES, Head, Rule
 from hesse.rewrite.shift_rules import NORMALISATION_RULES, SHIFT_RULES
 from hesse.rewrite.size_rules import SIZE_RULES
@@ -57,6 +58,7 @@ def _all_simplified(roots: Sequence[Node]) -> list[Node]:
     sums = Sums(order, uses)
     new: dict[Node, Node] = {}
     inside: dict[Node, LongSum] = {}
+    has_long_sums = False
     for node in order:
         if isinstance(node, Add):
             terms = [inside.pop(term) if term in inside else new[term] for term in node.operands]
@@ -65,11 +67,16 @@ def _all_simplified(roots: Sequence[Node]) -> list[Node]:
                 inside[node] = whole
             else:
                 new[node] = _apply_rules(whole)
+                has_long_sums |= is_long(new[node])
         else:
             operands = tuple(new[operand] for operand in node.operands)
             rebuilt = node if operands == node.operands else rebuild(node, operands)
             new[node] = _apply_rules(_opened(rebuilt, node, uses))
-    return [new[root] for root in roots]
+    simplified = [new[root] for root in roots]
+    if not has_long_sums:
+        return simplified
+    joined = rolled(simplified)
+    return simplified if joined == simplified else _all_simplified(joined)
 
 
 def _opened(rebuilt: Node, node: Node, uses: dict[Node, int]) -> Node:
@@ -91,7 +98,8 @@ def _apply_rules(node: Node) -> Node:
 @remembered
 def _rewritten(node: Node) -> Node | None:
     """The node after the first law that applies to it."""
-    laws = _laws_about(type(node), node.name if isinstance(node, Map | Apply) else None)
+    name = node.name if isinstance(node, Map | Apply) else None
+    laws = _laws_about(type(node), name)  # type: ignore[arg-type]  # classes hash
     return next((result for law in laws if (result := law(node)) is not None), None)
 
 
