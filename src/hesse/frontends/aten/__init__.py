@@ -7,9 +7,10 @@ from hesse.frontends.aten import (
     products,
     shapes,
 )
-from hesse.frontends.aten.session import nested_session, session, traced_expression
+from hesse.frontends.aten.session import computing, nested_session, session, traced_expression
 
 __all__ = [
+    "computing",
     "elementwise",
     "linalg",
     "memory",
