@@ -300,3 +300,31 @@ def test_writing_without_a_graph_keeps_derivatives(function: Callable[[Tensor], 
     for order in (1, 2):
         found = hesse.derivative(function, order, (0,))(x)
         assert_equal(found, nested(function, order, (0,))(x))
+
+
+ENTRIES, TRUTH = torch.ones(4, 3, dtype=torch.float64), torch.zeros(4, 3, dtype=torch.float64)
+CLASSES = torch.tensor([0, 2, 1, 1])
+FORMULAS = {
+    "logsumexp": (
+        lambda x: torch.logsumexp(x, 1).sum(),
+        "H[i,j,k,l] = delta[i,k]*softmax(x)[i,j]*(delta[j,l] - softmax(x)[i,l])",
+    ),
+    "cross_entropy": (
+        lambda x: F.cross_entropy(x, CLASSES, reduction="sum"),
+        "H[i,j,k,l] = delta[i,k]*not_equal(CLASSES[i], -100)*softmax(x)[i,j]*(delta[j,l] - softmax(x)[i,l])",
+    ),
+    "nll_loss": (
+        lambda x: F.nll_loss(F.log_softmax(x, 1), CLASSES, reduction="sum"),
+        "H[i,j,k,l] = delta[i,k]*not_equal(CLASSES[i], -100)*softmax(x)[i,j]*(delta[j,l] - softmax(x)[i,l])",
+    ),
+    "bce_with_logits": (
+        lambda x: F.binary_cross_entropy_with_logits(x, TRUTH, reduction="sum"),
+        "H[i,j,k,l] = delta[i,k]*delta[j,l]*S[i,j]*(1 - S[i,j]) where S[i,j] = sigmoid(x[i,j])",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_derivatives_are_compact(name: str) -> None:
+    function, formula = FORMULAS[name]
+    assert str(hesse.hessian(function).explain(ENTRIES).formula) == formula

@@ -23,6 +23,7 @@ from hesse.ir import (
 from hesse.rewrite.attributes import ATTRIBUTE_RULES
 from hesse.rewrite.matrix_rules import MATRIX_PRODUCT_RULES, MATRIX_RULES
 from hesse.rewrite.rules import RULES
+from hesse.rewrite.scatter_rules import SCATTER_RULES
 from hesse.rewrite.shift_rules import NORMALISATION_RULES, SHIFT_RULES
 from hesse.rewrite.size_rules import SIZE_RULES
 from hesse.rewrite.softmax_rules import SOFTMAX_RULES
@@ -33,6 +34,7 @@ OTHER_RULES = (
     *RULES,
     *SOFTMAX_RULES,
     *SHIFT_RULES,
+    *SCATTER_RULES,
     *SIZE_RULES,
     *ATTRIBUTE_RULES,
     *MATRIX_PRODUCT_RULES,
