@@ -25,6 +25,7 @@ from hesse.rewrite.attributes import ATTRIBUTE_RULES
 from hesse.rewrite.matrix_rules import MATRIX_RULES
 from hesse.rewrite.roll import is_long, rolled
 from hesse.rewrite.rules import RULES, Head, Rule
+from hesse.rewrite.scatter_rules import SCATTER_RULES
 from hesse.rewrite.shift_rules import NORMALISATION_RULES, SHIFT_RULES
 from hesse.rewrite.size_rules import SIZE_RULES
 from hesse.rewrite.softmax_rules import SOFTMAX_RULES
@@ -35,6 +36,7 @@ LAWS: dict[Rule, Head] = {
     **SOFTMAX_RULES,
     **NORMALISATION_RULES,
     **SHIFT_RULES,
+    **SCATTER_RULES,
     **SIZE_RULES,
     **ATTRIBUTE_RULES,
     **MATRIX_RULES,
@@ -99,7 +101,7 @@ def _apply_rules(node: Node) -> Node:
 def _rewritten(node: Node) -> Node | None:
     """The node after the first law that applies to it."""
     if isinstance(node, Einsum):
-        names = frozenset([operand.name for operand in node.operands if isinstance(operand, Map)])
+        names = frozenset([operand.name for operand in node.operands if isinstance(operand, Map | Apply)])
     else:
         names = frozenset([node.name] if isinstance(node, Map | Apply) else ())
     for law in _laws_about(type(node), names):  # type: ignore[arg-type]  # classes hash

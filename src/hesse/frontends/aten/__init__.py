@@ -15,11 +15,12 @@ from hesse.frontends.aten import (
     sampling,
     shapes,
 )
-from hesse.frontends.aten.session import nested_session, session, traced_expression
+from hesse.frontends.aten.session import computing, nested_session, session, traced_expression
 
 __all__ = [
     "activations",
     "attention",
+    "computing",
     "convolution",
     "elementwise",
     "linalg",
