@@ -13,7 +13,7 @@ from hesse.backends.executable import Executable, executable
 from hesse.backends.target import Target, target_named
 from hesse.calculus import sorted_blocks
 from hesse.errors import ArgumentError
-from hesse.frontends.aten.graph import Walked
+from hesse.frontends.aten.inputs import Walked
 from hesse.ir import Node, Variable, einsum, is_zero, number, plain_axes, topological, transpose, variable
 from hesse.rewrite import simplify
 from hesse.structured import Structured, stored
@@ -44,8 +44,8 @@ class Blocks:
         self._walked = walked
         self._gradient = gradient
         self._target: Target = target_named("torch")
-        self.leaves = [leaf for leaf, _ in walked.leaves]
-        self.variables = [point for _, point in walked.leaves]
+        self.leaves = [leaf for leaf, _ in walked.inputs.leaves]
+        self.variables = [point for _, point in walked.inputs.leaves]
         self._dtype = self._target.dtype([tensor.dtype, *(leaf.dtype for leaf in self.leaves)])
         self._output = walked.root
         if gradient is not None:
@@ -130,8 +130,10 @@ class Blocks:
 
     def _arrays(self, names: Sequence[str], create_graph: bool) -> list[Tensor]:
         """The inputs of a program."""
-        known: dict[str, Tensor] = dict(self._walked.data)
-        known |= {point.name: leaf if create_graph else leaf.detach() for leaf, point in self._walked.leaves}
+        known: dict[str, Tensor] = dict(self._walked.inputs.data)
+        known |= {
+            point.name: leaf if create_graph else leaf.detach() for leaf, point in self._walked.inputs.leaves
+        }
         if self._gradient is not None:
             known[SEED] = self._gradient
         return [self._array(name, known) for name in names]

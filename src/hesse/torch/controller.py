@@ -12,6 +12,7 @@ from hesse.errors import ArgumentError, NotComputedError
 from hesse.frontends.aten.graph import Rule, is_known, walked
 from hesse.frontends.aten.graph_nodes import node_name
 from hesse.frontends.aten.graph_parts import edge_of, edges_of, graph_nodes
+from hesse.frontends.aten.recording import recording_of
 from hesse.structured import Structured
 from hesse.torch.blocks import Blocks, Independent, Key
 
@@ -219,7 +220,11 @@ class Controller:
         """The graph, cut at tensors inside of it."""
         identity = frozenset(map(id, inside))
         if identity not in self._parts:
-            found = walked(self._tensor, inside, self._named_rules())
+            recording = recording_of(self._tensor)
+            if recording is None:
+                found = walked(self._tensor, inside, self._named_rules())
+            else:
+                found = recording.walked(self._tensor, inside)
             self._parts[identity] = Part(Blocks(self._tensor, found, gradient), {})
         return self._parts[identity]
 
