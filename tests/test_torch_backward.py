@@ -247,8 +247,10 @@ def test_schwarz_keeps_the_order_of_computation() -> None:
 
 def test_the_structured_form() -> None:
     x, w = leaves([(50, 3), (3, 3)])
+    alone = Controller(_net(x, w).sum()).structured((x, x))
     controller = backward(_net(x, w).sum(), 2, crossings=True, keep_batch=True)
     hessian = controller.structured((x, x))
+    torch.testing.assert_close(alone.dense(), hessian.dense())
     assert hessian.nbytes * 10 < 8 * 150 * 150
     assert hessian.groups == (0, 2, 2)
     dense, _ = controller.fetch_hgrad((x, x))
@@ -412,6 +414,50 @@ def test_modules() -> None:
         return F.mse_loss(found, target)
 
     check(controller, value, list(parameters.values()), 2)
+
+
+@pytest.mark.parametrize(
+    "activation",
+    [torch.tanh, torch.sigmoid, F.softplus, F.gelu, F.silu, F.elu, lambda t: torch.softmax(t, -1)],
+)
+def test_graphs_of_derivatives_that_autograd_computed(activation: Callable[[Tensor], Tensor]) -> None:
+    data = torch.linspace(-1.0, 1.0, 4)[:, None]
+
+    def value(x: Tensor, w: Tensor, v: Tensor) -> Tensor:
+        return activation(x @ w) @ v
+
+    def residual(w: Tensor, v: Tensor) -> Tensor:
+        x = data.clone().requires_grad_()
+        u = value(x, w, v)
+        (slope,) = torch.autograd.grad(u.sum(), x, create_graph=True)
+        (curvature,) = torch.autograd.grad(slope.sum(), x, create_graph=True)
+        return ((curvature + u) ** 2).mean()
+
+    def expected(w: Tensor, v: Tensor) -> Tensor:
+        def total(x: Tensor) -> Tensor:
+            return value(x, w, v).sum()
+
+        curvature = torch.func.grad(lambda x: torch.func.grad(total)(x).sum())(data)
+        return ((curvature + value(data, w, v)) ** 2).mean()
+
+    points = leaves([(1, 3), (3, 1)])
+    controller = backward(residual(*points), 2, crossings=True)
+    for key in keys(2, 2):
+        found = controller.fetch_hgrad([points[k] for k in key])[0][0]
+        torch.testing.assert_close(found, nested(expected, points, key))
+
+
+def test_the_example_of_the_other_package() -> None:
+    x, y = leaves([(3, 4), (4, 5)])
+    z = F.scaled_dot_product_attention(query=x, key=y.T, value=y.T)
+    controller = Controller(tensor=z)
+    controller.backward(order=2, crossings=True)
+
+    def attention(x: Tensor, y: Tensor) -> Tensor:
+        return torch.softmax(x @ y / 2.0, -1) @ y.T
+
+    check(controller, attention, [x, y], 2)
+    assert [h.shape for h in y.hgrad] == [(12, 4, 5), (12, 4, 5, 4, 5)]
 
 
 # Bad input.
@@ -661,7 +707,7 @@ def test_the_table_agrees_with_that_of_pytorch() -> None:
             is_detail = re.search(r"_(info|options|geometry|layout|scalar_type|sym_\w+|dim|args\w*)$", kept)
             renamed = kept in RENAMED.values() or (node, kept) in NOT_NEEDED
             assert is_detail or renamed, (node, name, kept)
-        lost = schema - saved - {*operands, *FREE, *RENAMED, "size", "shape", "output_size"}
+        lost = schema - saved - {*operands, *FREE, *RENAMED, "size", "shape", "output_size", "input_sizes"}
         summands |= {(node, argument) for argument in lost}
     assert summands == SUMMANDS
     assert set(INVERSES) | set(PREIMAGES) <= set(ROWS)

@@ -54,6 +54,7 @@ class Controller:
         self._parts: dict[frozenset[int], Part] = {}
         """By the identities of tensors inside of the graph that it is cut at."""
         self._create_graph = False
+        self._gradient: Tensor | None = None
 
     @property
     def tensor(self) -> Tensor:
@@ -63,7 +64,7 @@ class Controller:
     @tensor.setter
     def tensor(self, tensor: Tensor) -> None:
         self._tensor = _checked(tensor)
-        self._parts = {}
+        self._parts, self._gradient = {}, None
 
     @property
     def index(self) -> dict[Any, Rule]:
@@ -127,7 +128,7 @@ class Controller:
         if crossings and groups is not None:
             raise ArgumentError("groups says which leaves are crossed, and crossings crosses all: give one")
         self._check_gradient(gradient)
-        self._create_graph = create_graph
+        self._create_graph, self._gradient = create_graph, gradient
         self.clear()
         self._parts = {}
         part = self._part((), gradient)
@@ -200,9 +201,13 @@ class Controller:
         return _arranged(stored, [tuple(t.shape) for t in variables], places, keep_schwarz)
 
     def structured(self, variables: Sequence[Tensor]) -> Structured:
-        """The derivative by tensors as patterns over small tensors; the axes of the tensor come first."""
-        part, key, places = self._asked(variables)
-        if part.stored[key].is_hooked:
+        """The derivative by tensors as patterns over small tensors; the axes of the tensor come first.
+
+        It is computed now, of any order, and `backward` need not have been called.
+        """
+        part = self._part(self._inside(variables), self._gradient)
+        key, places = self._key(part, variables)
+        if key in part.stored and part.stored[key].is_hooked:
             raise ArgumentError("a hook has changed this derivative; fetch it with fetch_hgrad")
         return part.blocks.structured(key, places)
 
@@ -246,7 +251,7 @@ class Controller:
     def _asked(self, variables: Sequence[Tensor]) -> tuple[Part, Key, tuple[int, ...]]:
         """Where a derivative was computed."""
         part = self._parts.get(frozenset(map(id, self._inside(variables))))
-        if not self._parts:
+        if not any(part.stored for part in self._parts.values()):
             raise NotComputedError("nothing was computed yet: call backward first")
         if part is None:
             raise NotComputedError(

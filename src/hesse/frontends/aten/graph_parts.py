@@ -130,7 +130,7 @@ def plain_argument(argument: Any, saved: Mapping[str, Any], node: Any) -> Any:
     for known in (name, RENAMED.get(name, name)):
         if known in saved:
             return saved[known]
-    if name in ("size", "shape"):
+    if name in ("input_sizes", "shape", "size"):
         return list(node._input_metadata[0].shape)
     if name == "output_size":
         count = 3 if re.search("3d", node_name(node), re.IGNORECASE) else 2
