@@ -28,7 +28,6 @@ RULES = (
     *shift_rules.NORMALISATION_RULES,
     *shift_rules.SHIFT_RULES,
     *matrix_rules.MATRIX_RULES,
-    *matrix_rules.MATRIX_PRODUCT_RULES,
 )
 inv = np.linalg.inv
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
-import torch.nn.functional as F  # noqa: N812  its usual name
+import torch.nn.functional as F
 from torch import Tensor
 
 
@@ -70,13 +70,16 @@ CONVOLUTIONS = {
     ),
     "conv1d unbatched": Case(convolved("conv1d", padding=1), (normal(2, 5), normal(2, 2, 3), normal(2))),
     "conv2d": Case(convolved("conv2d"), (normal(1, 2, 4, 4), normal(2, 2, 3, 2), normal(2))),
-    "conv2d padding": Case(convolved("conv2d", padding=1), (normal(2, 2, 4, 3), normal(2, 2, 3, 3), normal(2))),
+    "conv2d padding": Case(
+        convolved("conv2d", padding=1), (normal(2, 2, 4, 3), normal(2, 2, 3, 3), normal(2))
+    ),
     "conv2d same": Case(convolved("conv2d", padding="same"), (normal(1, 1, 4, 5), normal(2, 1, 2, 3))),
     "conv2d valid": Case(
         convolved("conv2d", padding="valid", stride=(1, 2)), (normal(1, 1, 4, 5), normal(2, 1, 2, 3))
     ),
     "conv2d strides, padding": Case(
-        convolved("conv2d", padding=(1, 2), stride=(2, 3)), (normal(1, 2, 5, 4), normal(2, 2, 3, 3), normal(2))
+        convolved("conv2d", padding=(1, 2), stride=(2, 3)),
+        (normal(1, 2, 5, 4), normal(2, 2, 3, 3), normal(2)),
     ),
     "conv2d dilation": Case(
         convolved("conv2d", padding=2, dilation=(2, 1)), (normal(1, 1, 4, 3), normal(2, 1, 3, 3))
@@ -88,7 +91,8 @@ CONVOLUTIONS = {
     "conv2d unbatched": Case(convolved("conv2d", padding=1), (normal(2, 3, 4), normal(2, 2, 3, 3))),
     "conv2d order 3": Case(convolved("conv2d", padding=1), (normal(1, 1, 2, 3), normal(2, 1, 2, 2)), 3),
     "conv3d": Case(
-        convolved("conv3d", padding=(1, 0, 1), stride=(2, 1, 1)), (normal(1, 1, 3, 2, 3), normal(2, 1, 3, 2, 2))
+        convolved("conv3d", padding=(1, 0, 1), stride=(2, 1, 1)),
+        (normal(1, 1, 3, 2, 3), normal(2, 1, 3, 2, 2)),
     ),
     "conv_transpose1d": Case(
         convolved("conv_transpose1d", stride=2, padding=1, output_padding=1),
@@ -167,6 +171,7 @@ POOLS = {
     "lp_pool3d": Case(pooled("lp_pool3d", 2, 2), (uniform(1, 1, 2, 2, 4),)),
 }
 
+
 def sampled(**options: Any) -> Callable[..., Tensor]:
     """An image at given places, some of them outside, squared."""
     return squared(lambda x, grid: F.grid_sample(x, grid, **{"align_corners": False} | options))
@@ -190,9 +195,13 @@ PADDED = {
     "channel_shuffle": Case(pooled("channel_shuffle", 2), (normal(1, 4, 2, 2),)),
     "interpolate nearest": Case(pooled("interpolate", scale_factor=2), (normal(1, 1, 2, 3),)),
     "interpolate nearest 3d": Case(pooled("interpolate", size=(2, 3, 1)), (normal(1, 1, 2, 2, 2),)),
-    "interpolate nearest-exact": Case(pooled("interpolate", size=5, mode="nearest-exact"), (normal(1, 1, 3),)),
+    "interpolate nearest-exact": Case(
+        pooled("interpolate", size=5, mode="nearest-exact"), (normal(1, 1, 3),)
+    ),
     "interpolate linear": Case(pooled("interpolate", size=5, mode="linear"), (normal(1, 2, 3),)),
-    "interpolate bilinear": Case(pooled("interpolate", scale_factor=1.5, mode="bilinear"), (normal(1, 1, 3, 4),)),
+    "interpolate bilinear": Case(
+        pooled("interpolate", scale_factor=1.5, mode="bilinear"), (normal(1, 1, 3, 4),)
+    ),
     "interpolate bilinear corners": Case(
         pooled("interpolate", size=(4, 3), mode="bilinear", align_corners=True), (normal(1, 1, 3, 2),)
     ),
@@ -200,7 +209,9 @@ PADDED = {
         pooled("interpolate", size=(2, 2), mode="bilinear", antialias=True), (normal(1, 1, 5, 4),)
     ),
     "interpolate bicubic": Case(pooled("interpolate", size=(4, 5), mode="bicubic"), (normal(1, 1, 3, 3),)),
-    "interpolate trilinear": Case(pooled("interpolate", size=(3, 2, 3), mode="trilinear"), (normal(1, 1, 2, 2, 2),)),
+    "interpolate trilinear": Case(
+        pooled("interpolate", size=(3, 2, 3), mode="trilinear"), (normal(1, 1, 2, 2, 2),)
+    ),
     "interpolate area": Case(pooled("interpolate", size=(2, 3), mode="area"), (normal(1, 1, 4, 5),)),
     "affine_grid": Case(pooled("affine_grid", (2, 1, 2, 3), align_corners=False), (normal(2, 2, 3),)),
     "grid_sample": Case(sampled(align_corners=True), (normal(1, 1, 3, 4), normal(1, 2, 2, 2))),
@@ -223,8 +234,12 @@ ATTENTION = {
     "attention": Case(attended(), (normal(2, 3, 2), normal(2, 4, 2), normal(2, 4, 3))),
     "attention order 3": Case(attended(), (normal(2, 2), normal(2, 2), normal(2, 1)), 3),
     "attention causal": Case(attended(is_causal=True), (normal(1, 3, 2), normal(1, 3, 2), normal(1, 3, 2))),
-    "attention causal, not square": Case(attended(is_causal=True), (normal(2, 2), normal(4, 2), normal(4, 2))),
-    "attention scale": Case(attended(scale=0.3), (normal(1, 2, 3, 2), normal(1, 2, 4, 2), normal(1, 2, 4, 2))),
+    "attention causal, not square": Case(
+        attended(is_causal=True), (normal(2, 2), normal(4, 2), normal(4, 2))
+    ),
+    "attention scale": Case(
+        attended(scale=0.3), (normal(1, 2, 3, 2), normal(1, 2, 4, 2), normal(1, 2, 4, 2))
+    ),
     "attention boolean mask": Case(attended(), (normal(1, 3, 2), normal(1, 4, 2), normal(1, 4, 2), _mask)),
     "attention known mask": Case(
         squared(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, _mask)),

@@ -35,6 +35,14 @@ class Session(ABC):
         """A leaf of that as an expression, if it is an array of the library."""
 
 
+class Nested(Session):
+    """A function of a library called inside a trace that is under way."""
+
+    @abstractmethod
+    def result(self, expression: Expression) -> Any:
+        """An expression as an array of the function around it."""
+
+
 def session(
     library: str, captured: Sequence[tuple[Any, Expression]], known: Sequence[Any] = ()
 ) -> Session | None:
@@ -48,11 +56,25 @@ def session(
     return found
 
 
+def nested(leaves: Sequence[Any]) -> Nested | None:
+    """The session of a function called with these leaves, if a function of a library is being traced.
+
+    Expressions are what NumPy's functions are traced with: those belong to no library.
+    """
+    if any(isinstance(leaf, Expression) for leaf in leaves):
+        return None
+    opened = (sys.modules[module].nested_session(leaves) for module in _loaded())
+    return next((found for found in opened if found is not None), None)
+
+
 def traced_expression(value: Any) -> Expression | None:
-    """The expression for which an object of a library stands, inside a trace of a function of that library."""
-    for module in MODULES.values():
-        if module in sys.modules:
-            found: Expression | None = sys.modules[module].traced_expression(value)
-            if found is not None:
-                return found
+    """The expression for which an object stands inside a trace of a function of its library."""
+    for module in _loaded():
+        found: Expression | None = sys.modules[module].traced_expression(value)
+        if found is not None:
+            return found
     return None
+
+
+def _loaded() -> list[str]:
+    return [module for module in MODULES.values() if module in sys.modules]

@@ -137,6 +137,7 @@ Result = TypeVar("Result")
 Arguments = ParamSpec("Arguments")
 KEPT_VARIANTS = 512
 """For how many choices of further arguments a node keeps the results of one function."""
+_UNKNOWN = object()
 _ITSELF = object()
 """What a node remembers instead of itself: what refers to itself is freed by garbage collections only."""
 
@@ -150,12 +151,11 @@ def remembered(
     """
 
     def of_node(node: NodeType) -> Result:
-        try:
-            found = node._cache[function]
-        except KeyError:
+        found: Result = node._cache.get(function, _UNKNOWN)
+        if found is _UNKNOWN:
             found = function(node)  # type: ignore[call-arg]
             node._cache[function] = _ITSELF if found is node else found
-        return cast("Result", node if found is _ITSELF else found)
+        return cast("Result", node) if found is _ITSELF else found
 
     def of_more(node: NodeType, /, *arguments: Arguments.args, **options: Arguments.kwargs) -> Result:
         variants = node._cache.setdefault(function, {})
@@ -174,7 +174,7 @@ def remembered(
     return functools.update_wrapper(wrapper, function)
 
 
-_table: WeakValueDictionary[tuple[Any, ...], Node] = WeakValueDictionary()
+_table: WeakValueDictionary[tuple[Any, ...], Any] = WeakValueDictionary()
 _lock = threading.Lock()
 
 
@@ -203,10 +203,10 @@ def intern(
     # Operands by their addresses: the table must not keep them alive. An address means one operand as long as
     # the node lives that holds it, and the entry of a node is dead before its operands are.
     identity = (cls, shape, kind, *fields.values(), *map(id, operands))
-    found = cast("NodeType | None", _table.get(identity))
+    found: NodeType | None = _table.get(identity)
     if found is None:
         with _lock:  # two threads must not make the same node twice
-            found = cast("NodeType | None", _table.get(identity))
+            found = _table.get(identity)
             if found is None:
                 found = object.__new__(cls)
                 found.shape, found.operands, found.kind, found._cache = shape, operands, kind, {}
@@ -225,15 +225,12 @@ _RANKS = {Variable: 0, Constant: 1, Map: 2, Apply: 3, Einsum: 4, Add: 5}
 def _sort_key(
     cls: type[Node], shape: Shape, operands: tuple[Node, ...], kind: str, fields: dict[str, Any]
 ) -> tuple[Any, ...]:
-    # the mark of a traced argument does not change the order, so that traced and symbolic results read alike
-    printed = {
-        name: sorted(value - {"argument"}) if name == "attributes" else value
-        for name, value in fields.items()
-    }
-    text = repr((cls.__name__, shape, kind, printed))
-    digest = hashlib.blake2b(text.encode(), digest_size=16)
-    for operand in operands:
-        digest.update(operand.key[-1])
+    if "attributes" in fields:
+        # the mark of a traced argument does not change the order: traced and symbolic results read alike
+        fields = {**fields, "attributes": sorted(fields["attributes"] - {"argument"})}
+    text = repr((cls.__name__, shape, kind, fields))
+    parts = [text.encode(), *[operand.key[-1] for operand in operands]]
+    digest = hashlib.blake2b(b"".join(parts), digest_size=16)
     return (_RANKS[cls], str(fields.get("name", "")), digest.digest())
 
 

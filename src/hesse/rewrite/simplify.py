@@ -6,6 +6,7 @@ factored, only where nobody else uses them.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 from hesse.ir import (
@@ -21,22 +22,24 @@ from hesse.ir import (
     use_counts,
 )
 from hesse.rewrite.attributes import ATTRIBUTE_RULES
-from hesse.rewrite.matrix_rules import MATRIX_PRODUCT_RULES, MATRIX_RULES
-from hesse.rewrite.rules import RULES
+from hesse.rewrite.matrix_rules import MATRIX_RULES
+from hesse.rewrite.roll import is_long, rolled
+from hesse.rewrite.rules import RULES, Head, Rule
 from hesse.rewrite.shift_rules import NORMALISATION_RULES, SHIFT_RULES
 from hesse.rewrite.size_rules import SIZE_RULES
 from hesse.rewrite.softmax_rules import SOFTMAX_RULES
 from hesse.rewrite.sums import LongSum, Sums
 
-APPLY_RULES = (*MATRIX_RULES, *NORMALISATION_RULES)
-OTHER_RULES = (
-    *RULES,
-    *SOFTMAX_RULES,
-    *SHIFT_RULES,
-    *SIZE_RULES,
-    *ATTRIBUTE_RULES,
-    *MATRIX_PRODUCT_RULES,
-)
+LAWS: dict[Rule, Head] = {
+    **RULES,
+    **SOFTMAX_RULES,
+    **NORMALISATION_RULES,
+    **SHIFT_RULES,
+    **SIZE_RULES,
+    **ATTRIBUTE_RULES,
+    **MATRIX_RULES,
+}
+"""All laws in the order in which they are tried, with what each is about."""
 
 
 def simplify(roots: Sequence[Node]) -> list[Node]:
@@ -55,6 +58,7 @@ def _all_simplified(roots: Sequence[Node]) -> list[Node]:
     sums = Sums(order, uses)
     new: dict[Node, Node] = {}
     inside: dict[Node, LongSum] = {}
+    has_long_sums = False
     for node in order:
         if isinstance(node, Add):
             terms = [inside.pop(term) if term in inside else new[term] for term in node.operands]
@@ -63,11 +67,16 @@ def _all_simplified(roots: Sequence[Node]) -> list[Node]:
                 inside[node] = whole
             else:
                 new[node] = _apply_rules(whole)
+                has_long_sums |= is_long(new[node])
         else:
             operands = tuple(new[operand] for operand in node.operands)
             rebuilt = node if operands == node.operands else rebuild(node, operands)
             new[node] = _apply_rules(_opened(rebuilt, node, uses))
-    return [new[root] for root in roots]
+    simplified = [new[root] for root in roots]
+    if not has_long_sums:
+        return simplified
+    joined = rolled(simplified)
+    return simplified if joined == simplified else _all_simplified(joined)
 
 
 def _opened(rebuilt: Node, node: Node, uses: dict[Node, int]) -> Node:
@@ -89,7 +98,11 @@ def _apply_rules(node: Node) -> Node:
 @remembered
 def _rewritten(node: Node) -> Node | None:
     """The node after the first law that applies to it."""
-    if not isinstance(node, Map | Einsum | Add | Apply):
-        return None
-    rules = APPLY_RULES if isinstance(node, Apply) else OTHER_RULES
-    return next((result for rule in rules if (result := rule(node)) is not None), None)
+    name = node.name if isinstance(node, Map | Apply) else None
+    laws = _laws_about(type(node), name)  # type: ignore[arg-type]  # classes hash
+    return next((result for law in laws if (result := law(node)) is not None), None)
+
+
+@functools.cache
+def _laws_about(kind: type[Node], name: str | None) -> tuple[Rule, ...]:
+    return tuple(law for law, head in LAWS.items() if head in (kind, name))

@@ -7,6 +7,7 @@ from hesse.frontends.aten import (
     elementwise,
     linalg,
     losses,
+    memory,
     normalization,
     pooling,
     products,
@@ -14,7 +15,7 @@ from hesse.frontends.aten import (
     sampling,
     shapes,
 )
-from hesse.frontends.aten.session import session, traced_expression
+from hesse.frontends.aten.session import nested_session, session, traced_expression
 
 __all__ = [
     "activations",
@@ -23,6 +24,8 @@ __all__ = [
     "elementwise",
     "linalg",
     "losses",
+    "memory",
+    "nested_session",
     "normalization",
     "pooling",
     "products",

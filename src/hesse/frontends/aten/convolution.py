@@ -34,7 +34,9 @@ def padded(x: Expression, widths: Sequence[tuple[int, int]], value: float = 0.0)
     return np.pad(x, [(0, 0)] * lead + margins, constant_values=value)
 
 
-def windows(x: Expression, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]) -> Expression:
+def windows(
+    x: Expression, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
+) -> Expression:
     """Windows over the last axes, whose entries become further axes."""
     rank = len(kernel)
     reach = tuple(gap * (size - 1) + 1 for gap, size in zip(dilation, kernel, strict=True))
@@ -42,7 +44,9 @@ def windows(x: Expression, kernel: Sequence[int], stride: Sequence[int], dilatio
     return found[(..., *(slice(None, None, step) for step in (*stride, *dilation)))]
 
 
-def correlated(x: Expression, weight: Expression, stride: Sequence[int], dilation: Sequence[int], groups: int) -> Expression:
+def correlated(
+    x: Expression, weight: Expression, stride: Sequence[int], dilation: Sequence[int], groups: int
+) -> Expression:
     """Windows of `x`, of shape (batch, inputs, ...), times a kernel of shape (outputs, inputs of a group, ...)."""
     rank = weight.ndim - 2
     shape = x.shape
@@ -66,7 +70,13 @@ def _same(kernel: Sequence[int], dilation: Sequence[int]) -> list[tuple[int, int
 
 @aten("conv1d", "conv2d", "conv3d")
 def convolution(
-    x: Expression, weight: Expression, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+    x: Expression,
+    weight: Expression,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
 ) -> Any:
     """A kernel at all places of an image, as a correlation."""
     rank = weight.ndim - 2
@@ -151,7 +161,11 @@ def col2im(x: Expression, size: Any, kernel: Any, dilation: Any, padding: Any, s
     shape = (*lead, channels, *kernel, *counts)
     axes = plain_axes(len(shape))
     u, v, i, j = axes[-4:]
-    output = [*axes[:-4], combine([(dilation[0], u), (stride[0], i)]), combine([(dilation[1], v), (stride[1], j)])]
+    output = [
+        *axes[:-4],
+        combine([(dilation[0], u), (stride[0], i)]),
+        combine([(dilation[1], v), (stride[1], j)]),
+    ]
     found = view(as_node(np.reshape(x, shape)), axes, output, (*lead, channels, *total), shape)
     return padded(Expression(found), [(-n, -n) for n in padding])
 

@@ -66,7 +66,13 @@ def _table(axes: Sequence[Ranges], sizes: Sequence[int]) -> np.ndarray:
 
 
 def _max_pool(
-    rank: int, x: Expression, kernel: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
+    rank: int,
+    x: Expression,
+    kernel: Any,
+    stride: Any = (),
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
 ) -> tuple[Expression, Typed]:
     """The maximum of each window, and where it is."""
     kernel = each(kernel, rank)
@@ -75,13 +81,17 @@ def _max_pool(
     for k, size in enumerate(x.shape[-rank:]):
         step, margin, gap = stride[k], each(padding, rank)[k], each(dilation, rank)[k]
         begins = [step * n - margin for n in range(_count(size, kernel[k], step, margin, gap, ceil_mode))]
-        axes.append([range(b % gap if b < 0 else b, min(size, b + gap * (kernel[k] - 1) + 1), gap) for b in begins])
+        axes.append(
+            [range(b % gap if b < 0 else b, min(size, b + gap * (kernel[k] - 1) + 1), gap) for b in begins]
+        )
     return _maxima(x, axes)
 
 
 def _adaptive_max_pool(rank: int, x: Expression, size: Any) -> tuple[Expression, Typed]:
     """The maxima of so many windows."""
-    return _maxima(x, [_adaptive(n, count) for n, count in zip(x.shape[-rank:], each(size, rank), strict=True)])
+    return _maxima(
+        x, [_adaptive(n, count) for n, count in zip(x.shape[-rank:], each(size, rank), strict=True)]
+    )
 
 
 def _first(function: Callable[..., tuple[Any, ...]]) -> Callable[..., Any]:
@@ -142,4 +152,3 @@ for _rank in (1, 2, 3):
         [f"adaptive_avg_pool{_rank}d", f"_adaptive_avg_pool{_rank}d"],
         functools.partial(_adaptive_avg_pool, _rank),
     )
-

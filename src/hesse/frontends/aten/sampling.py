@@ -62,7 +62,9 @@ for _name in ("upsample_bicubic2d", "_upsample_bilinear2d_aa", "_upsample_bicubi
 
 
 @aten("grid_sampler", "grid_sampler_2d", "grid_sampler_3d")
-def grid_sample(x: Expression, grid: Expression, interpolation: int, padding: int, align_corners: bool) -> Any:
+def grid_sample(
+    x: Expression, grid: Expression, interpolation: int, padding: int, align_corners: bool
+) -> Any:
     """Images at given places, the last axis of images first among coordinates."""
     if interpolation not in (LINEAR, NEAREST):
         return NotImplemented
