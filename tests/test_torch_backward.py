@@ -89,7 +89,14 @@ def test_a_graph_has_the_derivatives_of_its_function(name: str) -> None:
         pure = controller.fetch_hgrad([point] * order)[0]
         assert torch.equal(point.hgrad[order - 1], pure), k
     again = leaves(shapes, seed=1)
-    check(backward(function(*again), 2, crossings=True), reference or function, again, 2)
+    controller = backward(function(*again), 2, crossings=True)
+    check(controller, reference or function, again, 2)
+    with hesse.torch.record() as recording:
+        recorded = backward(function(*again), 2, crossings=True)
+    for key in keys(len(again), 2):
+        variables = [again[k] for k in key]
+        torch.testing.assert_close(recorded.fetch_hgrad(variables)[0], controller.fetch_hgrad(variables)[0])
+    assert recording.knows(recorded.tensor)
 
 
 def test_a_second_graph_of_the_same_form_is_not_planned_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,8 +247,10 @@ def test_schwarz_keeps_the_order_of_computation() -> None:
 
 def test_the_structured_form() -> None:
     x, w = leaves([(50, 3), (3, 3)])
+    alone = Controller(_net(x, w).sum()).structured((x, x))
     controller = backward(_net(x, w).sum(), 2, crossings=True, keep_batch=True)
     hessian = controller.structured((x, x))
+    torch.testing.assert_close(alone.dense(), hessian.dense())
     assert hessian.nbytes * 10 < 8 * 150 * 150
     assert hessian.groups == (0, 2, 2)
     dense, _ = controller.fetch_hgrad((x, x))
@@ -407,6 +416,50 @@ def test_modules() -> None:
     check(controller, value, list(parameters.values()), 2)
 
 
+@pytest.mark.parametrize(
+    "activation",
+    [torch.tanh, torch.sigmoid, F.softplus, F.gelu, F.silu, F.elu, lambda t: torch.softmax(t, -1)],
+)
+def test_graphs_of_derivatives_that_autograd_computed(activation: Callable[[Tensor], Tensor]) -> None:
+    data = torch.linspace(-1.0, 1.0, 4)[:, None]
+
+    def value(x: Tensor, w: Tensor, v: Tensor) -> Tensor:
+        return activation(x @ w) @ v
+
+    def residual(w: Tensor, v: Tensor) -> Tensor:
+        x = data.clone().requires_grad_()
+        u = value(x, w, v)
+        (slope,) = torch.autograd.grad(u.sum(), x, create_graph=True)
+        (curvature,) = torch.autograd.grad(slope.sum(), x, create_graph=True)
+        return ((curvature + u) ** 2).mean()
+
+    def expected(w: Tensor, v: Tensor) -> Tensor:
+        def total(x: Tensor) -> Tensor:
+            return value(x, w, v).sum()
+
+        curvature = torch.func.grad(lambda x: torch.func.grad(total)(x).sum())(data)
+        return ((curvature + value(data, w, v)) ** 2).mean()
+
+    points = leaves([(1, 3), (3, 1)])
+    controller = backward(residual(*points), 2, crossings=True)
+    for key in keys(2, 2):
+        found = controller.fetch_hgrad([points[k] for k in key])[0][0]
+        torch.testing.assert_close(found, nested(expected, points, key))
+
+
+def test_the_example_of_the_other_package() -> None:
+    x, y = leaves([(3, 4), (4, 5)])
+    z = F.scaled_dot_product_attention(query=x, key=y.T, value=y.T)
+    controller = Controller(tensor=z)
+    controller.backward(order=2, crossings=True)
+
+    def attention(x: Tensor, y: Tensor) -> Tensor:
+        return torch.softmax(x @ y / 2.0, -1) @ y.T
+
+    check(controller, attention, [x, y], 2)
+    assert [h.shape for h in y.hgrad] == [(12, 4, 5), (12, 4, 5, 4, 5)]
+
+
 # Bad input.
 
 
@@ -437,11 +490,26 @@ def test_tensors_that_were_changed_in_place() -> None:
         backward(output, 2)
 
 
+def test_rounding_is_no_change() -> None:
+    x, w = leaves([(50, 8), (8, 3)], dtype=torch.float32)
+    target = torch.tanh(x @ w).detach() + 1e-6 * torch.randn(50, 3, dtype=torch.float32)
+    loss = ((torch.tanh(x @ w) - target) ** 2).mean()
+    for gradient in (None, torch.ones((), dtype=torch.float32)):
+        backward(loss, 1, gradient=gradient)
+    controller = backward(loss, 1)
+    part = controller._parts[frozenset()].blocks
+    part._check(loss.detach() * 1.01)  # such a difference is rounding at a minimum
+    with pytest.raises(ArgumentError, match="was changed in place"):
+        part._check(loss.detach() * 1e4)
+
+
 def test_assignment_to_a_part() -> None:
     (x,) = leaves([(2, 3)])
     y = x * 2
     y[0] = 1.0
-    with pytest.raises(DifferentiationError, match=r"CopySlices.*hesse\.hessian.*torch\.where"):
+    with pytest.raises(
+        DifferentiationError, match=r"CopySlices.*hesse\.hessian.*hesse\.torch\.record.*torch\.where"
+    ):
         backward(y.sin(), 2)
 
 
@@ -511,7 +579,96 @@ def test_wrong_arguments() -> None:
 
 
 def test_everything_is_exported() -> None:
-    assert {"Controller", "backward"} <= set(hesse.torch.__all__)
+    assert {"Controller", "backward", "record"} <= set(hesse.torch.__all__)
+
+
+# Recording from the start.
+
+
+def _written(x: Tensor) -> Tensor:
+    y = torch.zeros(3, 3)
+    y[0] = x[0]
+    y[1:, :2] = x[:, 1:] ** 2
+    y[2] *= x[1]
+    part = y[:, 0]
+    part.add_(1.5)
+    return torch.cat([torch.ones(1, 3), y.sin(), torch.ones(2, 3)]) ** 2
+
+
+def _chosen_by_values(x: Tensor) -> Tensor:
+    while x.abs().sum() > 3:
+        x = x * 0.7
+    return x[x > 0].exp() if bool(x[0, 0] > -10) else x
+
+
+def _partly_without_graph(x: Tensor) -> Tensor:
+    with torch.no_grad():
+        scale = x.exp() + 1
+    return (x.sin() * scale + x.detach() ** 2) * x
+
+
+@pytest.mark.parametrize("function", [_written, _chosen_by_values, _partly_without_graph])
+def test_what_a_graph_does_not_tell_is_recorded(function: Callable[[Tensor], Tensor]) -> None:
+    for seed in range(2):
+        (x,) = leaves([(2, 3)], seed)
+        with hesse.torch.record() as recording:
+            y = function(x)
+        controller = backward(y, 3)
+        assert recording.knows(y)
+        first = torch.autograd.functional.jacobian(function, x).reshape(x.hgrad[0].shape)  # values decide
+        torch.testing.assert_close(x.hgrad[0], first)
+        second = torch.autograd.functional.jacobian(
+            lambda x: torch.autograd.functional.jacobian(function, x, create_graph=True), x.detach()
+        )
+        torch.testing.assert_close(controller.fetch_hgrad((x, x))[0], second.reshape(x.hgrad[1].shape))
+
+
+def test_dropout_is_recorded_with_its_mask() -> None:
+    (x,) = leaves([(4, 5)])
+    with hesse.torch.record() as recording:
+        y = F.dropout(x.sin(), 0.5).sum()
+    backward(y, 2)
+    mask = torch.autograd.grad(y, x)[0] / x.cos()
+    assert 0 < int((mask == 0).sum()) < 20
+    torch.testing.assert_close(torch.diagonal(x.hgrad[1].reshape(20, 20)), (-mask * x.sin()).flatten())
+    assert recording.knows(y)
+
+
+def test_buffers_that_are_written_to_are_recorded_as_they_were() -> None:
+    (x,) = leaves([(3,)])
+    buffer = torch.arange(3.0)
+    with hesse.torch.record() as recording:
+        buffer.mul_(2)
+        y = (x * buffer).exp()
+        buffer.zero_()
+    backward(y, 2)
+    diagonal = (torch.arange(3.0) * 2) ** 2 * y.detach()
+    torch.testing.assert_close(x.hgrad[1], torch.diag_embed(torch.diag_embed(diagonal)))
+    assert recording.knows(y)
+
+
+def test_recorded_tensors_inside() -> None:
+    x, w = leaves([(2, 3), (3, 3)])
+    with hesse.torch.record() as recording:
+        inner = x @ w
+        output = torch.exp(inner) * w.sum()
+    controller = Controller(output)
+    controller.require_grad_((inner, w))
+    controller.backward(2)
+    mixed = nested(lambda t, w: torch.exp(t) * w.sum(), [inner, w], (0, 1))
+    torch.testing.assert_close(controller.fetch_hgrad((inner, w))[0].reshape(mixed.shape), mixed)
+    assert recording.knows(inner)
+
+
+def test_what_was_computed_before_the_recording() -> None:
+    (x,) = leaves([(2, 3)])
+    before = x.sin()
+    with hesse.torch.record() as recording:
+        y = before.exp()
+    with pytest.raises(ArgumentError, match=r"of shape \(2, 3\) was computed before the recording began"):
+        backward(y, 2)
+    del recording  # without it the graph is walked
+    check(backward(y, 2), lambda x: x.sin().exp(), [x], 2)
 
 
 # The table of nodes.
@@ -550,7 +707,7 @@ def test_the_table_agrees_with_that_of_pytorch() -> None:
             is_detail = re.search(r"_(info|options|geometry|layout|scalar_type|sym_\w+|dim|args\w*)$", kept)
             renamed = kept in RENAMED.values() or (node, kept) in NOT_NEEDED
             assert is_detail or renamed, (node, name, kept)
-        lost = schema - saved - {*operands, *FREE, *RENAMED, "size", "shape", "output_size"}
+        lost = schema - saved - {*operands, *FREE, *RENAMED, "size", "shape", "output_size", "input_sizes"}
         summands |= {(node, argument) for argument in lost}
     assert summands == SUMMANDS
     assert set(INVERSES) | set(PREIMAGES) <= set(ROWS)

@@ -292,7 +292,7 @@ CASES: dict[str, Case] = {
     "logcumsumexp": Case(lambda x: x.logcumsumexp(1), (S,), 2),
     "unfold": Case(lambda x: x.unfold(1, 2, 1).prod(-1), (S,)),
     "inv": Case(lambda x: torch.linalg.inv(x + 3 * torch.eye(2)), ((2, 2),)),
-    "det": Case(torch.linalg.det, (M,)),
+    "det": Case(torch.linalg.det, (M,), 3, lambda x: x[0] @ torch.linalg.cross(x[1], x[2])),
     "slogdet": Case(lambda x: torch.linalg.slogdet(x)[1], ((2, 2),)),
     "solve": Case(lambda x, y: torch.linalg.solve(x + 3 * torch.eye(2), y), ((2, 2), (2, 1)), 2),
     "cholesky": Case(lambda x: torch.linalg.cholesky(x @ x.mT + torch.eye(2)), ((2, 2),), 2),

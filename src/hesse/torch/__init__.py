@@ -2,5 +2,6 @@
 
 from hesse.torch.backward import backward
 from hesse.torch.controller import Controller
+from hesse.torch.recording import record
 
-__all__ = ["Controller", "backward"]
+__all__ = ["Controller", "backward", "record"]

@@ -12,6 +12,7 @@ from hesse.errors import ArgumentError, NotComputedError
 from hesse.frontends.aten.graph import Rule, is_known, walked
 from hesse.frontends.aten.graph_nodes import node_name
 from hesse.frontends.aten.graph_parts import edge_of, edges_of, graph_nodes
+from hesse.frontends.aten.recording import recording_of
 from hesse.structured import Structured
 from hesse.torch.blocks import Blocks, Independent, Key
 
@@ -53,6 +54,7 @@ class Controller:
         self._parts: dict[frozenset[int], Part] = {}
         """By the identities of tensors inside of the graph that it is cut at."""
         self._create_graph = False
+        self._gradient: Tensor | None = None
 
     @property
     def tensor(self) -> Tensor:
@@ -62,7 +64,7 @@ class Controller:
     @tensor.setter
     def tensor(self, tensor: Tensor) -> None:
         self._tensor = _checked(tensor)
-        self._parts = {}
+        self._parts, self._gradient = {}, None
 
     @property
     def index(self) -> dict[Any, Rule]:
@@ -126,7 +128,7 @@ class Controller:
         if crossings and groups is not None:
             raise ArgumentError("groups says which leaves are crossed, and crossings crosses all: give one")
         self._check_gradient(gradient)
-        self._create_graph = create_graph
+        self._create_graph, self._gradient = create_graph, gradient
         self.clear()
         self._parts = {}
         part = self._part((), gradient)
@@ -199,9 +201,13 @@ class Controller:
         return _arranged(stored, [tuple(t.shape) for t in variables], places, keep_schwarz)
 
     def structured(self, variables: Sequence[Tensor]) -> Structured:
-        """The derivative by tensors as patterns over small tensors; the axes of the tensor come first."""
-        part, key, places = self._asked(variables)
-        if part.stored[key].is_hooked:
+        """The derivative by tensors as patterns over small tensors; the axes of the tensor come first.
+
+        It is computed now, of any order, and `backward` need not have been called.
+        """
+        part = self._part(self._inside(variables), self._gradient)
+        key, places = self._key(part, variables)
+        if key in part.stored and part.stored[key].is_hooked:
             raise ArgumentError("a hook has changed this derivative; fetch it with fetch_hgrad")
         return part.blocks.structured(key, places)
 
@@ -219,7 +225,11 @@ class Controller:
         """The graph, cut at tensors inside of it."""
         identity = frozenset(map(id, inside))
         if identity not in self._parts:
-            found = walked(self._tensor, inside, self._named_rules())
+            recording = recording_of(self._tensor)
+            if recording is None:
+                found = walked(self._tensor, inside, self._named_rules())
+            else:
+                found = recording.walked(self._tensor, inside)
             self._parts[identity] = Part(Blocks(self._tensor, found, gradient), {})
         return self._parts[identity]
 
@@ -241,7 +251,7 @@ class Controller:
     def _asked(self, variables: Sequence[Tensor]) -> tuple[Part, Key, tuple[int, ...]]:
         """Where a derivative was computed."""
         part = self._parts.get(frozenset(map(id, self._inside(variables))))
-        if not self._parts:
+        if not any(part.stored for part in self._parts.values()):
             raise NotComputedError("nothing was computed yet: call backward first")
         if part is None:
             raise NotComputedError(

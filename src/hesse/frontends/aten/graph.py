@@ -20,7 +20,6 @@ import torch
 from torch import Tensor
 
 from hesse.errors import DifferentiationError
-from hesse.frontends.aten.foreign import kind_of
 from hesse.frontends.aten.graph_nodes import INVERSES, PREIMAGES, ROWS, Row, node_name
 from hesse.frontends.aten.graph_parts import (
     WAYS_OUT,
@@ -39,14 +38,14 @@ from hesse.frontends.aten.graph_parts import (
     stand_in,
 )
 from hesse.frontends.aten.graph_special import SPECIAL
+from hesse.frontends.aten.inputs import Inputs, Walked
 from hesse.frontends.aten.table import Typed, handler_of
 from hesse.frontends.aten.tensor import expression_of, fresh
 from hesse.frontends.aten.tracer import Tracer
 from hesse.frontends.dispatch import call as call_numpy
 from hesse.frontends.expression import Expression
-from hesse.frontends.indices import Index
 from hesse.frontends.operands import as_node
-from hesse.ir import Node, Variable, number, variable, zero
+from hesse.ir import number, zero
 
 KEPT = 4096
 """So many results of operations are remembered."""
@@ -60,17 +59,6 @@ class Value(NamedTuple):
 
     expression: Expression
     is_shifted: bool
-
-
-class Walked(NamedTuple):
-    """A graph as an expression of its leaves and of data."""
-
-    root: Node
-    is_shifted: bool
-    """Whether the value of the expression differs from the tensor by a constant."""
-    leaves: list[tuple[Tensor, Variable]]
-    data: dict[str, Tensor]
-    """What autograd kept, and what was missing, by the names of variables."""
 
 
 def is_known(node: Any, rules: Mapping[str, Rule]) -> bool:
@@ -89,10 +77,7 @@ class Walk:
 
     def __init__(self, rules: Mapping[str, Rule], cuts: Sequence[Tensor]) -> None:
         self._rules = rules
-        self._leaves: list[tuple[Tensor, Variable]] = []
-        self._data: dict[str, Tensor] = {}
-        self._names: dict[Any, Expression] = {}
-        """What stands for data, by where they are in memory."""
+        self._inputs = Inputs()
         self._values: dict[Edge, Value] = {}
         self._numbers: dict[Edge, Tensor] = {}
         """Values of expressions, as far as they were needed."""
@@ -113,12 +98,10 @@ class Walk:
             else:
                 self._enter(node)
         root = self._values[Edge(tensor.grad_fn, tensor.output_nr)]
-        return Walked(as_node(root.expression), root.is_shifted, self._leaves, self._data)
+        return Walked(as_node(root.expression), root.is_shifted, self._inputs)
 
     def _enter_leaf(self, edge: Edge, tensor: Tensor) -> None:
-        point = variable(f"leaf {len(self._leaves)}", tuple(tensor.shape))
-        self._leaves.append((tensor, point))
-        self._values[edge] = Value(Expression(point), False)
+        self._values[edge] = Value(self._inputs.leaf(tensor), False)
         self._numbers[edge] = tensor.detach()
 
     def _enter(self, node: Any) -> None:
@@ -129,21 +112,6 @@ class Walk:
             shape = tuple(kept.shape)
             whole = result if tuple(result.shape) == shape else call_numpy(np.broadcast_to, (result, shape))
             self._values.setdefault(Edge(node, k), Value(whole, call.is_shifted))
-
-    def hidden(self, tensor: Tensor) -> Expression:
-        """The variable for data."""
-        tensor = tensor.detach()
-        key = tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype
-        if key not in self._names:
-            if tensor.dtype.is_complex:
-                raise DifferentiationError("the graph has complex values; hesse works with real tensors")
-            name, shape, kind = f"saved {len(self._data)}", tuple(tensor.shape), kind_of(tensor.dtype)
-            self._data[name], index = tensor, None
-            if kind == "integer":
-                self._data[f"{name} as an index"] = tensor
-                index = Index(variable(f"{name} as an index", shape, kind="integer"))
-            self._names[key] = Expression(variable(name, shape), boolean=kind == "boolean", index=index)
-        return self._names[key]
 
     # What a node computes.
 
@@ -219,7 +187,7 @@ class Walk:
 
     def _shifted_to(self, edge: Edge, whole: Tensor) -> Edge:
         """A value that differs by a constant from that of an edge."""
-        missing = self.hidden(whole - self.number(edge))
+        missing = self._inputs.hidden(whole - self.number(edge))
         new = Edge(object(), 0)
         self._values[new] = Value(call_numpy(np.add, (self._values[edge].expression, missing)), False)
         self._numbers[new] = whole
@@ -268,7 +236,7 @@ class Walk:
         """The expression of an edge or of data."""
         if isinstance(value, Edge):
             return self._values[value].expression
-        return Expression(zero(value.shape)) if isinstance(value, Unknown) else self.hidden(value)
+        return Expression(zero(value.shape)) if isinstance(value, Unknown) else self._inputs.hidden(value)
 
     def _traced(self, call: Call) -> list[Expression]:
         """The results of a function of tensors."""
@@ -280,7 +248,7 @@ class Walk:
             return fresh(self._entered(value), example.dtype, example.device)
 
         options = {name: mapped(traced, value) for name, value in call.options.items()}
-        with Tracer((), self.hidden).active():
+        with Tracer((), self._inputs.hidden).active():
             result = call.function(*mapped(traced, list(call.arguments)), **options)
             return [expression_of(part) for part in _parts(result)]
 

@@ -52,6 +52,15 @@ mv(self,vec) rsub.Tensor(self,other) scatter.src(self,src) scatter_add(self,src)
 select_scatter(self,src) slice_scatter(self,src) smooth_l1_loss(self,target)
 special_xlog1py(self,other) stack(tensors) sub.Tensor(self,other) vdot(self,other) where.self(self,other)
 xlogy.Tensor(self,other)
+_log_softmax_backward_data(grad_output,output) _prelu_kernel_backward(grad_output,self,weight)
+_softmax_backward_data(grad_output,output) binary_cross_entropy_backward(grad_output,self,target)
+diagonal_backward(grad_output) elu_backward(grad_output,self_or_result) gelu_backward(grad_output,self)
+glu_backward(grad_output,self) hardswish_backward(grad_output,self) hardtanh_backward(grad_output,self)
+huber_loss_backward(grad_output,self,target) leaky_relu_backward(grad_output,self)
+log_sigmoid_backward(grad_output,self) mse_loss_backward(grad_output,self,target)
+select_backward(grad_output) sigmoid_backward(grad_output,output) slice_backward(grad_output)
+smooth_l1_loss_backward(grad_output,self,target) softplus_backward(grad_output,self)
+tanh_backward(grad_output,output) threshold_backward(grad_output,self) unfold_backward(grad_in)
 """
 """Operations that are differentiated by other arguments, with nodes of their own name."""
 
@@ -145,6 +154,8 @@ FREE: dict[str, Any] = {
         ("check_errors", "cudnn_enabled", "enable_gqa", "hermitian", "implicit", "training"), False
     ),
     "UPLO": "L",
+    "input_dtype": torch.float64,
+    "self_is_result": False,
     "dropout_p": 0.0,
     "momentum": 0.0,
     "unroll_dim": 1,

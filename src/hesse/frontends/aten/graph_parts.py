@@ -14,8 +14,8 @@ from hesse.errors import ArgumentError
 from hesse.frontends.aten.graph_nodes import FREE, RENAMED, ROWS, node_name
 
 WAYS_OUT = (
-    "Differentiate the function itself (hesse.derivative, hesse.hessian), or enter a rule for the node into "
-    "Controller.index"
+    "Differentiate the function itself (hesse.derivative, hesse.hessian), compute the tensor inside of "
+    "`with hesse.torch.record() as recording:`, or enter a rule for the node into Controller.index"
 )
 SIZES = ("_sym_sizes", "_sym_strides", "_scalar_type")
 """What nodes keep besides arguments and results."""
@@ -130,7 +130,7 @@ def plain_argument(argument: Any, saved: Mapping[str, Any], node: Any) -> Any:
     for known in (name, RENAMED.get(name, name)):
         if known in saved:
             return saved[known]
-    if name in ("size", "shape"):
+    if name in ("input_sizes", "shape", "size"):
         return list(node._input_metadata[0].shape)
     if name == "output_size":
         count = 3 if re.search("3d", node_name(node), re.IGNORECASE) else 2
