@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import _engine_run_backward
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
 
@@ -187,8 +188,15 @@ class TorchRule(DerivedRule):
                 result = self._called(operands)[number]
                 found = None
                 if result.requires_grad:
-                    (found,) = torch.autograd.grad(
-                        result, operands[slot], _entered(cotangent), allow_unused=True
+                    # Not torch.autograd.grad, inside of which modes for functions are off.
+                    (found,) = _engine_run_backward(
+                        (result,),
+                        (_entered(cotangent),),
+                        False,
+                        False,
+                        (operands[slot],),
+                        allow_unreachable=True,
+                        accumulate_grad=False,
                     )
             except RuntimeError as error:
                 raise DifferentiationError(
