@@ -657,7 +657,7 @@ def test_a_loss_with_derivatives_trains() -> None:
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
-            losses.append(float(loss))
+            losses.append(float(loss.detach()))
         return losses
 
     derivatives: dict[int, Any] = {}
@@ -699,7 +699,7 @@ def test_numbers_without_axes() -> None:
     x = torch.tensor(2.0, dtype=torch.float64)
     assert_agrees(lambda x: x**4, x, order=3)
     assert_agrees(lambda x, y: x * y**2, x, 3 * x)
-    assert_agrees(lambda x: x * torch.tensor([1.0, 2.0]), x)
+    assert_agrees(lambda x: x * torch.tensor([1.0, 2.0], dtype=torch.float64), x)
 
 
 def test_integer_arguments() -> None:
