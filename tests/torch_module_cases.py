@@ -14,11 +14,15 @@ from torch import Tensor
 
 
 class Case(NamedTuple):
-    """A function with its arguments, and the highest order that is compared."""
+    """A function with its arguments, and the highest order that is compared.
+
+    The `reference` is another way to write it, where PyTorch cannot differentiate it or is wrong.
+    """
 
     function: Callable[..., Any]
     arguments: tuple[Tensor, ...]
     order: int = 2
+    reference: Callable[..., Any] | None = None
 
     @property
     def argnums(self) -> tuple[int, ...]:
