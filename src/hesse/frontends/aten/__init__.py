@@ -1,24 +1,34 @@
 """PyTorch as a front end: functions of torch tensors as expressions, by one table of ATen operations."""
 
 from hesse.frontends.aten import (
+    activations,
     attention,
     convolution,
     elementwise,
     indexing,
+    linalg,
+    losses,
+    normalization,
     pooling,
     products,
+    reductions,
     sampling,
     shapes,
 )
 from hesse.frontends.aten.session import session, traced_expression
 
 __all__ = [
+    "activations",
     "attention",
     "convolution",
     "elementwise",
     "indexing",
+    "linalg",
+    "losses",
+    "normalization",
     "pooling",
     "products",
+    "reductions",
     "sampling",
     "session",
     "shapes",

@@ -10,6 +10,7 @@ import torch
 
 import hesse.ops.elementwise as rows
 from hesse.frontends.aten.table import Typed, aten, enter
+from hesse.frontends.aten.tensor import is_recording
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_node, broadcast_nodes
 from hesse.frontends.tracing import untraceable
@@ -40,7 +41,6 @@ NUMPY: dict[str, Any] = {
     "positive": np.positive,
     "rad2deg": np.rad2deg,
     "reciprocal": np.reciprocal,
-    "round": np.round,
     "sgn": np.sign,
     "sign": np.sign,
     "sin": np.sin,
@@ -77,8 +77,6 @@ NUMPY: dict[str, Any] = {
     "__or__": np.bitwise_or,
     "__xor__": np.bitwise_xor,
     "mul": np.multiply,
-    "remainder": np.remainder,
-    "floor_divide": np.floor_divide,
     "heaviside": np.heaviside,
 }
 """Operations that are functions of NumPy."""
@@ -88,13 +86,11 @@ ROWS: dict[str, str] = {
     "erfc": "erfc",
     "erfinv": "erfinv",
     "lgamma": "lgamma",
-    "log_sigmoid": "log_sigmoid",
     "sigmoid": "sigmoid",
     "special_log_ndtr": "log_ndtr",
     "special_ndtr": "ndtr",
     "special_ndtri": "ndtri",
     "xlogy": "xlogy",
-    "detach": "stop_gradient",
     "relu": "relu",
     "selu": "selu",
     "silu": "silu",
@@ -105,8 +101,7 @@ ROWS: dict[str, str] = {
 for _name, _function in NUMPY.items():
     enter([_name], lambda *values, _function=_function: _function(*values))
 for _name, _row in ROWS.items():
-    if _row in rows.BUILDERS or hasattr(rows, _row):
-        enter([_name], lambda *values, _row=_row: elementwise(_row, *values))
+    enter([_name], lambda *values, _row=_row: elementwise(_row, *values))
 
 
 @aten("add")
@@ -132,7 +127,107 @@ def div(x: Any, y: Any, rounding_mode: str | None = None) -> Any:
     """`x / y`, rounded if asked for."""
     if rounding_mode is None:
         return np.divide(x, y)
-    return np.floor_divide(x, y) if rounding_mode == "floor" else np.trunc(np.divide(x, y))
+    return floor_divide(x, y) if rounding_mode == "floor" else np.trunc(np.divide(x, y))
+
+
+def _are_integers(*values: Any) -> bool:
+    return all(
+        value.index is not None or value.is_index if isinstance(value, Expression) else isinstance(value, int)
+        for value in values
+    )
+
+
+@aten("floor_divide")
+def floor_divide(x: Any, y: Any) -> Any:
+    """`x / y`, rounded down."""
+    return np.floor_divide(x, y) if _are_integers(x, y) else np.floor(np.divide(x, y))
+
+
+@aten("remainder")
+def remainder(x: Any, y: Any) -> Any:
+    """What is left of `x`, with the sign of `y`."""
+    if _are_integers(x, y):
+        return np.remainder(x, y)
+    return np.subtract(x, np.multiply(y, np.floor(np.divide(x, y))))
+
+
+@aten("fmod")
+def fmod(x: Any, y: Any) -> Any:
+    """What is left of `x`, with the sign of `x`."""
+    return np.subtract(x, np.multiply(y, np.trunc(np.divide(x, y))))
+
+
+@aten("round")
+def round_(x: Any, decimals: int = 0) -> Any:
+    """Rounded to a number of decimals, halves to even."""
+    return np.round(x, decimals)
+
+
+@aten("signbit")
+def signbit(x: Any) -> Any:
+    """Whether the sign is negative, that of zero included."""
+    return np.logical_or(np.less(x, 0.0), np.less(np.reciprocal(x), 0.0))
+
+
+@aten("copysign")
+def copysign(x: Any, y: Any) -> Any:
+    """`|x|` with the sign of `y`."""
+    size = np.abs(x)
+    return np.where(
+        signbit(y) if isinstance(y, Expression) else math.copysign(1, y) < 0, np.negative(size), size
+    )
+
+
+@aten("fmax")
+def fmax(x: Any, y: Any) -> Any:
+    """The larger one; nan counts as missing, and at ties `x` gets the derivative."""
+    return np.where(np.logical_or(np.greater_equal(x, y), np.isnan(y)), x, y)
+
+
+@aten("fmin")
+def fmin(x: Any, y: Any) -> Any:
+    """The smaller one; nan counts as missing, and at ties `x` gets the derivative."""
+    return np.where(np.logical_or(np.less_equal(x, y), np.isnan(y)), x, y)
+
+
+@aten("polygamma")
+def polygamma(n: int, x: Any) -> Any:
+    """The n-th derivative of `digamma`."""
+    return elementwise("polygamma", float(n), x) if n else elementwise("digamma", x)
+
+
+@aten("logaddexp2")
+def logaddexp2(x: Any, y: Any) -> Any:
+    """`log2(2**x + 2**y)`."""
+    unit = math.log(2.0)
+    return np.divide(np.logaddexp(np.multiply(x, unit), np.multiply(y, unit)), unit)
+
+
+@aten("special_xlog1py")
+def xlog1py(x: Any, y: Any) -> Any:
+    """`x log(1 + y)`, zero where x is zero."""
+    is_apart = np.logical_and(np.equal(x, 0.0), np.less_equal(y, -1.0))
+    return np.multiply(x, np.log1p(np.where(is_apart, 0.0, y)))
+
+
+@aten("special_entr")
+def entr(x: Any) -> Any:
+    """`-x log(x)`, and minus infinity below zero."""
+    is_negative = np.less(x, 0.0)
+    inside = np.where(is_negative, 1.0, x)
+    return np.where(is_negative, -math.inf, np.negative(elementwise("xlogy", inside, inside)))
+
+
+@aten("sinc")
+def sinc(x: Any) -> Any:
+    """`sin(pi x) / (pi x)`; around 0 by its series, which all derivatives of the quotient lose."""
+    angle = np.multiply(x, math.pi)
+    is_small = np.less(np.abs(angle), 1.0)
+    near, far = np.square(np.where(is_small, angle, 0.0)), np.where(is_small, 1.0, angle)
+    series: Any = 1.0
+    for k in range(20, 0, -2):
+        series = np.add(np.multiply(np.multiply(near, series), -1.0 / (k * (k + 1))), 1.0)
+    return np.where(is_small, series, np.divide(np.sin(far), far))
 
 
 @aten("pow", "float_power")
@@ -203,10 +298,25 @@ def clamp_max(x: Any, max: Any) -> Any:
     return clamp(x, None, max)
 
 
-@aten("clone", "alias", "contiguous", "_conj", "resolve_conj", "resolve_neg", "lift_fresh_copy", "view_as_real_copy")
+@aten(
+    "clone",
+    "alias",
+    "contiguous",
+    "_conj",
+    "resolve_conj",
+    "resolve_neg",
+    "lift_fresh_copy",
+    "view_as_real_copy",
+)
 def same(x: Any, **_: Any) -> Any:
     """The tensor itself."""
     return x
+
+
+@aten("detach")
+def detach(x: Any) -> Any:
+    """A constant; but not where PyTorch records its own rules, for which it detaches what it saves."""
+    return x if is_recording.get() else elementwise("stop_gradient", x)
 
 
 @aten("to.dtype", "_to_copy", "to.dtype_layout", "to.device", "to.other", "type_as")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
@@ -19,16 +18,14 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from hesse.calculus.foreign import DerivedRule, LinearMap
 from hesse.errors import DifferentiationError
-from hesse.frontends.aten.table import operation_name
-from hesse.frontends.aten.tensor import TracedTensor, expression_of, fresh
+from hesse.frontends.aten.table import Typed, operation_name
+from hesse.frontends.aten.tensor import TracedTensor, expression_of, fresh, is_recording
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_node
 from hesse.frontends.tracing import untraceable
 from hesse.ir import Apply, Node, variable, zero
 from hesse.ops.foreign import Output, foreign
 
-KINDS = {torch.bool: "boolean"}
-SAMPLED = {"real": torch.float64, "integer": torch.int64, "boolean": torch.bool}
 AUTOGRAD = tuple(
     key
     for name in ("AutogradFunctionality", "AutogradOther", "AutogradCPU", "AutogradCUDA", "ADInplaceOrView")
@@ -36,16 +33,12 @@ AUTOGRAD = tuple(
 )
 """What the tracer turns off."""
 
-
-is_recording: ContextVar[bool] = ContextVar("is_recording", default=False)
-"""Whether PyTorch records traced operations, to differentiate them by its own rules."""
-
-
 class Operand(NamedTuple):
     """The place of a tensor among the arguments: its number, and whether it is "real", "integer", …"""
 
     number: int
     kind: str
+    dtype: torch.dtype
 
 
 def is_refused(function: Any) -> bool:
@@ -56,16 +49,17 @@ def is_refused(function: Any) -> bool:
 def applied(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """An operation as a foreign function."""
     name = operation_name(function)
-    warnings.warn(
-        f"hesse has no rule for {name}; it is computed and differentiated by PyTorch's own", stacklevel=2
-    )
+    if not is_recording.get():
+        warnings.warn(
+            f"hesse has no rule for {name}; it is computed and differentiated by PyTorch's own", stacklevel=2
+        )
     return called(name, function, arguments, options)
 
 
 def called(
     name: str, function: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]
 ) -> Any:
-    """The results of a function of tensors that is not looked into, as expressions."""
+    """The results of a function of tensors that is not looked into, as expressions; integers with a dtype."""
     operands: list[Node] = []
 
     def placed(value: Any) -> Any:
@@ -74,7 +68,7 @@ def called(
             expression = expression_of(value)
             is_index = kind == "integer" and expression.index is not None
             operands.append(expression.index.as_node() if is_index else as_node(expression))  # type: ignore[union-attr]
-            return Operand(len(operands) - 1, kind)
+            return Operand(len(operands) - 1, kind, torch.float64 if kind == "real" else value.dtype)
         if isinstance(value, tuple | list):
             return tuple(map(placed, value))
         return value
@@ -86,9 +80,13 @@ def called(
         rule = _rules[key] = TorchRule(name, function, *template)
     shapes = tuple(tuple(operand.shape) for operand in operands)
     outputs = rule.outputs(shapes)  # type: ignore[arg-type]
-    results = [
+    results: list[Any] = [
         Expression(node, boolean=output.kind == "boolean")
         for node, output in zip(foreign(rule, *operands), outputs, strict=True)
+    ]
+    results = [
+        Typed(result, dtype) if output.kind == "integer" else result
+        for result, output, dtype in zip(results, outputs, rule.dtypes, strict=True)
     ]
     return tuple(results) if rule.has_several else results[0]
 
@@ -112,14 +110,15 @@ class TorchRule(DerivedRule):
         self.function = function
         self.template = arguments, options
         self.has_several = False
+        self.dtypes: list[torch.dtype] = []
+        """Those of the results for numbers of 64 bits."""
         self._outputs: dict[tuple[tuple[int, ...], ...], tuple[Output, ...]] = {}
 
     def _called(self, tensors: Sequence[Any]) -> tuple[Any, ...]:
         def filled(value: Any) -> Any:
             if isinstance(value, Operand):
                 tensor = tensors[value.number]
-                is_number = value.kind == "boolean" and tensor.dtype != torch.bool
-                return tensor != 0 if is_number else tensor
+                return tensor if value.kind == "real" else tensor.to(value.dtype)
             if isinstance(value, tuple):
                 return [filled(part) for part in value]
             return value
@@ -142,11 +141,12 @@ class TorchRule(DerivedRule):
     def outputs(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[Output, ...]:
         if shapes not in self._outputs:
             samples = [
-                torch.linspace(0.5, 1.0, max(1, torch.Size(shape).numel())).to(SAMPLED[operand.kind])
+                torch.linspace(0.5, 1.0, max(1, torch.Size(shape).numel())).to(operand.dtype)
                 for shape, operand in zip(shapes, self._operands(), strict=True)
             ]
             samples = [
-                s[: torch.Size(shape).numel()].reshape(shape) for s, shape in zip(samples, shapes, strict=True)
+                s[: torch.Size(shape).numel()].reshape(shape)
+                for s, shape in zip(samples, shapes, strict=True)
             ]
             with _disable_current_modes(), torch.no_grad():
                 results = self._called(samples)
@@ -156,13 +156,15 @@ class TorchRule(DerivedRule):
                         f"{self.name}, whose result is complex or no tensor,",
                         "Only real tensors are differentiated.",
                     )
+            self.dtypes = [result.dtype for result in results]
             self._outputs[shapes] = tuple(Output(tuple(r.shape), kind_of(r.dtype)) for r in results)
         return self._outputs[shapes]
 
     def call(self, *arrays: Any) -> Sequence[Any]:
+        tensors = [torch.as_tensor(array) for array in arrays]  # NumPy's where the matrix of a rule is made
         return [
-            result.to(arrays[0].dtype) if result.dtype == torch.bool else result
-            for result in self._called(arrays)
+            result.to(tensors[0].dtype) if result.dtype == torch.bool else result
+            for result in self._called(tensors)
         ]
 
     def is_active(self, node: Apply, slot: int) -> bool:
@@ -173,17 +175,24 @@ class TorchRule(DerivedRule):
         number = node.params[1]
         cotangent = variable(f"cotangent of {self!r}", node.shape, ["tangent"])
         operands = [
-            _entered(operand, place.kind)
-            for operand, place in zip(node.operands, self._operands(), strict=True)
+            _entered(operand, place) for operand, place in zip(node.operands, self._operands(), strict=True)
         ]
         operands[slot].requires_grad_(True)
         with recording():
             try:
-                result = self._called(operands)[number]
-                # what is computed without a graph would be constant
-                (found,) = torch.autograd.grad(
-                    result, operands[slot], _entered(cotangent, "real"), create_graph=True, allow_unused=True
-                )
+                results = self._called(operands)
+                self._enter_results(results, operands, node)
+                found = None
+                # Some of several results are constant (a permutation); but an operation is not as a whole.
+                if not any(r.requires_grad for r in results) or results[number].requires_grad:
+                    # what is computed without a graph would be constant
+                    (found,) = torch.autograd.grad(
+                        results[number],
+                        operands[slot],
+                        _entered(cotangent),
+                        create_graph=True,
+                        allow_unused=True,
+                    )
             except RuntimeError as error:
                 raise DifferentiationError(
                     f"{self.name} has no rule in hesse, and PyTorch's own fails: {error}"
@@ -191,13 +200,24 @@ class TorchRule(DerivedRule):
             value = zero(node.operands[slot].shape) if found is None else as_node(expression_of(found))
         return LinearMap(value, cotangent, (cotangent,), (node, *node.operands))
 
+    def _enter_results(
+        self, results: Sequence[TracedTensor], operands: Sequence[TracedTensor], node: Apply
+    ) -> None:
+        """Let results stand for this function: what a rule saves of them is differentiated by it again."""
+        inside = {id(operand.cell) for operand in operands}
+        for tensor, own in zip(results, foreign(self, *node.operands), strict=True):
+            if not tensor.steps and id(tensor.cell) not in inside and tensor.dtype.is_floating_point:
+                tensor.cell.write(Expression(own))
+
 
 _rules: WeakValueDictionary[Any, TorchRule] = WeakValueDictionary()
 
 
-def _entered(node: Node, kind: str) -> TracedTensor:
-    """The traced tensor of an operand."""
-    return fresh(Expression(node, boolean=kind == "boolean"), SAMPLED[kind], torch.device("cpu"))
+def _entered(node: Node, place: Operand | None = None) -> TracedTensor:
+    """The traced tensor of an operand, or of a cotangent."""
+    is_truth = place is not None and place.kind == "boolean"
+    dtype = torch.float64 if place is None else place.dtype
+    return fresh(Expression(node, boolean=is_truth), dtype, torch.device("cpu"))
 
 
 @contextmanager

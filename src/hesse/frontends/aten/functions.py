@@ -12,8 +12,9 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from hesse.calculus.modes import pull_back
-from hesse.frontends.aten.foreign import called, is_recording
-from hesse.frontends.aten.tensor import TracedTensor, expression_of, fresh
+from hesse.frontends.aten.foreign import called
+from hesse.frontends.aten.table import Typed
+from hesse.frontends.aten.tensor import TracedTensor, expression_of, fresh, is_recording
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_node
 from hesse.frontends.tracing import untraceable
@@ -27,11 +28,19 @@ class AutogradMode(TorchFunctionMode):
         self, function: Any, types: Any, arguments: tuple[Any, ...] = (), options: Any = None
     ) -> Any:
         options = options or {}
-        if function is torch.autograd.grad:
+        if function is torch.autograd.grad and _has_traced(arguments[0]):  # not those of torch.func
             return gradient(*arguments, **options)
         if function in (torch.Tensor.backward, torch.autograd.backward):
             raise untraceable("backward() inside a traced function", "Use torch.autograd.grad.")
         return function(*arguments, **options)
+
+
+def _has_traced(outputs: Any) -> bool:
+    return any(isinstance(value, TracedTensor) for value in (outputs, *_several(outputs)))
+
+
+def _several(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, tuple | list) else []
 
 
 def gradient(
@@ -40,6 +49,7 @@ def gradient(
     grad_outputs: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    only_inputs: bool = True,
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
@@ -57,7 +67,9 @@ def gradient(
             "torch.autograd.grad by a tensor that is made inside the function",
             "Pass it as an argument, or use torch.func.grad.",
         )
-    points = [variable(f"point {k} of autograd.grad", node.shape, ["argument"]) for k, node in enumerate(nodes)]
+    points = [
+        variable(f"point {k} of autograd.grad", node.shape, ["argument"]) for k, node in enumerate(nodes)
+    ]
     table = dict(zip(nodes, points, strict=True))
     back = dict(zip(points, nodes, strict=True))
     totals: list[list[Node]] = [[] for _ in points]
@@ -99,6 +111,8 @@ def _apply(cls: Any, *arguments: Any, **options: Any) -> Any:
 
 
 def _wrapped(found: Any, tensors: Sequence[Tensor]) -> Any:
+    if isinstance(found, Typed):
+        return fresh(found.value, found.dtype, tensors[0].device)
     if isinstance(found, tuple):
         return tuple(_wrapped(part, tensors) for part in found)
     dtype = next(t.dtype for t in tensors if t.dtype.is_floating_point)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -22,10 +23,14 @@ from hesse.frontends.aten.table import handler_of
 from hesse.frontends.dispatch import call, call_ufunc
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import constant
+from hesse.frontends.special import stop_gradient
 from hesse.frontends.tracing import note_need, untraceable
 
 Content = Expression | Tensor
 """What a tensor stands for: an expression, or a tensor whose entries are known."""
+
+is_recording: ContextVar[bool] = ContextVar("is_recording", default=False)
+"""Whether PyTorch records traced operations, to differentiate them by its own rules."""
 
 
 class Step(NamedTuple):
@@ -128,6 +133,12 @@ class TracedTensor(torch.Tensor):
 
     def __deepcopy__(self, memo: Any) -> TracedTensor:
         return self
+
+    def detach(self) -> Any:
+        """A constant. What PyTorch itself detaches, to save it for a rule, does not come here and is none."""
+        if not is_recording.get():
+            return super().detach()
+        return fresh(stop_gradient(expression_of(self)), self.dtype, self.device)
 
 
 def fresh(

@@ -64,6 +64,10 @@ VALUES = frozenset(
 """Operations that need the entries of a tensor."""
 
 
+class Undecomposed(Exception):
+    """A primitive operation of a decomposition that is neither in the table nor has a rule in PyTorch."""
+
+
 class Tracer(TorchDispatchMode):
     """What is in force while a torch function is traced.
 
@@ -164,8 +168,13 @@ class Tracer(TorchDispatchMode):
             with self:
                 return function.decompose(*arguments, **options)
         if function in decomposition_table:
-            with self:
-                return decomposition_table[function](*arguments, **options)
+            try:
+                with self:
+                    return decomposition_table[function](*arguments, **options)
+            except Undecomposed:
+                pass  # what it was decomposed into has no rule anywhere, but the whole may have one
+        if function.namespace == "prims":
+            raise Undecomposed(function)
         return _wrapped(applied(function, arguments, options), tensors)
 
     def _views(self, function: Any, arguments: tuple[Any, ...], options: dict[str, Any], result: Any) -> Any:
@@ -193,7 +202,8 @@ class Tracer(TorchDispatchMode):
         if name in CHANGED_SHAPES or name == "detach_":
             tensor: TracedTensor = arguments[0]
             if name != "detach_":
-                reshaped_in_place(tensor, Step(_functional(name), arguments[1:], options, None, False))
+                overload = getattr(_functional(name), function._overloadname)
+                reshaped_in_place(tensor, Step(overload, arguments[1:], options, None, False))
             elif isinstance(tensor.cell.value, Expression):
                 self._write(tensor, stop_gradient(expression_of(tensor)))
             return tensor
@@ -213,7 +223,7 @@ class Tracer(TorchDispatchMode):
         else:
             rest = {key: value for key, value in options.items() if key != "out"}
             with self:
-                value = _functional(name.removesuffix("_"))(*arguments, **rest)
+                value = _functional(name)(*arguments, **rest)
         new = expression_of(value) if isinstance(value, Tensor) else value
         self._write(target, call(np.broadcast_to, (call(np.multiply, (new, 1.0)) if not isinstance(new, Expression) else new, tuple(target.shape))))
         return target
@@ -240,6 +250,8 @@ def _is_outside(tensor: TracedTensor, tracer: Tracer) -> bool:
 
 def _functional(name: str) -> Any:
     """The operation that does the same without changing anything."""
+    if name.startswith("__i"):  # __iand__
+        return getattr(torch.ops.aten, "__" + name.removeprefix("__i"))
     return getattr(torch.ops.aten, name.removesuffix("_"))
 
 

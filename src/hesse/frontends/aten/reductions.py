@@ -1,0 +1,262 @@
+"""Reductions of ATen: variances, norms, extrema, orders, with PyTorch's derivatives at ties and at 0."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hesse.frontends import special
+from hesse.frontends.aten.products import axes, number
+from hesse.frontends.aten.table import Typed, aten, enter
+from hesse.frontends.expression import Expression
+from hesse.frontends.operands import as_node, axis_number, axis_numbers
+from hesse.frontends.reductions import merged_axes
+from hesse.frontends.ufuncs import elementwise
+from hesse.ops.structural import shared_maximum
+
+
+def _var(x: Expression, dim: Any, correction: float | None, keepdim: bool) -> Any:
+    return np.var(x, axes(dim, x), ddof=1 if correction is None else correction, keepdims=keepdim)
+
+
+def _std(x: Expression, dim: Any, correction: float | None, keepdim: bool) -> Any:
+    return elementwise("safe_sqrt", _var(x, dim, correction, keepdim))
+
+
+def _with_mean(function: Callable[..., Any]) -> Callable[..., Any]:
+    def both(x: Expression, dim: Any, correction: float | None, keepdim: bool) -> Any:
+        return function(x, dim, correction, keepdim), np.mean(x, axes(dim, x), keepdims=keepdim)
+
+    return both
+
+
+def _enter_deviation(name: str, function: Callable[..., Any]) -> None:
+    """The three ways to call a variance or a deviation."""
+
+    def of_all(x: Expression, unbiased: bool = True) -> Any:
+        return function(x, None, int(unbiased), False)
+
+    def along(x: Expression, dim: Any, unbiased: bool = True, keepdim: bool = False) -> Any:
+        return function(x, dim, int(unbiased), keepdim)
+
+    def corrected(
+        x: Expression, dim: Any = None, correction: float | None = None, keepdim: bool = False
+    ) -> Any:
+        return function(x, dim, correction, keepdim)
+
+    enter([f"{name}.default"], of_all)
+    enter([f"{name}.dim"], along)
+    enter([f"{name}.correction"], corrected)
+
+
+_enter_deviation("var", _var)
+_enter_deviation("std", _std)
+_enter_deviation("var_mean", _with_mean(_var))
+_enter_deviation("std_mean", _with_mean(_std))
+
+
+def _kept(value: Expression, x: Expression, dim: Any, keepdim: bool) -> Expression:
+    """The result of a reduction, with axes of size 1 if asked for."""
+    where = axis_numbers("a reduction", axes(dim, x), x.ndim)
+    return np.expand_dims(value, where) if keepdim and where else value
+
+
+@aten("amax")
+def amax(x: Expression, dim: Any = None, keepdim: bool = False) -> Any:
+    """The maximum over axes; equal ones share the derivative."""
+    if not x.ndim:
+        return x
+    chosen = axis_numbers("amax", axes(dim, x), x.ndim)
+    return _kept(
+        Expression(shared_maximum(merged_axes(as_node(number(x)), chosen, last=True))), x, dim, keepdim
+    )
+
+
+@aten("amin")
+def amin(x: Expression, dim: Any = None, keepdim: bool = False) -> Any:
+    """The minimum over axes; equal ones share the derivative."""
+    return np.negative(amax(np.negative(number(x)), dim, keepdim))
+
+
+@aten("aminmax")
+def aminmax(x: Expression, dim: int | None = None, keepdim: bool = False) -> tuple[Any, Any]:
+    """Both extrema."""
+    return amin(x, dim, keepdim), amax(x, dim, keepdim)
+
+
+enter(["max.default"], amax)
+enter(["min.default"], amin)
+
+
+Handler = Callable[..., tuple[Any, ...]]
+
+
+def of_rows(handler: Handler) -> Handler:
+    """Let a function of an axis take tensors without axes: they are one entry."""
+
+    @functools.wraps(handler)
+    def wrapped(x: Expression, *arguments: Any, **options: Any) -> tuple[Any, ...]:
+        if x.ndim:
+            return handler(number(x), *arguments, **options)
+        found = handler(np.reshape(number(x), (1,)), *arguments, **options)
+        return tuple(np.reshape(part, ()) for part in found)
+
+    return wrapped
+
+
+def _chosen(
+    x: Expression, dim: int, keepdim: bool, places: Callable[[Expression], Expression]
+) -> tuple[Any, Any]:
+    """The entry of each row at a place that depends on the row, and that place."""
+    axis = axis_number("a reduction", dim, x.ndim)
+    place = np.expand_dims(places(np.moveaxis(x, axis, -1)), axis)
+    value = np.take_along_axis(x, place, axis)
+    return (value, place) if keepdim else (np.squeeze(value, axis), np.squeeze(place, axis))
+
+
+@aten("max.dim")
+@of_rows
+def max_along(x: Expression, dim: int, keepdim: bool = False) -> tuple[Any, Any]:
+    """The maximum over an axis and its place, which gets the derivative."""
+    return _chosen(x, dim, keepdim, lambda rows: np.argmax(rows, -1))
+
+
+@aten("min.dim")
+@of_rows
+def min_along(x: Expression, dim: int, keepdim: bool = False) -> tuple[Any, Any]:
+    """The minimum over an axis and its place, which gets the derivative."""
+    return _chosen(x, dim, keepdim, lambda rows: np.argmin(rows, -1))
+
+
+@aten("kthvalue")
+@of_rows
+def kthvalue(x: Expression, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Any, Any]:
+    """The k-th smallest entry along an axis and its place."""
+    return _chosen(x, dim, keepdim, lambda rows: np.argsort(rows, -1)[..., k - 1])
+
+
+@aten("median.dim")
+@of_rows
+def median_along(x: Expression, dim: int, keepdim: bool = False) -> tuple[Any, ...]:
+    """The middle entry along an axis, the smaller one of two, and its place."""
+    return kthvalue(x, (x.shape[dim] + 1) // 2, dim, keepdim)
+
+
+@aten("median.default")
+def median(x: Expression) -> Any:
+    """The middle entry of all; equal ones share the derivative."""
+    flat = np.ravel(x)
+    is_middle = np.equal(flat, median_along(flat, 0)[0])
+    return np.divide(np.sum(np.where(is_middle, flat, 0.0)), np.sum(np.multiply(is_middle, 1.0)))
+
+
+@aten("sort.default", "sort.stable")
+@of_rows
+def sort(x: Expression, dim: int = -1, descending: bool = False, stable: Any = None) -> tuple[Any, Any]:
+    """An axis in order, and the places that its entries had."""
+    order = np.argsort(np.negative(x) if descending else x, dim)
+    return np.take_along_axis(x, order, dim), order
+
+
+@aten("topk")
+@of_rows
+def topk(x: Expression, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Any, Any]:
+    """The k largest or smallest entries along an axis, and their places."""
+    axis = axis_number("topk", dim, x.ndim)
+    order = np.argsort(np.negative(x) if largest else x, axis)[(*[slice(None)] * axis, slice(k))]
+    return np.take_along_axis(x, order, axis), order
+
+
+@aten("quantile")
+def quantile(
+    x: Expression, q: Any, dim: int | None = None, keepdim: bool = False, interpolation: str = "linear"
+) -> Any:
+    """The value below which a share of the entries lies, interpolated linearly."""
+    if interpolation != "linear" or dim is None or isinstance(q, Expression) or not x.ndim:
+        return NotImplemented
+    axis = axis_number("quantile", dim, x.ndim)
+    rows = np.sort(np.moveaxis(x, axis, -1), -1)
+    share, below = math.modf(q * (x.shape[axis] - 1))
+    low, high = rows[..., int(below)], rows[..., min(int(below) + 1, x.shape[axis] - 1)]
+    result = np.add(low, np.multiply(np.subtract(high, low), share))
+    return np.expand_dims(result, axis) if keepdim else result
+
+
+def _position(function: Callable[..., Any]) -> Callable[..., Any]:
+    def handler(x: Expression, dim: int | None = None, keepdim: bool = False) -> Any:
+        rows = number(x) if x.ndim else np.reshape(x, (1,))
+        place = function(rows, axis=dim, keepdims=keepdim)
+        return place if x.ndim else np.reshape(place, ())
+
+    return handler
+
+
+def _truth(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, dim=None, keepdim=False: function(x, axis=axes(dim, x), keepdims=keepdim)
+
+
+for _name, _function in {"argmax": np.argmax, "argmin": np.argmin}.items():
+    enter([_name], _position(_function))
+for _name, _function in {"any": np.any, "all": np.all}.items():
+    enter([_name], _truth(_function))
+
+
+@aten("logsumexp")
+def logsumexp(x: Expression, dim: Any, keepdim: bool = False) -> Any:
+    """`log(sum(exp(x)))` over axes."""
+    return special.logsumexp(number(x), axes(dim, x), keepdim) if x.ndim else x
+
+
+@aten("logcumsumexp")
+def logcumsumexp(x: Expression, dim: int) -> Any:
+    """The logarithms of running sums of exponentials: of each entry with all before it."""
+    if not x.ndim:
+        return x
+    rows = np.moveaxis(x, dim, -1)
+    is_before = np.tri(rows.shape[-1], dtype=bool)
+    return np.moveaxis(special.logsumexp(np.where(is_before, rows[..., None, :], -math.inf), -1), -1, dim)
+
+
+def vector_norm(x: Expression, order: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """The norm of vectors along axes; at 0 its derivatives are 0."""
+    chosen, power = axes(dim, x), 2.0 if order is None else float(order)
+    if math.isinf(power):
+        return (amax if power > 0 else amin)(np.abs(x), dim, keepdim)
+    if power == 0:
+        return np.sum(np.multiply(np.not_equal(x, 0.0), 1.0), axis=chosen, keepdims=keepdim)
+    if power == 1:
+        return np.sum(np.abs(x), axis=chosen, keepdims=keepdim)
+    if power == 2:
+        return elementwise("safe_sqrt", np.sum(np.square(x), axis=chosen, keepdims=keepdim))
+    total = np.sum(_size_power(x, power), axis=chosen, keepdims=keepdim)
+    is_zero = np.equal(total, 0.0)
+    return np.where(is_zero, 0.0, np.power(np.where(is_zero, 1.0, total), 1.0 / power))
+
+
+def _size_power(x: Expression, power: float) -> Any:
+    """`|x| ** power`, whose derivatives at 0 are 0 where they are not finite."""
+    if power % 2 == 0:
+        return np.power(x, power)
+    if power > 1:
+        return np.power(np.abs(x), power)
+    is_zero = np.equal(x, 0.0)
+    return np.where(is_zero, 0.0, np.power(np.abs(np.where(is_zero, 1.0, x)), power))
+
+
+@aten("linalg_vector_norm")
+def linalg_vector_norm(
+    x: Expression, ord: Any = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None
+) -> Any:
+    """The norm of vectors along axes."""
+    result = vector_norm(x, ord, dim, keepdim)
+    return result if dtype is None else Typed(result, dtype)
+
+
+@aten("norm.Scalar", "norm.ScalarOpt_dim", "norm.ScalarOpt_dtype", "norm.ScalarOpt_dim_dtype")
+def norm(x: Expression, p: Any = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+    """The same by another name."""
+    return linalg_vector_norm(x, p, dim, keepdim, dtype)
