@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import torch.nn.functional as F  # noqa: N812  its usual name
+import torch.nn.functional as F
 from torch import Tensor
+
 from torch_module_cases import Case, bent, integers, normal, squared
 
 ORDER = torch.tensor([2, 0, -1, 0])

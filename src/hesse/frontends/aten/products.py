@@ -116,3 +116,10 @@ def cumprod(x: Expression, dim: int, dtype: Any = None) -> Any:
 def trace(x: Any) -> Any:
     """The sum of the diagonal."""
     return np.trace(x)
+
+
+@aten("bilinear")
+def bilinear(x: Expression, y: Expression, weight: Expression, bias: Any = None) -> Any:
+    """`x @ weight @ y` for each matrix of weights."""
+    product = np.einsum("...i,oij,...j->...o", x, weight, y)
+    return product if bias is None else np.add(product, bias)
