@@ -123,13 +123,16 @@ CONVOLUTIONS = {
     ),
     "conv1d unbatched": Case(convolved("conv1d", padding=1), (normal(2, 5), normal(2, 2, 3), normal(2))),
     "conv2d": Case(convolved("conv2d"), (normal(1, 2, 4, 4), normal(2, 2, 3, 2), normal(2))),
-    "conv2d padding": Case(convolved("conv2d", padding=1), (normal(2, 2, 4, 3), normal(2, 2, 3, 3), normal(2))),
+    "conv2d padding": Case(
+        convolved("conv2d", padding=1), (normal(2, 2, 4, 3), normal(2, 2, 3, 3), normal(2))
+    ),
     "conv2d same": Case(convolved("conv2d", padding="same"), (normal(1, 1, 4, 5), normal(2, 1, 2, 3))),
     "conv2d valid": Case(
         convolved("conv2d", padding="valid", stride=(1, 2)), (normal(1, 1, 4, 5), normal(2, 1, 2, 3))
     ),
     "conv2d strides, padding": Case(
-        convolved("conv2d", padding=(1, 2), stride=(2, 3)), (normal(1, 2, 5, 4), normal(2, 2, 3, 3), normal(2))
+        convolved("conv2d", padding=(1, 2), stride=(2, 3)),
+        (normal(1, 2, 5, 4), normal(2, 2, 3, 3), normal(2)),
     ),
     "conv2d dilation": Case(
         convolved("conv2d", padding=2, dilation=(2, 1)), (normal(1, 1, 4, 3), normal(2, 1, 3, 3))
@@ -141,7 +144,8 @@ CONVOLUTIONS = {
     "conv2d unbatched": Case(convolved("conv2d", padding=1), (normal(2, 3, 4), normal(2, 2, 3, 3))),
     "conv2d order 3": Case(convolved("conv2d", padding=1), (normal(1, 1, 2, 3), normal(2, 1, 2, 2)), 3),
     "conv3d": Case(
-        convolved("conv3d", padding=(1, 0, 1), stride=(2, 1, 1)), (normal(1, 1, 3, 2, 3), normal(2, 1, 3, 2, 2))
+        convolved("conv3d", padding=(1, 0, 1), stride=(2, 1, 1)),
+        (normal(1, 1, 3, 2, 3), normal(2, 1, 3, 2, 2)),
     ),
     "conv_transpose1d": Case(
         convolved("conv_transpose1d", stride=2, padding=1, output_padding=1),
@@ -220,6 +224,7 @@ POOLS = {
     "lp_pool3d": Case(pooled("lp_pool3d", 2, 2), (uniform(1, 1, 2, 2, 4),)),
 }
 
+
 def sampled(**options: Any) -> Callable[..., Tensor]:
     """An image at given places, some of them outside, squared."""
     return squared(lambda x, grid: F.grid_sample(x, grid, **{"align_corners": False} | options))
@@ -243,9 +248,13 @@ PADDED = {
     "channel_shuffle": Case(pooled("channel_shuffle", 2), (normal(1, 4, 2, 2),)),
     "interpolate nearest": Case(pooled("interpolate", scale_factor=2), (normal(1, 1, 2, 3),)),
     "interpolate nearest 3d": Case(pooled("interpolate", size=(2, 3, 1)), (normal(1, 1, 2, 2, 2),)),
-    "interpolate nearest-exact": Case(pooled("interpolate", size=5, mode="nearest-exact"), (normal(1, 1, 3),)),
+    "interpolate nearest-exact": Case(
+        pooled("interpolate", size=5, mode="nearest-exact"), (normal(1, 1, 3),)
+    ),
     "interpolate linear": Case(pooled("interpolate", size=5, mode="linear"), (normal(1, 2, 3),)),
-    "interpolate bilinear": Case(pooled("interpolate", scale_factor=1.5, mode="bilinear"), (normal(1, 1, 3, 4),)),
+    "interpolate bilinear": Case(
+        pooled("interpolate", scale_factor=1.5, mode="bilinear"), (normal(1, 1, 3, 4),)
+    ),
     "interpolate bilinear corners": Case(
         pooled("interpolate", size=(4, 3), mode="bilinear", align_corners=True), (normal(1, 1, 3, 2),)
     ),
@@ -253,7 +262,9 @@ PADDED = {
         pooled("interpolate", size=(2, 2), mode="bilinear", antialias=True), (normal(1, 1, 5, 4),)
     ),
     "interpolate bicubic": Case(pooled("interpolate", size=(4, 5), mode="bicubic"), (normal(1, 1, 3, 3),)),
-    "interpolate trilinear": Case(pooled("interpolate", size=(3, 2, 3), mode="trilinear"), (normal(1, 1, 2, 2, 2),)),
+    "interpolate trilinear": Case(
+        pooled("interpolate", size=(3, 2, 3), mode="trilinear"), (normal(1, 1, 2, 2, 2),)
+    ),
     "interpolate area": Case(pooled("interpolate", size=(2, 3), mode="area"), (normal(1, 1, 4, 5),)),
     "affine_grid": Case(pooled("affine_grid", (2, 1, 2, 3), align_corners=False), (normal(2, 2, 3),)),
     "grid_sample": Case(sampled(align_corners=True), (normal(1, 1, 3, 4), normal(1, 2, 2, 2))),
@@ -276,8 +287,12 @@ ATTENTION = {
     "attention": Case(attended(), (normal(2, 3, 2), normal(2, 4, 2), normal(2, 4, 3))),
     "attention order 3": Case(attended(), (normal(2, 2), normal(2, 2), normal(2, 1)), 3),
     "attention causal": Case(attended(is_causal=True), (normal(1, 3, 2), normal(1, 3, 2), normal(1, 3, 2))),
-    "attention causal, not square": Case(attended(is_causal=True), (normal(2, 2), normal(4, 2), normal(4, 2))),
-    "attention scale": Case(attended(scale=0.3), (normal(1, 2, 3, 2), normal(1, 2, 4, 2), normal(1, 2, 4, 2))),
+    "attention causal, not square": Case(
+        attended(is_causal=True), (normal(2, 2), normal(4, 2), normal(4, 2))
+    ),
+    "attention scale": Case(
+        attended(scale=0.3), (normal(1, 2, 3, 2), normal(1, 2, 4, 2), normal(1, 2, 4, 2))
+    ),
     "attention boolean mask": Case(attended(), (normal(1, 3, 2), normal(1, 4, 2), normal(1, 4, 2), _mask)),
     "attention known mask": Case(
         squared(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, _mask)),
@@ -293,7 +308,9 @@ ATTENTION = {
 }
 
 
-def applied(module: nn.Module, *names: str, result: Callable[[Any], Tensor] = lambda y: y) -> Callable[..., Tensor]:
+def applied(
+    module: nn.Module, *names: str, result: Callable[[Any], Tensor] = lambda y: y
+) -> Callable[..., Tensor]:
     """A module as a function of some of its parameters and its input, squared."""
 
     def function(*arguments: Any) -> Tensor:
@@ -305,7 +322,11 @@ def applied(module: nn.Module, *names: str, result: Callable[[Any], Tensor] = la
 
 
 def module_case(
-    module: nn.Module, names: Sequence[str], *inputs: Tensor, order: int = 2, result: Callable[[Any], Tensor] = lambda y: y
+    module: nn.Module,
+    names: Sequence[str],
+    *inputs: Tensor,
+    order: int = 2,
+    result: Callable[[Any], Tensor] = lambda y: y,
 ) -> Case:
     """The derivatives of a module by its inputs and parameters with these names."""
     module = module.double()
@@ -341,13 +362,17 @@ CELLS = {
     "LSTM two layers": module_case(
         nn.LSTM(1, 1, 2, bidirectional=True), ["weight_ih_l1"], normal(2, 1, 1), result=first
     ),
-    "LSTM projected": module_case(nn.LSTM(2, 2, proj_size=1), ["weight_hr_l0"], normal(2, 1, 2), result=first),
+    "LSTM projected": module_case(
+        nn.LSTM(2, 2, proj_size=1), ["weight_hr_l0"], normal(2, 1, 2), result=first
+    ),
     "GRU": module_case(nn.GRU(2, 1, batch_first=True), ["weight_ih_l0"], normal(1, 2, 2), result=first),
     "GRU both ways": module_case(nn.GRU(1, 1, bidirectional=True), [], normal(3, 1, 1), result=all_of),
 }
 
 
-def attention_case(names: Sequence[str], *inputs: Tensor, result: Callable[[Any], Tensor] = all_of, **options: Any) -> Case:
+def attention_case(
+    names: Sequence[str], *inputs: Tensor, result: Callable[[Any], Tensor] = all_of, **options: Any
+) -> Case:
     """MultiheadAttention of one argument or three, and what it is called with."""
     module = nn.MultiheadAttention(4, 2, batch_first=True).eval()
     case = module_case(module, names, *inputs, result=result)
@@ -369,7 +394,12 @@ LAYERS = {
     ),
     "MultiheadAttention of three": attention_case([], normal(1, 2, 4), normal(1, 3, 4), normal(1, 3, 4)),
     "MultiheadAttention causal": attention_case(
-        [], normal(1, 3, 4), attn_mask=torch.ones(3, 3).triu(1).bool(), is_causal=True, need_weights=False, result=first
+        [],
+        normal(1, 3, 4),
+        attn_mask=torch.ones(3, 3).triu(1).bool(),
+        is_causal=True,
+        need_weights=False,
+        result=first,
     ),
     "MultiheadAttention padding": attention_case(
         [], normal(2, 3, 4), key_padding_mask=torch.tensor([[False, False, True], [False, True, False]])
@@ -392,7 +422,9 @@ LAYERS = {
     "Conv1d reflect": module_case(
         nn.Conv1d(1, 2, 3, padding=2, padding_mode="reflect"), ["weight"], normal(1, 1, 5)
     ),
-    "ConvTranspose2d": module_case(nn.ConvTranspose2d(1, 2, 2, stride=2), ["weight", "bias"], normal(1, 1, 2, 3)),
+    "ConvTranspose2d": module_case(
+        nn.ConvTranspose2d(1, 2, 2, stride=2), ["weight", "bias"], normal(1, 1, 2, 3)
+    ),
     "Bilinear": module_case(nn.Bilinear(2, 3, 2), ["weight"], normal(2, 2), normal(2, 3)),
 }
 

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
+from hesse.backends.numpy.interpreter import Values
 from hesse.frontends.aten.table import Typed, aten
 from hesse.frontends.aten.tensor import known as known_tensor
 from hesse.frontends.aten.tensor import written
@@ -18,7 +19,7 @@ from hesse.frontends.integers import integer_node
 from hesse.frontends.operands import as_node
 from hesse.frontends.special import stop_gradient
 from hesse.frontends.tracing import note_need, untraceable, watched_names
-from hesse.ir import Constant, reshape, uniform
+from hesse.ir import Variable, reshape, topological, uniform
 from hesse.ops.structural import scatter
 
 Places = np.ndarray | Expression
@@ -31,8 +32,9 @@ def known(value: Any) -> np.ndarray | None:
         return np.asarray(value)
     if value.index is not None:
         return value.index.known
-    if value.boolean and isinstance(value.node, Constant):
-        return np.asarray(value.node.value) != 0
+    if value.boolean and not any(isinstance(node, Variable) for node in topological([value.node])):
+        mask: np.ndarray = Values(value.node)({}, {}) != 0  # with a pattern, it is a sum of bands
+        return mask
     return None
 
 
@@ -45,7 +47,7 @@ def entries(value: Any, way_out: str) -> np.ndarray:
     return found
 
 
-def _integers(value: Expression) -> Expression:
+def _integers(value: Any) -> Any:
     return value if value.index is None else Expression(value.index.as_node())
 
 
@@ -57,7 +59,9 @@ def chosen(value: Any, size: int | None = None) -> Any:
     if found is None:
         return value if size is None else np.where(np.less(value, 0), np.add(value, size), value)
     if size is not None and ((found < -size) | (found >= size)).any():
-        raise IndexError(f"index {found[(found < -size) | (found >= size)].flat[0]} is out of range for size {size}")
+        raise IndexError(
+            f"index {found[(found < -size) | (found >= size)].flat[0]} is out of range for size {size}"
+        )
     return found if size is None else np.where(found < 0, found + size, found)
 
 
@@ -65,32 +69,32 @@ def chosen(value: Any, size: int | None = None) -> Any:
 
 
 @aten("index.Tensor", "_unsafe_index.Tensor")
-def index(x: Expression, indices: Sequence[Any]) -> Any:
+def index(x: Any, indices: Sequence[Any]) -> Any:
     """`x[indices]`, where None takes a whole axis."""
     return x[tuple(slice(None) if key is None else chosen(key) for key in indices)]
 
 
 @aten("masked_select")
-def masked_select(x: Expression, mask: Any) -> Any:
+def masked_select(x: Any, mask: Any) -> Any:
     """The entries where a mask holds."""
     shape = np.broadcast_shapes(x.shape, mask.shape)
     return np.broadcast_to(x, shape)[np.broadcast_to(chosen(mask), shape)]
 
 
 @aten("index_select")
-def index_select(x: Expression, dim: int, index: Any) -> Any:
+def index_select(x: Any, dim: int, index: Any) -> Any:
     """Entries along an axis."""
     return np.take(x, np.ravel(chosen(index)), dim) if x.ndim else x
 
 
 @aten("take")
-def take(x: Expression, index: Any) -> Any:
+def take(x: Any, index: Any) -> Any:
     """Entries of all, as one axis."""
     return np.ravel(x)[chosen(index)]
 
 
 @aten("gather")
-def gather(x: Expression, dim: int, index: Expression, sparse_grad: bool = False) -> Any:
+def gather(x: Any, dim: int, index: Any, sparse_grad: bool = False) -> Any:
     """Entries along an axis, chosen at each place of the other axes."""
     if not x.ndim:
         return np.reshape(x, index.shape)
@@ -100,7 +104,7 @@ def gather(x: Expression, dim: int, index: Expression, sparse_grad: bool = False
 
 
 @aten("take_along_dim")
-def take_along_dim(x: Expression, index: Expression, dim: int | None = None) -> Any:
+def take_along_dim(x: Any, index: Any, dim: int | None = None) -> Any:
     """The same, where other axes are repeated as far as needed."""
     if dim is None:
         return np.take_along_axis(np.ravel(x), np.ravel(chosen(index)), 0)
@@ -116,7 +120,11 @@ def _but(shape: Sequence[int], dim: int) -> tuple[int, ...]:
 
 @aten("embedding")
 def embedding(
-    weight: Expression, indices: Any, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False
+    weight: Any,
+    indices: Any,
+    padding_idx: int = -1,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
 ) -> Any:
     """Rows of a table; the row of the padding is constant."""
     if scale_grad_by_freq:
@@ -129,8 +137,8 @@ def embedding(
 
 @aten("embedding_bag", "embedding_bag.padding_idx", "_embedding_bag", "_embedding_bag_forward_only")
 def embedding_bag(
-    weight: Expression,
-    indices: Expression,
+    weight: Any,
+    indices: Any,
     offsets: Any,
     scale_grad_by_freq: bool = False,
     mode: int = 0,
@@ -147,7 +155,9 @@ def embedding_bag(
     rows = embedding(weight, indices, -1, scale_grad_by_freq)
     is_counted = np.ones(indices.shape, bool)
     if padding >= 0:
-        is_counted = entries(indices, "With padding_idx pass indices that are not computed from x.") != padding
+        is_counted = (
+            entries(indices, "With padding_idx pass indices that are not computed from x.") != padding
+        )
     bags = [[k for k in range(a, b) if is_counted[k]] for a, b in zip(begins[:count], ends, strict=True)]
     if per_sample_weights is not None:
         rows = np.multiply(rows, per_sample_weights[:, None])
@@ -175,7 +185,7 @@ def flat_places(shape: Sequence[int], keys: Sequence[Any]) -> Places:
     return found  # type: ignore[no-any-return]
 
 
-def added(x: Expression, places: Places, values: Any) -> Expression:
+def added(x: Any, places: Any, values: Any) -> Any:
     """`x` with values added at places, of which several may be the same."""
     values = np.broadcast_to(values, places.shape)
     index = integer_node(places)
@@ -185,7 +195,13 @@ def added(x: Expression, places: Places, values: Any) -> Expression:
     return np.add(x, Expression(reshape(total, x.shape)))
 
 
-def put(x: Expression, places: Places, values: Any) -> Expression:
+def replaced(x: Any, places: np.ndarray, values: Any) -> Any:
+    """`x` with other values at known places."""
+    wide: Any = np.broadcast_to(values, places.shape)
+    return written(x, places, wide)
+
+
+def put(x: Any, places: Places, values: Any) -> Any:
     """`x` with other values at places; the last of several for one place counts.
 
     Which one is the last is not known of integers that depend on the data. Where two of those meet, the
@@ -193,7 +209,7 @@ def put(x: Expression, places: Places, values: Any) -> Expression:
     """
     found = known(places)
     if found is not None:
-        return written(x, np.asarray(found), np.broadcast_to(_number(values), found.shape))
+        return replaced(x, np.asarray(found), _number(values))
     assert isinstance(places, Expression)
     if np.ndim(values) and watched_names([_integers(places)]):
         entries(places, "Pass the integers as an argument.")
@@ -210,7 +226,7 @@ def _number(value: Any) -> Any:
 
 
 @aten("index_put", "_unsafe_index_put")
-def index_put(x: Expression, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
+def index_put(x: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
     """`x[indices] = values`, or `+=`."""
     keys = [None if key is None else chosen(key) for key in indices]
     if all(key is None or isinstance(key, np.ndarray) for key in keys):
@@ -222,7 +238,7 @@ def index_put(x: Expression, indices: Sequence[Any], values: Any, accumulate: bo
 
 
 def _traced_places(shape: Sequence[int], keys: Sequence[Any]) -> Places:
-    """The places of `x[keys]`: the axes of the keys where the first of them is, or in front if they are apart."""
+    """The places of `x[keys]`: the axes of the keys come where the first of them is, or first if apart."""
     keys = [*keys, *[None] * (len(shape) - len(keys))]
     given = [k for k, key in enumerate(keys) if key is not None]
     inner = np.broadcast_shapes(*(keys[k].shape for k in given))
@@ -242,14 +258,14 @@ def _traced_places(shape: Sequence[int], keys: Sequence[Any]) -> Places:
     return flat_places(shape, spread)
 
 
-def _along(x: Expression, dim: int, index: Expression) -> Places:
+def _along(x: Any, dim: int, index: Any) -> Places:
     """The places of `scatter`: an index along an axis at each place of the others."""
     grids = np.ogrid[tuple(slice(size) for size in index.shape)]
     dim %= x.ndim
     return flat_places(x.shape, [index if k == dim else grid for k, grid in enumerate(grids)])
 
 
-def _slabs(x: Expression, dim: int, index: Expression) -> Places:
+def _slabs(x: Any, dim: int, index: Any) -> Places:
     """The places of whole slabs along an axis."""
     dim %= x.ndim
     return _traced_places(x.shape, [*[None] * dim, np.ravel(index) if not index.ndim else index])
@@ -260,7 +276,7 @@ def _cut(source: Any, shape: Sequence[int]) -> Any:
 
 
 @aten("scatter.src", "scatter.value")
-def scatter_(x: Expression, dim: int, index: Expression, source: Any) -> Any:
+def scatter_(x: Any, dim: int, index: Any, source: Any) -> Any:
     """`x` with other entries along an axis, chosen at each place of the other axes."""
     if not x.ndim:
         return np.broadcast_to(_number(source), ())
@@ -268,7 +284,7 @@ def scatter_(x: Expression, dim: int, index: Expression, source: Any) -> Any:
 
 
 @aten("scatter_add")
-def scatter_add(x: Expression, dim: int, index: Expression, source: Expression) -> Any:
+def scatter_add(x: Any, dim: int, index: Any, source: Any) -> Any:
     """`x` with entries added along an axis, chosen at each place of the other axes."""
     if not x.ndim:
         return np.add(x, np.reshape(source, ()))
@@ -276,7 +292,7 @@ def scatter_add(x: Expression, dim: int, index: Expression, source: Expression) 
 
 
 @aten("scatter.reduce", "scatter.value_reduce")
-def scatter_by(x: Expression, dim: int, index: Expression, source: Any, *, reduce: str) -> Any:
+def scatter_by(x: Any, dim: int, index: Any, source: Any, *, reduce: str) -> Any:
     """The same by its old name; products are left to PyTorch."""
     if reduce != "add":
         return NotImplemented
@@ -285,7 +301,7 @@ def scatter_by(x: Expression, dim: int, index: Expression, source: Any, *, reduc
 
 @aten("scatter_reduce.two")
 def scatter_reduce(
-    x: Expression, dim: int, index: Expression, source: Expression, reduce: str, *, include_self: bool = True
+    x: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True
 ) -> Any:
     """Sums or means of entries with the same place; others are left to PyTorch."""
     if reduce not in ("sum", "mean"):
@@ -294,44 +310,46 @@ def scatter_reduce(
     counts = added(Expression(uniform(0.0, x.shape)), places, 1.0)
     base = x if include_self else np.where(np.greater(counts, 0), 0.0, x)
     total = added(base, places, _cut(source, index.shape))
-    return total if reduce == "sum" else np.divide(total, np.maximum(np.add(counts, float(include_self)), 1.0))
+    return (
+        total if reduce == "sum" else np.divide(total, np.maximum(np.add(counts, float(include_self)), 1.0))
+    )
 
 
 @aten("index_add")
-def index_add(x: Expression, dim: int, index: Expression, source: Any, *, alpha: float = 1) -> Any:
+def index_add(x: Any, dim: int, index: Any, source: Any, *, alpha: float = 1) -> Any:
     """`x` with slabs added along an axis."""
     return added(x, _slabs(x, dim, index), np.multiply(source, alpha))
 
 
 @aten("index_copy")
-def index_copy(x: Expression, dim: int, index: Expression, source: Any) -> Any:
+def index_copy(x: Any, dim: int, index: Any, source: Any) -> Any:
     """`x` with other slabs along an axis."""
     return put(x, _slabs(x, dim, index), source)
 
 
 @aten("index_fill.int_Scalar", "index_fill.int_Tensor")
-def index_fill(x: Expression, dim: int, index: Expression, value: Any) -> Any:
+def index_fill(x: Any, dim: int, index: Any, value: Any) -> Any:
     """`x` with one number in slabs along an axis."""
     return put(x, _slabs(x, dim, index), value)
 
 
 @aten("put")
-def put_(x: Expression, index: Any, source: Expression, accumulate: bool = False) -> Any:
+def put_(x: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
     """`x` with other entries at places among all."""
     places = chosen(index, math.prod(x.shape))
     return (added if accumulate else put)(x, places, np.reshape(source, places.shape))
 
 
 @aten("masked_scatter")
-def masked_scatter(x: Expression, mask: Any, source: Expression) -> Any:
+def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
     """`x` with the next entries of another tensor where a mask holds."""
     is_new = np.broadcast_to(chosen(mask), x.shape)
     (places,) = np.nonzero(is_new.ravel())
-    return written(x, places, np.ravel(source)[: len(places)])
+    return replaced(x, places, np.ravel(source)[: len(places)])
 
 
 @aten("max_unpool2d", "max_unpool3d")
-def max_unpool(x: Expression, indices: Expression, size: Sequence[int], *_: Any) -> Any:
+def max_unpool(x: Any, indices: Any, size: Sequence[int], *_: Any) -> Any:
     """Values at places of an image of zeros."""
     lead = x.ndim - len(size)
     whole = Expression(uniform(0.0, (*x.shape[:lead], math.prod(size))))
@@ -340,23 +358,23 @@ def max_unpool(x: Expression, indices: Expression, size: Sequence[int], *_: Any)
 
 
 def _into_view(name: str) -> Any:
-    def handler(x: Expression, source: Any, *arguments: Any, **options: Any) -> Any:
+    def handler(x: Any, source: Any, *arguments: Any, **options: Any) -> Any:
         grid = torch.arange(math.prod(x.shape)).reshape(x.shape)
         with _disable_current_modes():
             places = getattr(torch, name)(grid, *arguments, **options).numpy()
-        return written(x, places, np.broadcast_to(source, places.shape))
+        return replaced(x, places, source)
 
     return handler
 
 
 @aten("slice_scatter")
 def slice_scatter(
-    x: Expression, source: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+    x: Any, source: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Any:
     """`x` with another slice along an axis."""
     grid = np.arange(math.prod(x.shape)).reshape(x.shape)
     places = grid[(*[slice(None)] * (dim % x.ndim), slice(start, end, step))]
-    return written(x, places, np.broadcast_to(source, places.shape))
+    return replaced(x, places, source)
 
 
 for _name, _view in (("select_scatter", "select"), ("diagonal_scatter", "diagonal")):
@@ -364,10 +382,12 @@ for _name, _view in (("select_scatter", "select"), ("diagonal_scatter", "diagona
 
 
 @aten("one_hot")
-def one_hot(index: Expression, num_classes: int = -1) -> Any:
+def one_hot(index: Any, num_classes: int = -1) -> Any:
     """Ones at places along a new axis, zeros elsewhere."""
     if num_classes < 0:
-        num_classes = int(entries(index, "Say how many classes there are: one_hot(i, n).").max(initial=-1)) + 1
+        num_classes = (
+            int(entries(index, "Say how many classes there are: one_hot(i, n).").max(initial=-1)) + 1
+        )
     return Typed(np.equal(index[..., None], np.arange(num_classes)).astype(int), torch.int64)
 
 
@@ -376,7 +396,13 @@ def one_hot(index: Expression, num_classes: int = -1) -> Any:
 
 @aten("searchsorted.Tensor", "searchsorted.Scalar")
 def searchsorted(
-    sequence: Expression, values: Any, *, out_int32: bool = False, right: bool = False, side: Any = None, sorter: Any = None
+    sequence: Any,
+    values: Any,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: Any = None,
+    sorter: Any = None,
 ) -> Any:
     """Where values belong in an ascending sequence."""
     if sequence.ndim != 1 or sorter is not None:
@@ -386,6 +412,6 @@ def searchsorted(
 
 
 @aten("bucketize.Tensor")
-def bucketize(values: Any, boundaries: Expression, *, out_int32: bool = False, right: bool = False) -> Any:
+def bucketize(values: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
     """The number of the interval in which each value lies."""
     return searchsorted(boundaries, values, out_int32=out_int32, right=right)

@@ -18,6 +18,7 @@ from hesse.ir import Node
 from hesse.ops import integers
 from hesse.ops.structural import argmax
 
+
 def _count(size: int, kernel: int, stride: int, padding: int, dilation: int, is_ceiling: bool) -> int:
     """The number of windows along an axis; with a ceiling the last may hang over, if it begins inside."""
     free = size + 2 * padding - dilation * (kernel - 1) - 1
@@ -33,11 +34,11 @@ def _adaptive(size: int, count: int) -> list[range]:
 # Maxima -----------------------------------------------------------------------
 
 
-def _maxima(x: Expression, seen: Expression, places: Sequence[np.ndarray]) -> tuple[Expression, Typed]:
+def _maxima(x: Any, seen: Any, places: Sequence[np.ndarray]) -> tuple[Any, Typed]:
     """The first maximum of each window, and its place among all entries of the axes that are pooled.
 
     `seen` holds the entries of windows along its last axis; `places` says for each axis which they are. A
-    maximum is the sum over its window of what is at the first of the largest, so that derivatives are windows.
+    maximum is the sum over its window of what is at the first of the largest, so derivatives are windows.
     """
     rank = len(places)
     table = np.zeros((1, 1), int)
@@ -51,13 +52,19 @@ def _maxima(x: Expression, seen: Expression, places: Sequence[np.ndarray]) -> tu
     return np.sum(np.where(is_largest, seen, 0.0), axis=-1), Typed(_index(found), torch.int64)
 
 
-def _index(node: Node) -> Expression:
+def _index(node: Node) -> Any:
     return Expression(node, is_index=True, index=node)
 
 
 def _max_pool(
-    rank: int, x: Expression, kernel: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
-) -> tuple[Expression, Typed]:
+    rank: int,
+    x: Any,
+    kernel: Any,
+    stride: Any = (),
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+) -> tuple[Any, Typed]:
     """The maximum of each window, and where it is."""
     kernel, gaps, margins = each(kernel, rank), each(dilation, rank), each(padding, rank)
     stride = each(stride, rank) if stride not in ((), []) else kernel
@@ -67,13 +74,15 @@ def _max_pool(
         own = begins[:, None] + gap * np.arange(width)
         widths.append((margin, max(margin, int(own[-1, -1]) + 1 - size)))
         is_inside = (own >= 0) & (own < size)
-        first = np.take_along_axis(own, is_inside.argmax(1)[:, None], 1)  # what is outside is never the largest
+        first = np.take_along_axis(
+            own, is_inside.argmax(1)[:, None], 1
+        )  # what is outside is never the largest
         places.append(np.where(is_inside, own, first))
     seen = windows(padded(x, widths, -math.inf), kernel, stride, gaps)
     return _maxima(x, np.reshape(seen, (*seen.shape[:-rank], math.prod(kernel))), places)
 
 
-def _adaptive_max_pool(rank: int, x: Expression, size: Any) -> tuple[Expression, Typed]:
+def _adaptive_max_pool(rank: int, x: Any, size: Any) -> tuple[Any, Typed]:
     """The maxima of so many windows; those of one axis may differ by 1 in size."""
     sizes, counts = x.shape[-rank:], each(size, rank)
     if all(n % count == 0 for n, count in zip(sizes, counts, strict=True)):
@@ -100,7 +109,7 @@ def _first(function: Callable[..., tuple[Any, ...]]) -> Callable[..., Any]:
 
 def _avg_pool(
     rank: int,
-    x: Expression,
+    x: Any,
     kernel: Any,
     stride: Any = (),
     padding: Any = 0,
@@ -125,7 +134,7 @@ def _avg_pool(
     return np.divide(summed, int(counts.flat[0]) if np.ptp(counts) == 0 else counts)
 
 
-def _adaptive_avg_pool(rank: int, x: Expression, size: Any) -> Any:
+def _adaptive_avg_pool(rank: int, x: Any, size: Any) -> Any:
     """The means of so many windows."""
     for axis, count in zip(range(-rank, 0), each(size, rank), strict=True):
         n = x.shape[axis]
@@ -149,4 +158,3 @@ for _rank in (1, 2, 3):
         [f"adaptive_avg_pool{_rank}d", f"_adaptive_avg_pool{_rank}d"],
         functools.partial(_adaptive_avg_pool, _rank),
     )
-
