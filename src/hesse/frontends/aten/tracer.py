@@ -54,7 +54,6 @@ VALUES = frozenset(
         "equal",
         "is_nonzero",
         "item",
-        "masked_select",
         "nonzero",
         "nonzero_numpy",
         "unique_consecutive",
