@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from hesse.frontends.aten.table import aten, enter
-from hesse.frontends.expression import Expression
 from hesse.frontends.products import einsum as einsum_of
 
 for _name, _function in {
@@ -33,7 +32,7 @@ def einsum(equation: str, tensors: Sequence[Any], path: Any = None) -> Any:
 
 
 @aten("linear")
-def linear(x: Any, weight: Expression, bias: Any = None) -> Any:
+def linear(x: Any, weight: Any, bias: Any = None) -> Any:
     """`x @ weight.T + bias`."""
     product = np.matmul(x, weight.T)
     return product if bias is None else np.add(product, bias)
@@ -63,7 +62,7 @@ def addr(x: Any, first: Any, second: Any, beta: float = 1, alpha: float = 1) -> 
     return product if beta == 0 else np.add(np.multiply(x, beta), product)
 
 
-def axes(dim: Any, x: Expression) -> tuple[int, ...] | None:
+def axes(dim: Any, x: Any) -> tuple[int, ...] | None:
     """The axes of a reduction, as NumPy takes them: None and an empty list mean all."""
     if dim is None or (isinstance(dim, tuple | list) and not dim):
         return None
@@ -71,43 +70,43 @@ def axes(dim: Any, x: Expression) -> tuple[int, ...] | None:
     return chosen if x.ndim else None
 
 
-def number(x: Expression) -> Expression:
+def number(x: Any) -> Any:
     """Truth values and integers as numbers."""
     return np.multiply(x, 1.0) if x.boolean else x
 
 
 @aten("sum")
-def sum_(x: Expression, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+def sum_(x: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
     """The sum over axes."""
     return np.sum(number(x), axis=axes(dim, x), keepdims=keepdim)
 
 
 @aten("mean")
-def mean(x: Expression, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+def mean(x: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
     """The mean over axes."""
     return np.mean(number(x), axis=axes(dim, x), keepdims=keepdim)
 
 
 @aten("prod.default")
-def prod(x: Expression, dtype: Any = None) -> Any:
+def prod(x: Any, dtype: Any = None) -> Any:
     """The product of all entries."""
     return np.prod(number(x))
 
 
 @aten("prod.dim_int")
-def prod_along(x: Expression, dim: int, keepdim: bool = False, dtype: Any = None) -> Any:
+def prod_along(x: Any, dim: int, keepdim: bool = False, dtype: Any = None) -> Any:
     """The product over an axis."""
     return np.prod(number(x), axis=axes(dim, x), keepdims=keepdim)
 
 
 @aten("cumsum")
-def cumsum(x: Expression, dim: int, dtype: Any = None) -> Any:
+def cumsum(x: Any, dim: int, dtype: Any = None) -> Any:
     """Partial sums along an axis."""
     return np.cumsum(number(x), dim) if x.ndim else x
 
 
 @aten("cumprod")
-def cumprod(x: Expression, dim: int, dtype: Any = None) -> Any:
+def cumprod(x: Any, dim: int, dtype: Any = None) -> Any:
     """Partial products along an axis."""
     return np.cumprod(number(x), dim) if x.ndim else x
 
