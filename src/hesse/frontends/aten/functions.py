@@ -70,14 +70,6 @@ def _several(value: Any) -> list[Any]:
     return list(value) if isinstance(value, tuple | list) else [value]
 
 
-def _has_traced(outputs: Any) -> bool:
-    return any(isinstance(value, TracedTensor) for value in (outputs, *_several(outputs)))
-
-
-def _several(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, tuple | list) else []
-
-
 def gradient(
     outputs: Sequence[TracedTensor],
     inputs: Sequence[TracedTensor],

@@ -118,7 +118,7 @@ def trace(x: Any) -> Any:
 
 
 @aten("bilinear")
-def bilinear(x: Expression, y: Expression, weight: Expression, bias: Any = None) -> Any:
+def bilinear(x: Any, y: Any, weight: Any, bias: Any = None) -> Any:
     """`x @ weight @ y` for each matrix of weights."""
     product = np.einsum("...i,oij,...j->...o", x, weight, y)
     return product if bias is None else np.add(product, bias)
