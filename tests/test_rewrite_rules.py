@@ -29,7 +29,6 @@ RULES = (
     *shift_rules.SHIFT_RULES,
     *scatter_rules.SCATTER_RULES,
     *matrix_rules.MATRIX_RULES,
-    *matrix_rules.MATRIX_PRODUCT_RULES,
 )
 inv = np.linalg.inv
 

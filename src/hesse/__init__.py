@@ -1,80 +1,81 @@
 """hesse: derivatives of tensor expressions, of any order, as compact as derived by hand."""
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
-from hesse.api import (
-    check,
-    compile,
-    custom_derivative,
-    derivative,
-    diagonal,
-    einsum,
-    fixed_point,
-    grad,
-    hessian,
-    hvp,
-    jacobian,
-    jvp,
-    laplacian,
-    root,
-    value_and_grad,
-    variable,
-    vjp,
-)
-from hesse.errors import (
-    ArgumentError,
-    ConvergenceError,
-    DifferentiationError,
-    HesseError,
-    MemoryLimitError,
-    MissingKernelError,
-    MissingPackageError,
-    NotationError,
-    ShapeError,
-    TracingError,
-    VerificationError,
-)
-from hesse.frontends.expression import Expression
-from hesse.frontends.operands import constant
-from hesse.frontends.special import (
-    celu,
-    digamma,
-    elu,
-    erf,
-    erfc,
-    erfcinv,
-    erfinv,
-    expm,
-    gelu,
-    hard_tanh,
-    layer_norm,
-    leaky_relu,
-    lgamma,
-    log_ndtr,
-    log_softmax,
-    logdet,
-    logsumexp,
-    ndtr,
-    ndtri,
-    polygamma,
-    relu,
-    safe_norm,
-    selu,
-    sigmoid,
-    silu,
-    softmax,
-    softplus,
-    softsign,
-    solve_triangular,
-    stop_gradient,
-    unfold,
-    xlogy,
-)
-from hesse.plan import set_memory_limit
-from hesse.structured import Structured
-
 if TYPE_CHECKING:
+    from hesse.api import (
+        compile,
+        custom_derivative,
+        derivative,
+        diagonal,
+        einsum,
+        fixed_point,
+        grad,
+        hessian,
+        hvp,
+        jacobian,
+        jvp,
+        laplacian,
+        root,
+        value_and_grad,
+        variable,
+        vjp,
+    )
+    from hesse.api.check import check
     from hesse.api.formula import Formula, diff, parse
+    from hesse.errors import (
+        ArgumentError,
+        ConvergenceError,
+        DifferentiationError,
+        HesseError,
+        MemoryLimitError,
+        MissingKernelError,
+        MissingPackageError,
+        NotationError,
+        NotComputedError,
+        ShapeError,
+        TracingError,
+        VerificationError,
+    )
+    from hesse.frontends.expression import Expression
+    from hesse.frontends.operands import constant
+    from hesse.frontends.special import (
+        celu,
+        digamma,
+        elu,
+        erf,
+        erfc,
+        erfcinv,
+        erfinv,
+        expm,
+        gelu,
+        hard_tanh,
+        layer_norm,
+        leaky_relu,
+        lgamma,
+        log_ndtr,
+        log_softmax,
+        logdet,
+        logsumexp,
+        ndtr,
+        ndtri,
+        polygamma,
+        relu,
+        safe_norm,
+        selu,
+        sigmoid,
+        silu,
+        softmax,
+        softplus,
+        softsign,
+        solve_triangular,
+        stop_gradient,
+        unfold,
+        xlogy,
+    )
+    from hesse.plan import set_memory_limit
+    from hesse.structured import Structured
 
 __version__ = "0.1.0"
 
@@ -88,6 +89,7 @@ __all__ = [
     "MemoryLimitError",
     "MissingKernelError",
     "MissingPackageError",
+    "NotComputedError",
     "NotationError",
     "ShapeError",
     "Structured",
@@ -149,10 +151,34 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """The language of formulas is loaded when it is used first."""
-    if name not in ("Formula", "diff", "parse"):
-        raise AttributeError(f"module 'hesse' has no attribute {name!r}")
-    from hesse.api import formula  # noqa: PLC0415
+_HOMES = (
+    "hesse.errors",
+    "hesse.api",
+    "hesse.frontends.expression",
+    "hesse.frontends.operands",
+    "hesse.frontends.special",
+    "hesse.plan",
+    "hesse.structured",
+    "hesse.api.formula",
+)
+"""Where public names are defined, as the imports above say."""
 
-    return getattr(formula, name)
+
+def __getattr__(name: str) -> Any:
+    """What is public, loaded when it is used first; and parts of the package, such as `hesse.torch`."""
+    if name in __all__:
+        for home in _HOMES:
+            module = importlib.import_module(home)
+            if hasattr(module, name):
+                found = globals()[name] = getattr(module, name)
+                return found
+    try:
+        return importlib.import_module(f"hesse.{name}")
+    except ModuleNotFoundError as error:
+        if error.name != f"hesse.{name}":
+            raise
+    raise AttributeError(f"module 'hesse' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -4,6 +4,7 @@ HesseError
 ├── ShapeError        sizes or ranks that do not fit together (also a ValueError)
 ├── NotationError     text that does not parse: einsum strings, formulas (also a ValueError)
 ├── ArgumentError     a wrong argument to a public function (also a ValueError)
+│   └── NotComputedError   a derivative that was not computed before it was asked for (also a KeyError)
 ├── TracingError      user code that cannot be traced, or a function hesse does not know (also a TypeError)
 ├── DifferentiationError   an operation or a dtype without a derivative (also a TypeError)
 ├── MemoryLimitError  a result that would not fit into memory (also a MemoryError)
@@ -36,6 +37,12 @@ class NotationError(HesseError, ValueError):
 
 class ArgumentError(HesseError, ValueError):
     """A wrong argument to a public function."""
+
+
+class NotComputedError(ArgumentError, KeyError):
+    """A derivative that was not computed before it was asked for."""
+
+    __str__ = Exception.__str__  # a KeyError shows the repr of its message
 
 
 class TracingError(HesseError, TypeError):

@@ -32,7 +32,7 @@ from hesse.backends.arrays import Arrays, as_arrays
 from hesse.backends.target import Target, as_target, library_of
 from hesse.errors import ArgumentError, TracingError
 from hesse.frontends.expression import Expression
-from hesse.frontends.libraries import Session, session
+from hesse.frontends.libraries import Session, nested, session, traced_expression
 from hesse.frontends.operands import as_node, constant
 from hesse.frontends.tracing import watched
 from hesse.ir import Node, Variable, number, substitute, topological
@@ -151,7 +151,7 @@ class Derivative:
         """A call of a new signature, or one of which not enough can be read off."""
         names, values = self._parameters.match(arguments, options)
         call = self._call(names, values)
-        if any(isinstance(leaf, Expression) for leaf in call.leaves):
+        if any(isinstance(leaf, Expression) or traced_expression(leaf) is not None for leaf in call.leaves):
             return self._as_expression(call)
         call, arrays, found = self.found(names, values, by_name=bool(options))
         if found is None:
@@ -396,8 +396,8 @@ class Derivative:
             opened,
         )
         starts = [0]
-        for given in call.arguments:
-            starts.append(starts[-1] + len(given.leaves))
+        for argument_given in call.arguments:
+            starts.append(starts[-1] + len(argument_given.leaves))
         layouts: list[Layout] = []
         chosen: list[int] = []
         for position in positions:
@@ -426,18 +426,24 @@ class Derivative:
 
         What is not differentiated by is passed on as it is.
         """
+        opened = nested(call.leaves)
         chosen = set(self._positions(call.names)[0])
         labels = nested_names(call.leaf_names)
-        leaves, table = list(call.leaves), dict[Node, Node]()
+        leaves, given, table = list(call.leaves), list(call.leaves), dict[Node, Node]()
         for k, (leaf, owner) in enumerate(zip(call.leaves, call.owners, strict=True)):
+            found = leaf if opened is None else opened.returned(leaf)
             if owner in chosen:
-                node = as_node(leaf)
+                node = as_node(found)
                 point = argument(labels[k], tuple(map(number, node.shape)))
                 leaves[k], table[point] = Expression(point), node
-            elif k not in call.fixed and not isinstance(leaf, Expression) and not may_be_fixed(leaf):
-                leaves[k] = constant(leaf)
-        built = self._requested(call, leaves, self._function)
-        return arranged(built.layout, [Expression(node) for node in substitute(built.roots, table)])
+                given[k] = leaves[k] if opened is None else opened.given(leaves[k], leaf)
+            elif isinstance(found, Expression):
+                leaves[k] = found
+            elif k not in call.fixed and not may_be_fixed(leaf):
+                leaves[k] = given[k] = constant(leaf)
+        built = self._requested(call, leaves, self._function, given, opened)
+        results = [Expression(node) for node in substitute(built.roots, table)]
+        return arranged(built.layout, results if opened is None else list(map(opened.result, results)))
 
     def explain(self, *arguments: Any, **options: Any) -> Explanation:
         """What is computed for these arguments, and what it costs."""

@@ -11,9 +11,11 @@ import numpy as np
 from hesse.api.arguments import check_order
 from hesse.api.compiled import Derivative
 from hesse.api.entries import Builder, Built, Options, Request
+from hesse.api.layers import layer_blocks
 from hesse.api.layout import Layout, mapped, same_structure, shifted
 from hesse.backends.target import Target
-from hesse.calculus import Choice, choose, derivative_blocks, differentiate, pull_back, push_forward
+from hesse.calculus import Choice, choose, derivative_blocks, differentiate, estimate, pull_back, push_forward
+from hesse.cost import PLAIN_MACHINE
 from hesse.errors import ArgumentError
 from hesse.ir import Node, add, einsum, plain_axes
 from hesse.rewrite import simplify
@@ -109,15 +111,33 @@ def hessian(
     chunk: int | None = None,
     backend: Backend = None,
     has_aux: bool = False,
+    blocks: str | None = None,
 ) -> Derivative:
     """The second derivative.
+
+    With `blocks="layer"` only the blocks inside each layer of a model are made, as
+    `{layer: {name: {name: block}}}`: a layer is what stands in one container, or has the same beginning in
+    names such as "0.weight".
 
     >>> import numpy as np, hesse
     >>> hesse.hessian(lambda x: x[0] ** 2 * x[1])(np.array([1.0, 2.0]))
     array([[4., 2.],
            [2., 0.]])
+    >>> H = hesse.hessian(lambda p: np.sum(p["a.w"] ** 2) * p["a.b"] + p["c.w"] ** 3, blocks="layer")
+    >>> H({"a.w": np.array([1.0, 2.0]), "a.b": 2.0, "c.w": 3.0})["a"]["w"]
+    {'w': array([[4., 0.],
+           [0., 4.]]), 'b': array([2., 4.])}
     """
-    return Derivative(f, _blocks(2), Options(argnums, mode, form, chunk, backend, has_aux))
+    if blocks not in (None, "layer"):
+        raise ArgumentError(f"blocks must be None (all of them) or 'layer', not {blocks!r}")
+    build = _blocks(2)
+    if blocks == "layer":
+        build = _layers
+    return Derivative(f, build, Options(argnums, mode, form, chunk, backend, has_aux))
+
+
+def _layers(request: Request) -> Built:
+    return _with_aux(layer_blocks(request), request)
 
 
 def _scalar_output(request: Request, what: str) -> Node:
@@ -265,19 +285,25 @@ def _inner(left: Node, right: Node) -> Node:
 
 
 def diagonal(
-    f: Callable[..., Any], argnums: int = 0, mode: str = "auto", backend: Backend = None
+    f: Callable[..., Any], argnums: int = 0, mode: str = "auto", backend: Backend = None, order: int = 2
 ) -> Derivative:
-    """The diagonal of the Hessian, contracted before anything larger is made.
+    """The diagonal of the Hessian, or of a derivative of another order: made without anything larger.
 
-    For a scalar function it has the shape of the variable; axes of a result come first.
+    For a scalar function it has the shape of the variable; axes of a result come first. Of a sum over a batch
+    of points, of which each has one number as its variable, it is the derivative at each point.
 
     >>> import numpy as np, hesse
     >>> hesse.diagonal(lambda x: np.sum(x**3) + x[0] * x[1])(np.array([1.0, 2.0]))
     array([ 6., 12.])
+    >>> hesse.diagonal(lambda x: np.sum(np.sin(x)), order=4)(np.array([0.0, np.pi / 2])).round(12)
+    array([0., 1.])
     """
+    count_of_groups = check_order(order)
 
     def build(request: Request) -> Built:
-        parts, choices = _hessian_parts(request, formulas.diagonal)
+        parts, choices = _contracted(
+            request, count_of_groups, lambda block, rank: formulas.diagonal(block, rank, count_of_groups)
+        )
         count = len(request.variables)
         layout = mapped(request.output.layout, lambda k: shifted(request.layout, k * count))
         return Built(simplify(list(itertools.chain(*parts))), layout, choices=choices)
@@ -296,25 +322,29 @@ def laplacian(
     """
 
     def build(request: Request) -> Built:
-        parts, choices = _hessian_parts(request, formulas.trace)
+        parts, choices = _contracted(request, 2, formulas.trace)
         sums = [add(row, node.shape) for row, node in zip(parts, request.output.nodes, strict=True)]
         return Built(simplify(sums), request.output.layout, choices=choices)
 
     return Derivative(f, build, Options(_one(argnums), mode, backend=backend))
 
 
-def _hessian_parts(
-    request: Request, formula: Callable[[Node, int], Node]
+def _contracted(
+    request: Request, order: int, formula: Callable[[Node, int], Node]
 ) -> tuple[list[list[Node]], tuple[Choice, ...]]:
-    """For each result a part of its second derivative by each variable twice."""
+    """For each result a part of its derivative by each variable, in the mode that makes it cheapest."""
+    modes = ("auto", "forward", "reverse") if request.mode == "auto" else (request.mode,)
     rows: list[list[Node]] = []
     choices: list[Choice] = []
     for output in request.output.nodes:
         rows.append([])
         for point in request.variables:
-            blocks, found = derivative_blocks(output, [point], 2, request.mode)
-            rows[-1].append(formula(blocks[0, 0], point.rank))
-            choices += found
+            found = [derivative_blocks(output, [point], order, mode) for mode in modes]
+            parts = simplify([formula(blocks.nodes[(0,) * order], point.rank) for blocks in found])
+            costs = [estimate([part], PLAIN_MACHINE) for part in parts]
+            best = costs.index(min(costs))
+            rows[-1].append(parts[best])
+            choices += found[best].choices
     return rows, tuple(choices)
 
 

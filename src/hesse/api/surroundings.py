@@ -292,7 +292,7 @@ def _contents(value: Any, names: frozenset[str]) -> Iterator[Found]:
 
 
 def _is_torch_module(value: Any) -> bool:
-    return ALWAYS <= getattr(value, "__dict__", {}).keys()
+    return getattr(value, "__dict__", {}).keys() >= ALWAYS
 
 
 def _of_torch_module(module: Any, names: frozenset[str]) -> Iterator[Found]:

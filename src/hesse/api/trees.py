@@ -5,6 +5,7 @@ The work is done by optree, which is imported when a container is met.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import dataclasses
 import functools
@@ -53,7 +54,8 @@ def _optree() -> ModuleType:
     return optree
 
 
-_entered = contextlib.ExitStack()  # and never left
+_entered = contextlib.ExitStack()
+atexit.register(_entered.close)  # and not left before: later its functions are gone
 
 
 def take_apart(value: Any) -> tuple[list[Any], PyTreeSpec]:

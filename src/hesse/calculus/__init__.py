@@ -1,6 +1,13 @@
 """Partials, and the orders in which they are multiplied."""
 
-from hesse.calculus.derivative import Choice, check_mode, choose, derivative_blocks, differentiate
+from hesse.calculus.derivative import (
+    Choice,
+    check_mode,
+    choose,
+    derivative_blocks,
+    differentiate,
+    sorted_blocks,
+)
 from hesse.calculus.modes import MODES, cross_country, forward, pull_back, push_forward, reverse
 from hesse.calculus.partial import partial, pull, push
 from hesse.cost import contraction_path, einsum_cost, estimate
@@ -23,4 +30,5 @@ __all__ = [
     "push",
     "push_forward",
     "reverse",
+    "sorted_blocks",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -24,7 +24,7 @@ MOST_PUSHED = 10_000
 
 
 class Choice(NamedTuple):
-    """A derivative, the mode that made it, and the estimated costs of all modes that were tried."""
+    """A derivative, the mode that made it, and, where several were tried, their estimated costs."""
 
     derivatives: list[Node]
     mode: str
@@ -53,8 +53,9 @@ def choose(
         candidates = _candidates(output, variables, tried, machine)
     else:
         candidates = {mode: simplify(derivatives(mode, output, variables, Products(), machine))}
-    estimates = {name: estimate(roots, machine) for name, roots in candidates.items()}
-    best = min(candidates, key=lambda name: estimates[name])
+    is_choice = len(candidates) > 1
+    estimates = {name: estimate(roots, machine) for name, roots in candidates.items() if is_choice}
+    best = min(candidates, key=lambda name: estimates.get(name, 0.0))
     return Choice(candidates[best], best, estimates)
 
 
@@ -93,6 +94,32 @@ class Blocks(NamedTuple):
     choices: tuple[Choice, ...]
 
 
+def sorted_blocks(
+    output: Node,
+    variables: Sequence[Node],
+    keys: Iterable[tuple[int, ...]],
+    mode: str = "auto",
+    machine: Machine = PLAIN_MACHINE,
+) -> Blocks:
+    """Some blocks of derivatives of several orders, and what they are derived from: `()` is the output.
+
+    The indices of a block are sorted: those of other orders are mirrors of it.
+    """
+    wanted: dict[tuple[int, ...], set[int]] = {}
+    for key in keys:
+        for order in range(len(key)):
+            wanted.setdefault(key[:order], set()).add(key[order])
+    blocks: dict[tuple[int, ...], Node] = {(): output}
+    choices = []
+    for prefix in sorted(wanted, key=lambda prefix: (len(prefix), prefix)):
+        last = sorted(wanted[prefix])
+        choices.append(choose(blocks[prefix], [variables[k] for k in last], mode, machine=machine))
+        for k, block in zip(last, choices[-1].derivatives, strict=True):
+            is_again = prefix and prefix[-1] == k  # by the same variable once more
+            blocks[*prefix, k] = mirrored(block, variables[k].rank, machine) if is_again else block
+    return Blocks(blocks, tuple(choices))
+
+
 def derivative_blocks(
     output: Node,
     variables: Sequence[Node],
@@ -104,23 +131,13 @@ def derivative_blocks(
 
     By Schwarz's theorem a block and its mirrors are one: only sorted indices are computed.
     """
-    levels: dict[tuple[int, ...], Node] = {(): output}
-    choices = []
-    for _ in range(order):
-        following: dict[tuple[int, ...], Node] = {}
-        for index, node in levels.items():
-            first = index[-1] if index else 0
-            choices.append(choose(node, variables[first:], mode, machine=machine))
-            found = choices[-1].derivatives
-            if index:  # by the same variable once more
-                found = [mirrored(found[0], variables[first].rank, machine), *found[1:]]
-            following.update({(*index, first + k): block for k, block in enumerate(found)})
-        levels = following
+    keys = itertools.combinations_with_replacement(range(len(variables)), order)
+    found, choices = sorted_blocks(output, variables, keys, mode, machine)
     blocks = {
-        index: _mirrored(levels[tuple(sorted(index))], output, variables, index)
+        index: _mirrored(found[tuple(sorted(index))], output, variables, index)
         for index in itertools.product(range(len(variables)), repeat=order)
     }
-    return Blocks(blocks, tuple(choices))
+    return Blocks(blocks, choices)
 
 
 def _mirrored(block: Node, output: Node, variables: Sequence[Node], index: tuple[int, ...]) -> Node:

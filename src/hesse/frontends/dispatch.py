@@ -128,16 +128,25 @@ def _handled(function: Any, arguments: tuple[Any, ...], options: Mapping[str, An
         for name, value in options.items()
         if value is not np._NoValue and not _is_neutral(handler, name, value)
     }
-    try:
-        _signature(handler).bind(*arguments, **given)
-    except TypeError as problem:
+    problem = _mismatch(handler, len(arguments), tuple(given))
+    if problem is not None:
         name = function_name(function)
         what = f"{name} with these arguments ({problem})"
         if "out" in given:
             what = f"the argument out= of {name} (or an in-place update of an array like a += x)"
         way_out = "Leave the argument out and assign the result: y = f(x), a = a + x."
-        raise untraceable(what, way_out) from None
+        raise untraceable(what, way_out)
     return handler(*arguments, **given)
+
+
+@functools.lru_cache(maxsize=1024)
+def _mismatch(handler: Callable[..., Any], count: int, names: tuple[str, ...]) -> str | None:
+    """Why a handler does not take so many arguments and options of these names; None if it does."""
+    try:
+        _signature(handler).bind(*[None] * count, **dict.fromkeys(names))
+    except TypeError as problem:
+        return str(problem)
+    return None
 
 
 def _is_neutral(handler: Callable[..., Any], name: str, value: Any) -> bool:

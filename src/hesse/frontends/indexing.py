@@ -69,6 +69,8 @@ def _plain(entry: Any) -> Any:
 
 def index(node: Node, key: Any) -> Node:
     """`node[key]`."""
+    if type(key) is int and node.rank:  # the most frequent key of a loop
+        return _basic(node, [*_in_range([key], node), *[slice(None)] * (node.rank - 1)])  # type: ignore[list-item]
     entries, adjacent = _entries(key, node)
     if not any(isinstance(entry, np.ndarray | Index) for entry in entries):
         return _basic(node, entries)  # type: ignore[arg-type]
@@ -195,11 +197,13 @@ def _position(entry: int | np.ndarray, axis: int, size: Size) -> int | np.ndarra
         raise ShapeError(f"axis {axis} of symbolic size {size} can only be taken whole; bind the size first")
     if isinstance(entry, _Mask) and entry.size_of_mask != size:
         raise ShapeError(f"a mask of size {entry.size_of_mask} does not fit axis {axis} of size {size}")
+    if isinstance(entry, int) and -size <= entry < size:
+        return entry % size
     array = np.asarray(entry)
     outside = array[(array < -size) | (array >= size)]
     if outside.size:
         raise ShapeError(f"index {outside.flat[0]} is out of range for axis {axis} of size {size}")
-    return entry % size if isinstance(entry, int) else np.where(array < 0, array + size, array)
+    return np.where(array < 0, array + size, array)
 
 
 def _basic(node: Node, entries: Sequence[int | slice | None]) -> Node:

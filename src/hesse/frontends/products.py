@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import string
 from collections.abc import Sequence
 from typing import Any
@@ -17,6 +18,7 @@ from hesse.frontends.tracing import untraceable
 from hesse.ir import (
     Axis,
     Node,
+    Shape,
     Size,
     combine,
     constant_axis,
@@ -51,12 +53,20 @@ def einsum(notation: str, *operands: Any) -> Expression:
         raise NotationError(f"einsum starts with its notation, such as 'ij,jk->ik', not with {notation!r}")
     _refuse_booleans("einsum", operands)
     nodes = [as_node(operand) for operand in operands]
-    inputs, output = _parsed(notation, nodes)
+    return Expression(einsum_node(nodes, *_tables(notation, tuple([node.shape for node in nodes]))))
+
+
+@functools.lru_cache(maxsize=1024)
+def _tables(
+    notation: str, shapes: tuple[Shape, ...]
+) -> tuple[list[list[Axis]], list[Axis], list[Size], list[Size]]:
+    """The axes of the operands and of the output, the shape, and the ranges of the labels."""
+    inputs, output = _parsed(notation, shapes)
     sizes: dict[str, Size] = {}
     for label in dict.fromkeys(label for labels in inputs for label in labels):
         found = [
-            n.shape[k]
-            for n, labels in zip(nodes, inputs, strict=True)
+            shape[k]
+            for shape, labels in zip(shapes, inputs, strict=True)
             for k, at in enumerate(labels)
             if at == label
         ]
@@ -72,30 +82,28 @@ def einsum(notation: str, *operands: Any) -> Expression:
         return label_axis(number[label]) if size == sizes[label] else constant_axis(0)
 
     axes = [
-        [axis(*pair) for pair in zip(labels, n.shape, strict=True)]
-        for labels, n in zip(inputs, nodes, strict=True)
+        [axis(*pair) for pair in zip(labels, shape, strict=True)]
+        for labels, shape in zip(inputs, shapes, strict=True)
     ]
-    shape = [sizes[label] for label in output]
-    return Expression(
-        einsum_node(nodes, axes, [label_axis(number[at]) for at in output], shape, list(sizes.values()))
-    )
+    result = [sizes[label] for label in output]
+    return axes, [label_axis(number[at]) for at in output], result, list(sizes.values())
 
 
-def _parsed(notation: str, nodes: Sequence[Node]) -> tuple[list[list[str]], list[str]]:
+def _parsed(notation: str, shapes: Sequence[Shape]) -> tuple[list[list[str]], list[str]]:
     """The labels of the operands and of the output; the axes of `...` are `...1`, `...2` from the last."""
     text = notation.replace(" ", "")
     left, arrow, right = text.partition("->")
     terms = left.split(",")
-    if len(terms) != len(nodes):
-        raise NotationError(f"einsum {notation!r} names {len(terms)} operands, but {len(nodes)} were given")
+    if len(terms) != len(shapes):
+        raise NotationError(f"einsum {notation!r} names {len(terms)} operands, but {len(shapes)} were given")
     for term in [*terms, right]:
         letters = term.replace("...", "", 1)
         if not all(letter in string.ascii_letters for letter in letters):
             raise NotationError(f"einsum {notation!r}: {term!r} is not made of letters and one '...'")
-    extra = [node.rank - len(term.replace("...", "")) for term, node in zip(terms, nodes, strict=True)]
-    for term, node, count in zip(terms, nodes, extra, strict=True):
+    extra = [len(shape) - len(term.replace("...", "")) for term, shape in zip(terms, shapes, strict=True)]
+    for term, shape, count in zip(terms, shapes, extra, strict=True):
         if count < 0 or (count and "..." not in term):
-            raise ShapeError(f"einsum {notation!r}: {term!r} does not fit an operand of shape {node.shape}")
+            raise ShapeError(f"einsum {notation!r}: {term!r} does not fit an operand of shape {shape}")
     inputs = [_labels(term, count) for term, count in zip(terms, extra, strict=True)]
     longest = max((count for term, count in zip(terms, extra, strict=True) if "..." in term), default=0)
     if arrow:

@@ -44,7 +44,7 @@ from hesse.ir.canonical import keep_symmetry, symmetries
 from hesse.ir.einsum import einsum, einsum_of, opened
 from hesse.ir.labelled import Product
 from hesse.ir.node import Add, Apply, Constant, Einsum, Map, Node, Shape, Variable, keep_nodes, remembered
-from hesse.ir.product import core_and_pattern, disjoint_outputs, is_zero, zero
+from hesse.ir.product import core, core_and_pattern, disjoint_outputs, is_zero, zero
 from hesse.ir.sum import add, has_delta, is_sparse, negated, sum_pieces, unscaled, without_sign
 from hesse.ir.walk import bind_sizes, dependents, rebuild, substitute, topological, use_counts
 
@@ -71,6 +71,7 @@ __all__ = [
     "connected",
     "constant",
     "constant_axis",
+    "core",
     "core_and_pattern",
     "delta",
     "dependents",

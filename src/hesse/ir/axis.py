@@ -89,6 +89,15 @@ class Axis(NamedTuple):
             return Axis(((names(label), stride),), self.offset)
         return Axis(tuple(sorted((names(label), stride) for label, stride in self.terms)), self.offset)
 
+    def at(self, values: Mapping[int, Axis]) -> Axis:
+        """The axis with its labels replaced by affine expressions."""
+        terms, offset = self
+        if len(terms) == 1:
+            ((label, stride),) = terms
+            if stride == 1 and offset == 0:
+                return values[label]
+        return combine([(stride, values[label]) for label, stride in terms], offset) if terms else self
+
 
 _PLAIN = tuple(Axis(((label, 1),), 0) for label in range(64))
 

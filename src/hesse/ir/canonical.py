@@ -40,7 +40,11 @@ def canonical(product: Product) -> Product:
     """
     operands, axes, output, ranges, scale = product
     if _ordered_by_key(operands, axes):
-        orders: Sequence[tuple[int, ...]] = [_order_by_key(operands)]
+        order = _order_by_key(operands)
+        if not any([symmetries(operand) for operand in operands]):  # there is no choice, as in most products
+            numbered = _number(order, axes, output, ranges)
+            return Product(tuple([operands[k] for k in order]), *numbered, scale)
+        orders: Sequence[tuple[int, ...]] = [order]
     else:
         orders = _candidate_orders(operands, axes, ranges, _output_colours(output, ranges))
     readings = _readings(operands, axes)
@@ -142,12 +146,17 @@ def _candidate_orders(
 
 def _ordered_by_key(operands: Sequence[Node], axes: Sequence[Axes]) -> bool:
     """Whether keys alone give the order: operands are different, or equal ones have equal axes."""
+    if len(operands) < 2:
+        return True
     different = len(set(operands))
     return different == len(operands) or different == len(set(zip(operands, axes, strict=True)))
 
 
 def _order_by_key(operands: Sequence[Node]) -> tuple[int, ...]:
-    return tuple(sorted(range(len(operands)), key=lambda k: operands[k].key))
+    if len(operands) < 2:
+        return (0,) * len(operands)
+    keys = [operand.key for operand in operands]
+    return tuple(sorted(range(len(keys)), key=keys.__getitem__))
 
 
 def _arrangements(group: Sequence[int], axes: Sequence[Axes]) -> list[list[int]]:
@@ -223,6 +232,9 @@ def symmetries(node: Node) -> tuple[Symmetry, ...]:
 
     What is found follows from the structure of the expression; a node may have more.
     """
+    shape = node.shape
+    if len(shape) < 2:
+        return ()
     known: tuple[Symmetry, ...] | None = node._cache.get(KEY)
     if known is not None or _is_searched(node):
         return known or ()
@@ -299,9 +311,13 @@ def _number(
     order: Sequence[int], axes: Sequence[Axes], output: Axes, ranges: Sequence[Size]
 ) -> tuple[tuple[Axes, ...], Axes, tuple[Size, ...]]:
     """Labels numbered by first use (output first, then operands in order), first strides positive."""
+    ordered = tuple([axes[k] for k in order])
+    used = [term for row in (output, *ordered) for terms, _ in row for term in terms]
+    first_used = dict.fromkeys([label for label, _ in used])
+    if list(first_used) == list(range(len(first_used))) and all([stride > 0 for _, stride in used]):
+        return ordered, output, tuple(ranges)  # numbered so already, as most products are
     number: dict[int, int] = {}
     flips: dict[int, Axis] = {}
-    ordered = tuple([axes[k] for k in order])
     for tensor_axes in (output, *ordered):
         for terms, _ in tensor_axes:
             for label, stride in terms:
@@ -311,8 +327,6 @@ def _number(
                         flips[label] = combine([(-1, label_axis(label))], number_of(ranges[label]) - 1)
     for label in range(len(ranges)):
         number.setdefault(label, len(number))
-    if not flips and all([label == new for label, new in number.items()]):
-        return ordered, output, tuple(ranges)  # numbered so already, as most products are
 
     def rename(axis: Axis) -> Axis:
         if flips:

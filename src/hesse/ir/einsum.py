@@ -44,20 +44,30 @@ def einsum(
 def einsum_of(product: Product, shape: Shape, expand: Collection[int] = ()) -> Node:
     """The einsum with the fields of a product."""
     _check(product, shape)
-    operands = product.operands
-    if product.scale == 0 or any(size == 0 for size in shape) or any(map(is_zero, operands)):
+    if product.scale == 0 or 0 in shape:
         return zero(shape)
-    for k, pieces in enumerate(_distribution(operands, expand)):
-        if len(pieces) > 1:
-            terms = [einsum_of(product.with_operand(k, piece), shape, expand) for piece in pieces]
-            if k in expand or any(map(has_delta, pieces)) or not any(map(_reads, terms, pieces)):
-                return add(terms, shape)
+    if any([isinstance(operand, Add) for operand in product.operands]):
+        distributed = _distributed(product, shape, expand)
+        if distributed is not None:
+            return distributed
     try:
         absorbed = absorb(product, expand)
         parts = split(absorbed)
     except EmptyBox:
         return zero(shape)
     return make(absorbed, shape) if parts is None else add([einsum_of(part, shape) for part in parts], shape)
+
+
+def _distributed(product: Product, shape: Shape, expand: Collection[int]) -> Node | None:
+    """The product with one of its sums multiplied out, or None if all of them stay whole."""
+    if any(map(is_zero, product.operands)):
+        return zero(shape)
+    for k, pieces in enumerate(_distribution(product.operands, expand)):
+        if len(pieces) > 1:
+            terms = [einsum_of(product.with_operand(k, piece), shape, expand) for piece in pieces]
+            if k in expand or any(map(has_delta, pieces)) or not any(map(_reads, terms, pieces)):
+                return add(terms, shape)
+    return None
 
 
 def _reads(node: Node, piece: Node) -> bool:
@@ -72,13 +82,14 @@ def opened(node: Einsum, positions: Collection[int]) -> Node:
 
 def _check(product: Product, shape: Shape) -> None:
     ranges = product.ranges
-    tensors = [*zip(product.axes, (operand.shape for operand in product.operands), strict=True)]
-    for tensor_axes, tensor_shape in [*tensors, (product.output, shape)]:
+    shapes = [operand.shape for operand in product.operands]
+    for tensor_axes, tensor_shape in zip((*product.axes, product.output), (*shapes, shape), strict=True):
         if len(tensor_axes) != len(tensor_shape):
             raise ShapeError(f"{len(tensor_axes)} axes were given for a tensor of shape {tensor_shape}")
         for axis, size in zip(tensor_axes, tensor_shape, strict=True):
-            if axis.is_label and ranges[axis.label] == size:
-                continue
+            terms, offset = axis
+            if offset == 0 and len(terms) == 1 and terms[0][1] == 1 and ranges[terms[0][0]] == size:
+                continue  # a plain label, as nearly all are
             sizes = [ranges[label] for label in axis.labels()]
             if isinstance(size, str) or any(isinstance(s, str) for s in sizes):
                 raise ShapeError(f"an axis of size {size} cannot be indexed by labels of sizes {sizes}")

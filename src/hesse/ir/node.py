@@ -31,12 +31,17 @@ class Node:
     """An expression. `shape` holds sizes; `operands` the nodes it is computed from; `kind` is
     "real" or "integer" (index arrays, which only `Apply` records read)."""
 
-    __slots__ = ("__weakref__", "_cache", "key", "kind", "operands", "shape")
+    __slots__ = ("__weakref__", "_cache", "_key", "kind", "operands", "shape")
     shape: Shape
     operands: tuple[Node, ...]
     kind: str
-    key: tuple[Any, ...]
+    _key: tuple[Any, ...] | None
     _cache: dict[Any, Any]
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What nodes are sorted by; found when it is asked for."""
+        return self._key or _found_key(self)
 
     @property
     def rank(self) -> int:
@@ -137,6 +142,7 @@ Result = TypeVar("Result")
 Arguments = ParamSpec("Arguments")
 KEPT_VARIANTS = 512
 """For how many choices of further arguments a node keeps the results of one function."""
+_UNKNOWN = object()
 _ITSELF = object()
 """What a node remembers instead of itself: what refers to itself is freed by garbage collections only."""
 
@@ -150,12 +156,11 @@ def remembered(
     """
 
     def of_node(node: NodeType) -> Result:
-        try:
-            found = node._cache[function]
-        except KeyError:
+        found: Result = node._cache.get(function, _UNKNOWN)
+        if found is _UNKNOWN:
             found = function(node)  # type: ignore[call-arg]
             node._cache[function] = _ITSELF if found is node else found
-        return cast("Result", node if found is _ITSELF else found)
+        return cast("Result", node) if found is _ITSELF else found
 
     def of_more(node: NodeType, /, *arguments: Arguments.args, **options: Arguments.kwargs) -> Result:
         variants = node._cache.setdefault(function, {})
@@ -174,7 +179,7 @@ def remembered(
     return functools.update_wrapper(wrapper, function)
 
 
-_table: WeakValueDictionary[tuple[Any, ...], Node] = WeakValueDictionary()
+_table: WeakValueDictionary[tuple[Any, ...], Any] = WeakValueDictionary()
 _lock = threading.Lock()
 
 
@@ -203,16 +208,16 @@ def intern(
     # Operands by their addresses: the table must not keep them alive. An address means one operand as long as
     # the node lives that holds it, and the entry of a node is dead before its operands are.
     identity = (cls, shape, kind, *fields.values(), *map(id, operands))
-    found = cast("NodeType | None", _table.get(identity))
+    found: NodeType | None = _table.get(identity)
     if found is None:
         with _lock:  # two threads must not make the same node twice
-            found = cast("NodeType | None", _table.get(identity))
+            found = _table.get(identity)
             if found is None:
                 found = object.__new__(cls)
-                found.shape, found.operands, found.kind, found._cache = shape, operands, kind, {}
+                found.shape, found.operands, found.kind = shape, operands, kind
+                found._cache, found._key = {}, None
                 for name, value in fields.items():
                     setattr(found, name, value)
-                found.key = _sort_key(cls, shape, operands, kind, fields)
                 _table[identity] = found
         if _kept.nodes is not None:
             _kept.nodes.append(found)
@@ -222,19 +227,28 @@ def intern(
 _RANKS = {Variable: 0, Constant: 1, Map: 2, Apply: 3, Einsum: 4, Add: 5}
 
 
-def _sort_key(
-    cls: type[Node], shape: Shape, operands: tuple[Node, ...], kind: str, fields: dict[str, Any]
-) -> tuple[Any, ...]:
-    # the mark of a traced argument does not change the order, so that traced and symbolic results read alike
-    printed = {
-        name: sorted(value - {"argument"}) if name == "attributes" else value
-        for name, value in fields.items()
-    }
-    text = repr((cls.__name__, shape, kind, printed))
-    digest = hashlib.blake2b(text.encode(), digest_size=16)
-    for operand in operands:
-        digest.update(operand.key[-1])
-    return (_RANKS[cls], str(fields.get("name", "")), digest.digest())
+def _found_key(node: Node) -> tuple[Any, ...]:
+    stack = [node]  # operands first, without recursion
+    while stack:
+        unknown = [operand for operand in stack[-1].operands if operand._key is None]
+        if unknown:
+            stack += unknown
+        else:
+            found = stack.pop()
+            found._key = _sort_key(found)
+    return node.key
+
+
+def _sort_key(node: Node) -> tuple[Any, ...]:
+    cls, name = type(node), getattr(node, "name", "")
+    if isinstance(node, Variable):
+        # the mark of a traced argument does not change the order: traced and symbolic results read alike
+        fields = {"name": name, "attributes": sorted(node.attributes - {"argument"})}
+    else:
+        fields = {slot: getattr(node, slot) for slot in cls.__slots__}
+    text = repr((cls.__name__, node.shape, node.kind, fields))
+    parts = [text.encode(), *[operand.key[-1] for operand in node.operands]]
+    return (_RANKS[cls], name, hashlib.blake2b(b"".join(parts), digest_size=16).digest())
 
 
 class FrozenArray:

@@ -10,12 +10,11 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from hesse.ir.axis import (
     Axis,
     Size,
-    combine,
     connected,
     constant_axis,
     first_labels,
@@ -107,8 +106,57 @@ def _places_whole(product: Product) -> bool:
 
 def absorb(product: Product, expand: Collection[int]) -> Product:
     """The product with the patterns of its operands unified into it."""
-    if _has_no_patterns(product, expand):
-        return _fused(product)
+    patterns = [pattern_of(node, k in expand) for k, node in enumerate(product.operands)]
+    if any(patterns):
+        product = _substituted(product, patterns) or _unified(product, expand)
+    return _fused(_trimmed(product))
+
+
+def _substituted(product: Product, patterns: Sequence[Product | None]) -> Product | None:
+    """The patterns absorbed by replacing labels, if each covers its operand with labels of its own.
+
+    There is nothing to solve then: each of these labels is the axis through which the product reads it.
+    """
+    ranges, scale = list(product.ranges), product.scale
+    todo = [*zip(product.operands, product.axes, patterns, strict=True)][::-1]
+    operands: list[Node] = []
+    tables: list[tuple[Axis, ...]] = []
+    while todo:
+        node, axes, inner = todo.pop()
+        if inner is None:
+            operands.append(node)
+            tables.append(axes)
+            continue
+        values = _values(inner, node.shape, axes)
+        if values is None:
+            return None
+        for label, size in enumerate(inner.ranges):
+            if label not in values:
+                values[label] = label_axis(len(ranges))
+                ranges.append(size)
+        scale *= inner.scale
+        for operand, row in zip(reversed(inner.operands), reversed(inner.axes), strict=True):
+            todo.append((operand, tuple([axis.at(values) for axis in row]), pattern_of(operand)))
+    return Product(tuple(operands), tuple(tables), product.output, tuple(ranges), scale)
+
+
+def _values(inner: Product, shape: Shape, axes: tuple[Axis, ...]) -> dict[int, Axis] | None:
+    """What the labels of an output are when it is read through axes; None if they do not cover it so."""
+    values: dict[int, Axis] = {}
+    for (terms, offset), axis, size in zip(inner.output, axes, shape, strict=True):
+        if not terms and size == 1:
+            continue
+        if offset or len(terms) != 1:
+            return None
+        ((label, stride),) = terms
+        if stride != 1 or label in values or inner.ranges[label] != size:
+            return None
+        values[label] = axis
+    return values
+
+
+def _unified(product: Product, expand: Collection[int]) -> Product:
+    """The patterns absorbed by solving equations; those without a box of solutions stay operands."""
     unifier = Unifier()
     unifier.fresh(product.ranges)
     scale = product.scale
@@ -123,7 +171,7 @@ def absorb(product: Product, expand: Collection[int]) -> Product:
         inner = pattern_of(node, full)
         if inner is None:
             done.append((node, axes))
-        elif (trial := _unified(unifier, inner, axes)) is None:
+        elif (trial := _equated(unifier, inner, axes)) is None:
             stuck.append((node, axes, full))
         else:
             unifier, first = trial
@@ -135,65 +183,61 @@ def absorb(product: Product, expand: Collection[int]) -> Product:
             ]
             todo, stuck = [*stuck, *todo], []  # a new equation may have made an old one solvable
     done += [(node, axes) for node, axes, _ in stuck]
-    return _shifted(unifier, done, product.output, scale)
+    return _solved(unifier, done, product.output, scale)
 
 
-def _has_no_patterns(product: Product, expand: Collection[int]) -> bool:
-    """Whether there is nothing to absorb, and every label is used and has more than one value."""
-    if any([pattern_of(node, k in expand) is not None for k, node in enumerate(product.operands)]):
-        return False
-    return len(product.used) == len(product.ranges) and not any([size in (0, 1) for size in product.ranges])
-
-
-def _unified(unifier: Unifier, inner: Product, axes: tuple[Axis, ...]) -> tuple[Unifier, int] | None:
+def _equated(unifier: Unifier, inner: Product, axes: tuple[Axis, ...]) -> tuple[Unifier, int] | None:
     trial = unifier.copy()
     first = trial.fresh(inner.ranges)
     inside = renamed(inner.output, functools.partial(operator.add, first))
     return None if trial.equate_all(zip(inside, axes, strict=True)) else (trial, first)
 
 
-def _shifted(
+def _solved(
     unifier: Unifier, operands: list[tuple[Node, tuple[Axis, ...]]], output: tuple[Axis, ...], scale: float
 ) -> Product:
-    """Read the solved axes off the unifier: every label starts at zero and has more than one value."""
-    tables = [tuple(map(unifier.resolve, axes)) for _, axes in operands]
-    output = tuple(map(unifier.resolve, output))
-    used = labels_of(itertools.chain(output, *tables))
+    """Read the solved axes off the unifier: every label starts at zero."""
     solutions: dict[int, Axis] = {}
     ranges: list[Size] = []
     for label, (first, end) in unifier.bounds.items():
-        if label in unifier.solved:
-            continue
-        if isinstance(end, int):
-            if label not in used:
-                scale *= end - first
-                continue
-            if end == first + 1:
-                solutions[label] = constant_axis(first)
-                continue
-        solutions[label] = Axis(((len(ranges), 1),), first) if first else label_axis(len(ranges))
-        ranges.append(end if isinstance(end, str) else end - first)
+        if label not in unifier.solved:
+            solutions[label] = Axis(((len(ranges), 1),), first) if first else label_axis(len(ranges))
+            ranges.append(end if isinstance(end, str) else end - first)
 
-    def rename(axis: Axis) -> Axis:
-        if axis.is_label:
-            return solutions[axis.label]
-        return combine([(stride, solutions[label]) for label, stride in axis.terms], axis.offset)
+    def read(axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
+        return tuple([unifier.resolve(axis).at(solutions) for axis in axes])
 
-    return _fused(
-        Product(
-            tuple(node for node, _ in operands),
-            tuple(tuple(map(rename, axes)) for axes in tables),
-            tuple(map(rename, output)),
-            tuple(ranges),
-            scale,
-        )
-    )
+    nodes, tables = tuple([node for node, _ in operands]), tuple([read(axes) for _, axes in operands])
+    return Product(nodes, tables, read(output), tuple(ranges), scale)
+
+
+def _trimmed(product: Product) -> Product:
+    """The product over the labels that it uses and that have more than one value; others are factors."""
+    used = product.used
+    if len(used) == len(product.ranges) and 1 not in product.ranges and 0 not in product.ranges:
+        return product
+    solutions: dict[int, Axis] = {}
+    ranges: list[Size] = []
+    scale = product.scale
+    for label, size in enumerate(product.ranges):
+        if size == 0:
+            raise EmptyBox
+        if isinstance(size, int) and label not in used:
+            scale *= size
+        elif size == 1:
+            solutions[label] = constant_axis(0)
+        else:
+            solutions[label] = label_axis(len(ranges))
+            ranges.append(size)
+    axes = tuple([tuple([axis.at(solutions) for axis in row]) for row in product.axes])
+    output = tuple([axis.at(solutions) for axis in product.output])
+    return Product(product.operands, axes, output, tuple(ranges), scale)
 
 
 def _fused(product: Product) -> Product:
     """Digits that always occur together, `n*i + j` with `j < n`, become one label."""
     tensors = [*product.axes, product.output]
-    if all(len(axis.terms) < 2 for axes in tensors for axis in axes):
+    if all([len(terms) < 2 for axes in tensors for terms, _ in axes]):
         return product
     uses: list[dict[tuple[int, int], int]] = [{} for _ in product.ranges]
     for tensor, axes in enumerate(tensors):
@@ -244,7 +288,10 @@ def _components(node: Einsum) -> list[list[int]]:
 
     An outer product need not be formed to be multiplied with something else.
     """
-    groups, placed = connected(map(labels_of, node.axes)), node.placed
+    labels, placed = [labels_of(axes) for axes in node.axes], node.placed
+    if placed and all(labels) and max(map(len, labels)) == len(node.ranges):
+        return [list(range(len(labels)))]  # one operand has all labels, and so some of each other one
+    groups = connected(labels)
     tensors = [members for members, labels in groups if labels & placed]
     scalars = sorted(k for members, labels in groups if not labels & placed for k in members)
     return [*tensors, scalars] if scalars else tensors
@@ -260,11 +307,11 @@ def _component_cores(node: Einsum) -> list[tuple[Node, list[int]]]:
         part = part._replace(output=tuple(map(label_axis, kept))).compact()
         whole = make(part, product.sizes(kept))
         if isinstance(whole, Einsum) and len(whole.operands) > 1:  # transposes of a core share it
-            core, pattern = core_and_pattern(whole)
-            if core is not whole and pattern.scale == 1 and len(pattern.output) == len(pattern.axes[0]):
+            inside, pattern = core_and_pattern(whole)
+            if inside is not whole and pattern.scale == 1 and len(pattern.output) == len(pattern.axes[0]):
                 order = [axis.label for axis in pattern.output]
                 kept = [kept[order.index(k)] for k in range(len(kept))]
-                whole = core
+                whole = inside
         cores.append((whole, kept))
     return cores
 
@@ -273,7 +320,7 @@ def _component_cores(node: Einsum) -> list[tuple[Node, list[int]]]:
 def _of_components(node: Einsum) -> Product:
     """The node as a product of its components."""
     cores = _component_cores(node)
-    operands = tuple(core for core, _ in cores)
+    operands = tuple(part for part, _ in cores)
     whole = node.product._replace(
         operands=operands, axes=tuple(tuple(map(label_axis, labels)) for _, labels in cores)
     )
@@ -293,24 +340,34 @@ def core_and_pattern(node: Einsum) -> tuple[Node, Product]:
     return found
 
 
+def core(node: Einsum) -> Node:
+    """The core of a product."""
+    found = _other_core_and_pattern(node)
+    return node if found is None else found[0]
+
+
 @remembered
 def _other_core_and_pattern(node: Einsum) -> tuple[Node, Product] | None:
     """The core and the pattern around it, or None if the product is its own core."""
-    inside, placed, product = node.inside, node.placed, node.product
+    placed, product = node.placed, node.product
     order = operand_order(node.operands, node.axes, node.ranges, dict.fromkeys(placed, "kept"))
-    appearing = first_labels(axis for k in order for axis in node.axes[k])
+    appearing = first_labels([axis for k in order for axis in node.axes[k]])
     kept = [label for label in appearing if label in placed]
-    axes = tuple(map(label_axis, kept))
-    unused = [label for label in range(len(node.ranges)) if label not in inside]
+    axes, shape = tuple(map(label_axis, kept)), product.sizes(kept)
+    if axes == node.output and shape == node.shape and len(appearing) == len(node.ranges):
+        if node.scale == 1:
+            return None
+        return rescaled(node, 1.0), Product((rescaled(node, 1.0),), (axes,), axes, shape, node.scale)
+    unused = [label for label in range(len(node.ranges)) if label not in appearing]
     plain = product._replace(output=axes, scale=1.0).without(unused)
-    core, factor = _without_scale(make(plain, product.sizes(kept)))
-    pattern = Product((core,), (axes,), node.output, node.ranges, node.scale * factor)
-    return None if core is node else (core, pattern.over(kept + unused))
+    inside, factor = _without_scale(make(plain, shape))
+    pattern = Product((inside,), (axes,), node.output, node.ranges, node.scale * factor)
+    return None if inside is node else (inside, pattern.over(kept + unused))
 
 
-def _without_scale(core: Node) -> tuple[Node, float]:
+def _without_scale(node: Node) -> tuple[Node, float]:
     """A core as one of scale one, and its scale: reading an antisymmetric operand the other way brings -1."""
-    return (rescaled(core, 1.0), core.scale) if isinstance(core, Einsum) else (core, 1.0)
+    return (rescaled(node, 1.0), node.scale) if isinstance(node, Einsum) else (node, 1.0)
 
 
 def disjoint_outputs(one: Node, two: Node) -> bool:

@@ -9,7 +9,7 @@ from hesse.ir.axis import Size, bound_size
 from hesse.ir.build import apply_, map_, reshape, variable
 from hesse.ir.einsum import einsum_of
 from hesse.ir.node import Add, Apply, Constant, Einsum, Map, Node, Shape, Variable
-from hesse.ir.product import core_and_pattern
+from hesse.ir.product import core
 from hesse.ir.sum import add
 
 
@@ -17,15 +17,20 @@ def topological(roots: Iterable[Node], above: Iterable[Node] = ()) -> list[Node]
     """All nodes below the roots, operands before their users, but those `above` which it is to stay."""
     order: list[Node] = []
     seen: set[Node] = set(above)
-    stack: list[tuple[Node, bool]] = [(root, False) for root in roots][::-1]
+    path: list[Node] = []
+    stack: list[Node | None] = [*reversed([*roots])]
     while stack:
-        node, done = stack.pop()
-        if done:
-            order.append(node)
+        node = stack.pop()
+        if node is None:  # all operands of the last node on the path are done
+            order.append(path.pop())
         elif node not in seen:
             seen.add(node)
-            stack.append((node, True))
-            stack.extend((operand, False) for operand in reversed(node.operands) if operand not in seen)
+            if node.operands:
+                path.append(node)
+                stack.append(None)
+                stack += reversed(node.operands)
+            else:
+                order.append(node)
     return order
 
 
@@ -38,8 +43,8 @@ def use_counts(order: Iterable[Node], roots: Iterable[Node]) -> dict[Node, int]:
     for node in order:
         for operand in node.operands:
             counts[operand] = counts.get(operand, 0) + 1
-        if isinstance(node, Einsum) and (core := core_and_pattern(node)[0]) is not node:
-            counts[core] = counts.get(core, 0) + 1
+        if isinstance(node, Einsum) and (inside := core(node)) is not node:
+            counts[inside] = counts.get(inside, 0) + 1
     for root in roots:
         counts[root] = counts.get(root, 0) + 1
     return counts

@@ -23,12 +23,14 @@ from hesse.ir import (
     Product,
     Size,
     Variable,
+    core,
     core_and_pattern,
     is_sparse,
-    negated,
+    label_axis,
     plain_axes,
     symmetries,
     topological,
+    unscaled,
 )
 from hesse.ops.foreign import FOREIGN, PICK
 from hesse.ops.registry import ELEMENTWISE, OPERATIONS, General
@@ -84,6 +86,8 @@ class _Lowering:
         self.flops: list[float] = []
         self.known: dict[tuple[Instruction, Sizes], Ref] = {}
         self.refs: dict[Node, Ref] = {}
+        self.sums: dict[tuple[Sizes, frozenset[tuple[Node, float]]], Ref] = {}
+        """Sums by their shapes, terms and factors: the negative of one is not computed again."""
 
     def run(self) -> Program:
         for node in self.order:
@@ -96,14 +100,14 @@ class _Lowering:
 
     def _emit(self, instruction: Instruction, shape: Sequence[int], flops: float = 0.0) -> Ref:
         # arrays do not hash; constants are interned already
-        key = (instruction, tuple(shape))
-        known = None if isinstance(instruction, Literal) else self.known.get(key)
+        key = None if isinstance(instruction, Literal) else (instruction, tuple(shape))
+        known = None if key is None else self.known.get(key)
         if known is None:
             known = len(self.instructions)
             self.instructions.append(instruction)
             self.shapes.append(tuple(shape))
             self.flops.append(flops)
-            if not isinstance(instruction, Literal):
+            if key is not None:
                 self.known[key] = known
         return known
 
@@ -131,10 +135,12 @@ class _Lowering:
             case Einsum():
                 return self._combine([self._placed(node, with_sign=True)], shape, is_sum=False)
             case Add():
-                negative = negated(node)
-                if negative in self.refs:
-                    return self._scaled(self.refs[negative], -1.0)
-                return self._sum(node, shape)
+                terms = [unscaled(term) for term in node.operands]
+                negative = self.sums.get((shape, frozenset([(base, -factor) for base, factor in terms])))
+                if negative is not None:
+                    return self._scaled(negative, -1.0)
+                total = self.sums[shape, frozenset(terms)] = self._sum(node, shape)
+                return total
 
     def _sum(self, node: Add, shape: Sizes) -> Ref:
         """A sum; of many large terms each is added as soon as it is known, and done with."""
@@ -152,9 +158,9 @@ class _Lowering:
         cores: set[Node] = set()
         total = None
         for term in [*signed, *begins, *rest, *sparse]:
-            core = core_and_pattern(term)[0] if isinstance(term, Einsum) else term
+            inside = core(term) if isinstance(term, Einsum) else term
             takes_memory = (
-                not is_small and core not in cores and self._takes_memory(terms[total is not None :])
+                not is_small and inside not in cores and self._takes_memory(terms[total is not None :])
             )
             if len(terms) == MOST_TERMS or (len(terms) > 1 and takes_memory):
                 total = self._combine(terms, shape, is_sum=True, is_begun=total is not None)
@@ -162,7 +168,7 @@ class _Lowering:
                 terms = [Placed(total, 1.0, labels, plain_axes(len(shape)), shape)]
                 cores.clear()
             terms.append(self._placed(term, with_sign=term in signed))
-            cores.add(core)
+            cores.add(inside)
         return self._combine(terms, shape, is_sum=True, is_begun=total is not None)
 
     def _takes_memory(self, terms: list[Placed]) -> bool:
@@ -178,7 +184,8 @@ class _Lowering:
             order = tuple(axis.label for axis in term.output)
             if set(order) == set(term.labels):  # nothing repeats: a transposed view
                 return self._scaled(
-                    self._view(term.source, tuple(map(_axis, term.labels)), order, term.ranges), term.factor
+                    self._view(term.source, tuple(map(label_axis, term.labels)), order, term.ranges),
+                    term.factor,
                 )
         counts = Counter((term.source, abs(term.factor)) for term in terms)
         terms = [
@@ -211,19 +218,19 @@ class _Lowering:
         if not isinstance(node, Einsum):
             labels = tuple(range(node.rank))
             return Placed(self.refs[node], 1.0, labels, plain_axes(node.rank), cast(Sizes, node.shape))
-        core, pattern = core_and_pattern(node)
+        inside, pattern = core_and_pattern(node)
         labels = tuple(axis.label for axis in pattern.axes[0]) if pattern.axes else ()
         factor = pattern.scale
-        if core in self.refs:
-            source = self.refs[core]
-        elif isinstance(core, Einsum) and self.core_uses[core] == 1:  # free to choose its layout and scale
-            order = tuple(label for label in first_labels(pattern.output) if label in labels)
+        if inside in self.refs:
+            source = self.refs[inside]
+        elif isinstance(inside, Einsum) and self.core_uses[inside] == 1:  # its layout and scale are free
+            order = tuple([label for label in first_labels(pattern.output) if label in labels])
             within = factor if with_sign else abs(factor)
-            source, factor = self._product(core, tuple(map(labels.index, order)), within), factor / within
+            source, factor = self._product(inside, tuple(map(labels.index, order)), within), factor / within
             labels = order
         else:
-            assert isinstance(core, Einsum)
-            source = self.refs[core] = self._product(core, tuple(range(core.rank)), 1.0)
+            assert isinstance(inside, Einsum)
+            source = self.refs[inside] = self._product(inside, tuple(range(inside.rank)), 1.0)
         source = self._counted(source, labels, pattern)
         output, ranges = _with_unit_labels(pattern.output, cast(Sizes, pattern.ranges), node.shape)
         return Placed(source, factor, labels, output, ranges)
@@ -237,12 +244,12 @@ class _Lowering:
             source = self._emit(Contract(count, source, (), axes, axes), shape, _entries(shape))
         return source
 
-    def _product(self, core: Einsum, order: Labels, factor: float) -> Ref:
-        """The core of a product with its axes in an order, times a factor applied where it costs least."""
-        ranges = cast(Sizes, core.ranges)
-        output = tuple(core.output[k].label for k in order)
+    def _product(self, node: Einsum, order: Labels, factor: float) -> Ref:
+        """A core with its axes in an order, times a factor applied where it costs least."""
+        ranges = cast(Sizes, node.ranges)
+        output = tuple(node.output[k].label for k in order)
         values: list[tuple[Ref, Labels]] = []
-        for operand, axes in zip(core.operands, core.axes, strict=True):
+        for operand, axes in zip(node.operands, node.axes, strict=True):
             labels = first_labels(axes)
             values.append((self._view(self.refs[operand], axes, labels, ranges), labels))
         if not values:
@@ -251,7 +258,7 @@ class _Lowering:
         before = _entries(self.shapes[values[smallest][0]]) < _entries(ranges[label] for label in output)
         if factor != 1 and before:
             values[smallest] = (self._scaled(values[smallest][0], factor), values[smallest][1])
-        is_symmetric = core.rank == 2 and ((0, 1), 1) in symmetries(core)
+        is_symmetric = node.rank == 2 and ((0, 1), 1) in symmetries(node)
         source = self._contract_all(values, output, ranges, is_symmetric)
         return source if before else self._scaled(source, factor)
 
@@ -266,12 +273,12 @@ class _Lowering:
         for positions in contraction_path(inputs, output, tuple(map(concrete, ranges))):
             chosen = [values[k] for k in sorted(positions)]
             values = [value for k, value in enumerate(values) if k not in positions]
-            needed = set(output).union(*(labels for _, labels in values))
+            needed = set(output).union(*[labels for _, labels in values])
             is_last = not values
             values.append(self._contract(chosen, needed, output, ranges, is_last, is_symmetric and is_last))
         ((source, labels),) = values
         source, labels = self._sum_out(source, labels, set(output))
-        return self._view(source, tuple(map(_axis, labels)), output, ranges)
+        return self._view(source, tuple(map(label_axis, labels)), output, ranges)
 
     def _contract(
         self,
@@ -305,16 +312,16 @@ class _Lowering:
         return self._emit(Contract(left, right, a, b, c, halved), shape, work), labels
 
     def _sum_out(self, source: Ref, labels: Labels, needed: set[int]) -> tuple[Ref, Labels]:
-        positions = tuple(k for k, label in enumerate(labels) if label not in needed)
-        if not positions:
+        if needed.issuperset(labels):
             return source, labels
+        positions = tuple(k for k, label in enumerate(labels) if label not in needed)
         kept = tuple(label for label in labels if label in needed)
         shape = [size for k, size in enumerate(self.shapes[source]) if k not in positions]
         return self._emit(Reduce(source, positions), shape, _entries(self.shapes[source])), kept
 
     def _view(self, source: Ref, axes: tuple[Axis, ...], labels: Labels, ranges: Sizes) -> Ref:
-        shape = tuple(ranges[label] for label in labels)
-        if axes == tuple(map(_axis, labels)) and shape == self.shapes[source]:
+        shape = tuple([ranges[label] for label in labels])
+        if shape == self.shapes[source] and axes == tuple(map(label_axis, labels)):
             return source
         names = {label: k for k, label in enumerate(labels)}  # equal views must look equal
         renamed = tuple(axis.rename(names.__getitem__) for axis in axes)
@@ -325,7 +332,10 @@ def _wanted(order: Sequence[Node], roots: Sequence[Node]) -> set[Node]:
     """Nodes that are needed as arrays: a product inside a sum is added where it belongs instead."""
     wanted = set(roots)
     for node in order:
-        wanted.update(o for o in node.operands if not (isinstance(node, Add) and isinstance(o, Einsum)))
+        if isinstance(node, Add):
+            wanted.update([operand for operand in node.operands if not isinstance(operand, Einsum)])
+        else:
+            wanted.update(node.operands)
     return wanted
 
 
@@ -334,8 +344,9 @@ def _core_uses(order: Sequence[Node], wanted: set[Node]) -> dict[Node, int]:
     counts: dict[Node, int] = {}
     for node in order:
         if isinstance(node, Einsum):
-            core, _ = core_and_pattern(node)
-            counts[core] = counts.get(core, 0) + 1 + (node in wanted and core is not node and core in wanted)
+            inside = core(node)
+            again = node in wanted and inside is not node and inside in wanted
+            counts[inside] = counts.get(inside, 0) + 1 + again
     return counts
 
 
@@ -346,7 +357,7 @@ def _with_unit_labels(
     axes = list(output)
     for k, (axis, size) in enumerate(zip(output, shape, strict=True)):
         if size == 1 and not axis.terms:
-            axes[k] = _axis(len(ranges))
+            axes[k] = label_axis(len(ranges))
             ranges = (*ranges, 1)
     return tuple(axes), ranges
 
@@ -357,7 +368,3 @@ def _is_negative(term: Node) -> bool:
 
 def _entries(shape: Iterable[Size]) -> int:
     return math.prod(map(concrete, shape))
-
-
-def _axis(label: int) -> Axis:
-    return Axis(((label, 1),), 0)

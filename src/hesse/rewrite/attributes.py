@@ -7,8 +7,6 @@ module is applied with that of `rules`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from hesse.ir import (
     Add,
     Einsum,
@@ -24,6 +22,7 @@ from hesse.ir import (
 )
 from hesse.ops.ranges import POSITIVE, UNKNOWN, Range
 from hesse.ops.registry import ELEMENTWISE
+from hesse.rewrite.rules import Head, Rule
 
 MOST_LEVELS = 8
 """How deep in an expression positive variables are looked for."""
@@ -102,10 +101,10 @@ def _multiplies_antisymmetric(node: Node) -> bool:
     )
 
 
-ATTRIBUTE_RULES: tuple[Callable[[Node], Node | None], ...] = (
-    abs_of_positive,
-    sign_of_positive,
-    relu_of_positive,
-    sqrt_of_square_of_positive,
-    antisymmetric_cancels,
-)
+ATTRIBUTE_RULES: dict[Rule, Head] = {
+    abs_of_positive: "abs",
+    sign_of_positive: "sign",
+    relu_of_positive: "relu",
+    sqrt_of_square_of_positive: "sqrt",
+    antisymmetric_cancels: Einsum,
+}

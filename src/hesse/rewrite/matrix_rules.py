@@ -23,7 +23,7 @@ from hesse.ir import (
     unscaled,
 )
 from hesse.ops.linalg import determinant, inverse, log_determinant
-from hesse.rewrite.rules import Rule
+from hesse.rewrite.rules import Head, Rule
 
 
 def _argument(node: Node, name: str) -> Node | None:
@@ -186,13 +186,12 @@ def _joined_ends(
     return einsum_of(joined.without((inner | {gone}) - {kept}), node.shape)
 
 
-MATRIX_PRODUCT_RULES: tuple[Rule, ...] = (inverse_times_matrix,)
-
-MATRIX_RULES: tuple[Rule, ...] = (
-    inverse_of_inverse,
-    inverse_of_transpose,
-    determinant_of_inverse,
-    determinant_of_transpose,
-    log_determinant_of_inverse,
-    log_determinant_of_transpose,
-)
+MATRIX_RULES: dict[Rule, Head] = {
+    inverse_of_inverse: "inverse",
+    inverse_of_transpose: "inverse",
+    determinant_of_inverse: "determinant",
+    determinant_of_transpose: "determinant",
+    log_determinant_of_inverse: "log_determinant",
+    log_determinant_of_transpose: "log_determinant",
+    inverse_times_matrix: Einsum,
+}

@@ -35,6 +35,8 @@ from hesse.ops.elementwise import power
 from hesse.ops.registry import elementwise
 
 Rule = Callable[[Node], Node | None]
+Head = str | type[Node] | frozenset[str]
+"""What a law is about: functions of a name, nodes of a class, or products with one of these functions."""
 
 
 def argument(node: Node, name: str) -> Node | None:
@@ -208,18 +210,18 @@ def sqrt_times_sqrt(node: Node) -> Node | None:
     return None
 
 
-RULES: tuple[Rule, ...] = (
-    log_of_one_plus_exp,
-    log1p_of_exp,
-    log_of_exp,
-    exp_of_log,
-    reciprocal_of_reciprocal,
-    reciprocal_of_one_plus_exp,
-    log_of_sigmoid,
-    one_minus_sigmoid,
-    one_plus_tanh,
-    exp_times_sigmoid,
-    sqrt_times_sqrt,
-    power_of_sqrt,
-    function_of_blocks,
-)
+RULES: dict[Rule, Head] = {
+    log_of_one_plus_exp: "log",
+    log1p_of_exp: "log1p",
+    log_of_exp: "log",
+    exp_of_log: "exp",
+    reciprocal_of_reciprocal: "reciprocal",
+    reciprocal_of_one_plus_exp: "reciprocal",
+    log_of_sigmoid: "log",
+    one_minus_sigmoid: Add,
+    one_plus_tanh: Add,
+    exp_times_sigmoid: frozenset({"sigmoid"}),
+    sqrt_times_sqrt: frozenset({"sqrt"}),
+    power_of_sqrt: "power",
+    function_of_blocks: Map,
+}

@@ -22,7 +22,7 @@ from hesse.ir import (
     reshape,
     total,
 )
-from hesse.rewrite.rules import Rule
+from hesse.rewrite.rules import Head, Rule
 
 
 def sum_of_scattered(node: Node) -> Node | None:
@@ -79,4 +79,7 @@ def _replaced(node: Einsum, place: int, label: int, operand: Node, lead: tuple[A
     return einsum_of(product._replace(axes=tuple(axes)).without({label}), node.shape)
 
 
-SCATTER_RULES: tuple[Rule, ...] = (sum_of_scattered, sum_of_scattered_row)
+SCATTER_RULES: dict[Rule, Head] = {
+    sum_of_scattered: frozenset({"scatter"}),
+    sum_of_scattered_row: frozenset({"scatter"}),
+}

@@ -39,7 +39,7 @@ from hesse.ir import (
     zero,
 )
 from hesse.ops.registry import operation
-from hesse.rewrite.rules import Rule
+from hesse.rewrite.rules import Head, Rule
 
 MOST_LEVELS, MOST_TERMS = 4, 32
 """How deep in sums and products, and in sums of how many terms, a shift is looked for."""
@@ -290,8 +290,15 @@ def _is_finite(node: Node) -> bool:
     )
 
 
-NORMALISATION_RULES: tuple[Rule, ...] = (shift_of_softmax, other_axes_of_softmax)
+NORMALISATION_RULES: dict[Rule, Head] = {
+    shift_of_softmax: Apply,
+    other_axes_of_softmax: Apply,
+}
 """Laws that a normalisation itself obeys, in the order in which they are applied."""
 
-SHIFT_RULES: tuple[Rule, ...] = (difference_from_logsumexp, picked_from_logsumexp, shift_beside_logsumexp)
+SHIFT_RULES: dict[Rule, Head] = {
+    difference_from_logsumexp: Add,
+    picked_from_logsumexp: Add,
+    shift_beside_logsumexp: Add,
+}
 """Laws of sums in which a logsumexp is a term."""

@@ -6,6 +6,7 @@ factored, only where nobody else uses them.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 from hesse.ir import (
@@ -21,24 +22,26 @@ from hesse.ir import (
     use_counts,
 )
 from hesse.rewrite.attributes import ATTRIBUTE_RULES
-from hesse.rewrite.matrix_rules import MATRIX_PRODUCT_RULES, MATRIX_RULES
-from hesse.rewrite.rules import RULES
+from hesse.rewrite.matrix_rules import MATRIX_RULES
+from hesse.rewrite.roll import is_long, rolled
+from hesse.rewrite.rules import RULES, Head, Rule
 from hesse.rewrite.scatter_rules import SCATTER_RULES
 from hesse.rewrite.shift_rules import NORMALISATION_RULES, SHIFT_RULES
 from hesse.rewrite.size_rules import SIZE_RULES
 from hesse.rewrite.softmax_rules import SOFTMAX_RULES
 from hesse.rewrite.sums import LongSum, Sums
 
-APPLY_RULES = (*MATRIX_RULES, *NORMALISATION_RULES)
-OTHER_RULES = (
-    *RULES,
-    *SOFTMAX_RULES,
-    *SHIFT_RULES,
-    *SCATTER_RULES,
-    *SIZE_RULES,
-    *ATTRIBUTE_RULES,
-    *MATRIX_PRODUCT_RULES,
-)
+LAWS: dict[Rule, Head] = {
+    **RULES,
+    **SOFTMAX_RULES,
+    **NORMALISATION_RULES,
+    **SHIFT_RULES,
+    **SCATTER_RULES,
+    **SIZE_RULES,
+    **ATTRIBUTE_RULES,
+    **MATRIX_RULES,
+}
+"""All laws in the order in which they are tried, with what each is about."""
 
 
 def simplify(roots: Sequence[Node]) -> list[Node]:
@@ -57,6 +60,7 @@ def _all_simplified(roots: Sequence[Node]) -> list[Node]:
     sums = Sums(order, uses)
     new: dict[Node, Node] = {}
     inside: dict[Node, LongSum] = {}
+    has_long_sums = False
     for node in order:
         if isinstance(node, Add):
             terms = [inside.pop(term) if term in inside else new[term] for term in node.operands]
@@ -65,11 +69,16 @@ def _all_simplified(roots: Sequence[Node]) -> list[Node]:
                 inside[node] = whole
             else:
                 new[node] = _apply_rules(whole)
+                has_long_sums |= is_long(new[node])
         else:
             operands = tuple(new[operand] for operand in node.operands)
             rebuilt = node if operands == node.operands else rebuild(node, operands)
             new[node] = _apply_rules(_opened(rebuilt, node, uses))
-    return [new[root] for root in roots]
+    simplified = [new[root] for root in roots]
+    if not has_long_sums:
+        return simplified
+    joined = rolled(simplified)
+    return simplified if joined == simplified else _all_simplified(joined)
 
 
 def _opened(rebuilt: Node, node: Node, uses: dict[Node, int]) -> Node:
@@ -91,7 +100,24 @@ def _apply_rules(node: Node) -> Node:
 @remembered
 def _rewritten(node: Node) -> Node | None:
     """The node after the first law that applies to it."""
-    if not isinstance(node, Map | Einsum | Add | Apply):
-        return None
-    rules = APPLY_RULES if isinstance(node, Apply) else OTHER_RULES
-    return next((result for rule in rules if (result := rule(node)) is not None), None)
+    if isinstance(node, Einsum):
+        names = frozenset([operand.name for operand in node.operands if isinstance(operand, Map | Apply)])
+    else:
+        names = frozenset([node.name] if isinstance(node, Map | Apply) else ())
+    for law in _laws_about(type(node), names):  # type: ignore[arg-type]  # classes hash
+        result = law(node)
+        if result is not None:
+            return result
+    return None
+
+
+@functools.cache
+def _laws_about(kind: type[Node], names: frozenset[str]) -> tuple[Rule, ...]:
+    """The laws about nodes of a class: functions of a name, or products with functions of these names."""
+
+    def is_about(head: Head) -> bool:
+        if isinstance(head, frozenset):
+            return kind is Einsum and not head.isdisjoint(names)
+        return head is kind or (kind is not Einsum and head in names)
+
+    return tuple(law for law, head in LAWS.items() if is_about(head))

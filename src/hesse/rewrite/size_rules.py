@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hesse.ir import Einsum, Map, Node, Size, einsum, einsum_of, plain_axes, reciprocal
-from hesse.rewrite.rules import Rule
+from hesse.rewrite.rules import Head, Rule
 
 
 def _number(size: Size) -> Node:
@@ -57,4 +57,7 @@ def sizes_cancelled(node: Node) -> Node:
     return node
 
 
-SIZE_RULES: tuple[Rule, ...] = (reciprocal_of_size, size_over_itself)
+SIZE_RULES: dict[Rule, Head] = {
+    reciprocal_of_size: "reciprocal",
+    size_over_itself: frozenset({"reciprocal"}),
+}

@@ -29,7 +29,7 @@ from hesse.ir import (
     view,
 )
 from hesse.ops.registry import elementwise
-from hesse.rewrite.rules import Rule, argument, exp_argument, exp_times_sigmoid, read_through
+from hesse.rewrite.rules import Head, Rule, argument, exp_argument, exp_times_sigmoid, read_through
 from hesse.rewrite.shift_rules import normalised
 
 MOST_LEVELS = 3
@@ -194,13 +194,13 @@ def _holds_exp(node: Node, levels: int) -> bool:
     )
 
 
-SOFTMAX_RULES: tuple[Rule, ...] = (
-    log_of_added_exps,
-    log_of_sum_of_exp,
-    log_of_softmax,
-    log_of_picked_softmax,
-    exp_of_log_softmax,
-    exp_of_part_over_sum_of_exp,
-    exp_over_sum_of_exp,
-    exp_inside_a_product,
-)
+SOFTMAX_RULES: dict[Rule, Head] = {
+    log_of_added_exps: "log",
+    log_of_sum_of_exp: "log",
+    log_of_softmax: "log",
+    log_of_picked_softmax: "log",
+    exp_of_log_softmax: "exp",
+    exp_of_part_over_sum_of_exp: frozenset({"reciprocal"}),
+    exp_over_sum_of_exp: frozenset({"reciprocal"}),
+    exp_inside_a_product: frozenset({"sigmoid", "reciprocal"}),
+}

@@ -51,7 +51,7 @@ class _Ready(NamedTuple):
 class Patterns:
     """An expression over parts, in groups of axes: what `Structured` computes with and solvers look at."""
 
-    __slots__ = ("__weakref__", "_dtype", "_groups", "_node", "_ready", "_target", "_values")
+    __slots__ = ("__weakref__", "_dtype", "_groups", "_node", "_products", "_ready", "_target", "_values")
 
     def __init__(
         self,
@@ -70,6 +70,8 @@ class Patterns:
         self._dtype = dtype
         self._ready: dict[Any, _Ready] = {}
         """Compiled formulas, by formula, settings and dtype of the vector."""
+        self._products: dict[Any, tuple[Callable[..., Any], list[Array]]] = {}
+        """Programs of products with vectors, by what can be read off these, and their other operands."""
         if self._target.name == "jax":
             importlib.import_module("hesse.structured.jax_pytree").register(type(self))
 

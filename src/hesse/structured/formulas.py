@@ -109,21 +109,22 @@ def quadratic(node: Node, rank: int) -> Node:
     )
 
 
-def diagonal(node: Node, rank: int) -> Node:
-    """`H[lead…, s…, s…] -> [lead…, s…]`."""
-    return _along_diagonal(node, rank, node.rank - rank)
+def diagonal(node: Node, rank: int, groups: int = 2) -> Node:
+    """`H[lead…, s…, s…] -> [lead…, s…]`, where `s…` occurs so often."""
+    return _along_diagonal(node, rank, groups, rank)
 
 
 def trace(node: Node, rank: int) -> Node:
     """`H[lead…, s…, s…] -> [lead…]`."""
-    return _along_diagonal(node, rank, node.rank - 2 * rank)
+    return _along_diagonal(node, rank, 2, 0)
 
 
-def _along_diagonal(node: Node, rank: int, kept: int) -> Node:
-    lead = node.rank - 2 * rank
+def _along_diagonal(node: Node, rank: int, groups: int, kept: int) -> Node:
+    lead = node.rank - groups * rank
     axes = plain_axes(lead + rank)
     shape = node.shape[: lead + rank]
-    return einsum([node], [axes + axes[lead:]], axes[:kept], shape[:kept], shape, expand=(0,))
+    own, end = axes[lead:], lead + kept
+    return einsum([node], [axes + own * (groups - 1)], axes[:end], shape[:end], shape, expand=(0,))
 
 
 @remembered

@@ -14,7 +14,7 @@ class NumpyMachine(Machine):
     `python -m benchmarks.calibrate` measures them and says how far these values are off.
     """
 
-    smallest_halved: float = 320
+    smallest_halved: float = 288
     halved_share: float = 5 / 8
     """10 of 4 by 4 blocks."""
     large_sum: float = 2**14

@@ -17,6 +17,7 @@ from hesse.backends.numpy.writer import compile_program
 from hesse.backends.records import Namespace
 from hesse.backends.target import Target, host_bytes
 from hesse.backends.writer import Compiled
+from hesse.plan.layout import aligned
 from hesse.plan.program import Program
 
 
@@ -28,7 +29,7 @@ class NumpyTarget(Target):
     machine: NumpyMachine = NUMPY_MACHINE
 
     def passes(self, program: Program) -> NumpyProgram:
-        return sliced(beside_softmax(program), self.machine)
+        return sliced(beside_softmax(aligned(program)), self.machine)
 
     def compile(
         self,

@@ -21,6 +21,7 @@ from hesse.backends.torch.runtime import transformed_zeros
 from hesse.backends.torch.writer import TorchWriter
 from hesse.backends.writer import Compiled
 from hesse.errors import ArgumentError
+from hesse.plan.layout import aligned
 from hesse.plan.program import Program
 
 KINDS = {torch.bool: "b", torch.uint8: "u", torch.uint16: "u", torch.uint32: "u", torch.uint64: "u"}
@@ -40,6 +41,9 @@ class TorchTarget(Target):
     copies: bool = True
     fuse: bool = False
     machine: TorchMachine = TORCH_MACHINE
+
+    def passes(self, program: Program) -> Program:
+        return aligned(program)
 
     def compile(
         self,

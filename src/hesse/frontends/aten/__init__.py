@@ -5,8 +5,10 @@ from hesse.frontends.aten import (
     attention,
     convolution,
     elementwise,
+    indexing,
     linalg,
     losses,
+    memory,
     normalization,
     pooling,
     products,
@@ -14,15 +16,19 @@ from hesse.frontends.aten import (
     sampling,
     shapes,
 )
-from hesse.frontends.aten.session import session, traced_expression
+from hesse.frontends.aten.session import computing, nested_session, session, traced_expression
 
 __all__ = [
     "activations",
     "attention",
+    "computing",
     "convolution",
     "elementwise",
+    "indexing",
     "linalg",
     "losses",
+    "memory",
+    "nested_session",
     "normalization",
     "pooling",
     "products",

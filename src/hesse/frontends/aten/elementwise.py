@@ -334,4 +334,5 @@ def converted(x: Expression, *arguments: Any, dtype: Any = None, **_: Any) -> An
                 "Its derivative is zero everywhere; use torch.trunc or torch.round if that is meant.",
             )
         return Typed(x.astype(int), wanted)
-    return Typed(np.multiply(x, 1.0) if x.boolean or x.is_index else Expression(x.node), wanted)
+    number: Any = np.multiply(x, 1.0) if x.boolean or x.is_index else Expression(x.node)
+    return Typed(number, wanted)

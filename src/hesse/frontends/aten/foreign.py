@@ -14,6 +14,8 @@ from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import _engine_run_backward
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
 
 from hesse.calculus.foreign import DerivedRule, LinearMap
@@ -22,9 +24,10 @@ from hesse.frontends.aten.table import Typed, operation_name
 from hesse.frontends.aten.tensor import TracedTensor, expression_of, fresh, is_recording
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_node
+from hesse.frontends.special import stop_gradient
 from hesse.frontends.tracing import untraceable
 from hesse.ir import Apply, Node, variable, zero
-from hesse.ops.foreign import Output, foreign
+from hesse.ops.foreign import Output, concrete_shapes, foreign
 
 AUTOGRAD = tuple(
     key
@@ -32,6 +35,9 @@ AUTOGRAD = tuple(
     if (key := getattr(torch._C.DispatchKey, name, None)) is not None
 )
 """What the tracer turns off."""
+DETACHING = (torch.detach, Tensor.detach, Tensor.data.__get__)
+"""What makes a constant of a tensor."""
+
 
 class Operand(NamedTuple):
     """The place of a tensor among the arguments: its number, and whether it is "real", "integer", …"""
@@ -78,8 +84,7 @@ def called(
     rule = _rules.get(key)
     if rule is None:
         rule = _rules[key] = TorchRule(name, function, *template)
-    shapes = tuple(tuple(operand.shape) for operand in operands)
-    outputs = rule.outputs(shapes)  # type: ignore[arg-type]
+    outputs = rule.outputs(concrete_shapes(name, operands))
     results: list[Any] = [
         Expression(node, boolean=output.kind == "boolean")
         for node, output in zip(foreign(rule, *operands), outputs, strict=True)
@@ -168,7 +173,7 @@ class TorchRule(DerivedRule):
         ]
 
     def is_active(self, node: Apply, slot: int) -> bool:
-        outputs = self.outputs(tuple(tuple(operand.shape) for operand in node.operands))  # type: ignore[misc]
+        outputs = self.outputs(concrete_shapes(self.name, node.operands))
         return self._operands()[slot].kind == outputs[node.params[1]].kind == "real"
 
     def cotangent(self, node: Apply, slot: int) -> LinearMap:
@@ -177,21 +182,24 @@ class TorchRule(DerivedRule):
         operands = [
             _entered(operand, place) for operand, place in zip(node.operands, self._operands(), strict=True)
         ]
-        operands[slot].requires_grad_(True)
         with recording():
+            operands[slot].requires_grad_(True)
             try:
                 results = self._called(operands)
                 self._enter_results(results, operands, node)
                 found = None
                 # Some of several results are constant (a permutation); but an operation is not as a whole.
                 if not any(r.requires_grad for r in results) or results[number].requires_grad:
-                    # what is computed without a graph would be constant
-                    (found,) = torch.autograd.grad(
-                        results[number],
-                        operands[slot],
-                        _entered(cotangent),
-                        create_graph=True,
-                        allow_unused=True,
+                    # Not torch.autograd.grad, inside of which modes for functions are off; and with a graph,
+                    # because what is computed without one is constant.
+                    (found,) = _engine_run_backward(
+                        (results[number],),
+                        (_entered(cotangent),),
+                        True,
+                        True,
+                        (operands[slot],),
+                        allow_unreachable=True,
+                        accumulate_grad=False,
                     )
             except RuntimeError as error:
                 raise DifferentiationError(
@@ -220,6 +228,18 @@ def _entered(node: Node, place: Operand | None = None) -> TracedTensor:
     return fresh(Expression(node, boolean=is_truth), dtype, torch.device("cpu"))
 
 
+class _Detaching(TorchFunctionMode):
+    """Tells `detach` in the code of a rule from that of autograd, which detaches whatever it saves."""
+
+    def __torch_function__(
+        self, function: Any, types: Any, arguments: tuple[Any, ...] = (), options: Any = None
+    ) -> Any:
+        if function in DETACHING and isinstance(arguments[0], TracedTensor):
+            tensor = arguments[0]
+            return fresh(stop_gradient(expression_of(tensor)), tensor.dtype, tensor.device)
+        return function(*arguments, **(options or {}))
+
+
 @contextmanager
 def recording() -> Iterator[None]:
     """Around operations that PyTorch shall record and that are traced all the same."""
@@ -231,7 +251,12 @@ def recording() -> Iterator[None]:
     included = torch._C._dispatch_tls_local_include_set()
     token = is_recording.set(True)
     try:
-        with torch._C._ForceDispatchKeyGuard(included, excluded), torch.enable_grad(), Tracer((), None):
+        with (
+            torch._C._ForceDispatchKeyGuard(included, excluded),
+            torch.enable_grad(),
+            Tracer((), None),
+            _Detaching(),
+        ):
             yield
     finally:
         is_recording.reset(token)

@@ -1,110 +1,149 @@
-"""Calls of autograd inside a traced function: derivatives by hesse's calculus, and functions with own rules."""
+"""What a traced function asks of autograd: derivatives by hesse's calculus, and functions with own rules."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch._C import _functorch as functorch
+from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from torch.overrides import TorchFunctionMode
+from torch.utils.checkpoint import CheckpointFunction
 
 from hesse.calculus.modes import pull_back
 from hesse.frontends.aten.foreign import called
+from hesse.frontends.aten.points import Again, current
 from hesse.frontends.aten.table import Typed
 from hesse.frontends.aten.tensor import TracedTensor, expression_of, fresh, is_recording
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_node
 from hesse.frontends.tracing import untraceable
-from hesse.ir import Constant, Node, add, substitute, topological, uniform, variable
+from hesse.ir import Node, Variable, add, topological, uniform
 
 
 class AutogradMode(TorchFunctionMode):
-    """Answers `torch.autograd.grad` of traced tensors; everything else is left alone."""
+    """Answers `torch.autograd.grad` of traced tensors; everything else is left alone.
+
+    Tensors of a `torch.func` transformation around the trace, which is suspended, are replaced by what stands
+    for them: PyTorch would take them for leftovers and unwrap them.
+    """
+
+    def __init__(
+        self, traced: Callable[[Tensor], TracedTensor], known: Container[int], is_transformed: bool
+    ) -> None:
+        super().__init__()
+        self._traced, self._known = traced, known
+        self._is_transformed = is_transformed
 
     def __torch_function__(
         self, function: Any, types: Any, arguments: tuple[Any, ...] = (), options: Any = None
     ) -> Any:
         options = options or {}
-        if function is torch.autograd.grad and _has_traced(arguments[0]):  # not those of torch.func
-            return gradient(*arguments, **options)
+        if self._is_transformed:
+            arguments = self._resumed(arguments)
+            options = {name: self._resumed(value) for name, value in options.items()}
+        if function is torch.autograd.grad:
+            outputs, inputs = _several(arguments[0]), _several(arguments[1])
+            if any(isinstance(value, TracedTensor) for value in outputs):  # else it is inside torch.func.grad
+                return gradient(list(map(self._traced, outputs)), list(map(self._traced, inputs)), **options)
         if function in (torch.Tensor.backward, torch.autograd.backward):
             raise untraceable("backward() inside a traced function", "Use torch.autograd.grad.")
         return function(*arguments, **options)
 
-
-def _has_traced(outputs: Any) -> bool:
-    return any(isinstance(value, TracedTensor) for value in (outputs, *_several(outputs)))
+    def _resumed(self, value: Any) -> Any:
+        """Arguments with what stands for tensors of the suspended transformation."""
+        if isinstance(value, tuple | list) and not isinstance(value, torch.Size):
+            return type(value)(map(self._resumed, value))
+        if not isinstance(value, Tensor) or not functorch.is_functorch_wrapped_tensor(value):
+            return value
+        inner = functorch.peek_interpreter_stack()
+        is_suspended = functorch.maybe_get_level(value) > (0 if inner is None else inner.level())
+        return self._traced(value) if is_suspended or id(value) in self._known else value
 
 
 def _several(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, tuple | list) else []
+    """One or several tensors."""
+    return list(value) if isinstance(value, tuple | list) else [value]
 
 
 def gradient(
-    outputs: Any,
-    inputs: Any,
+    outputs: Sequence[TracedTensor],
+    inputs: Sequence[TracedTensor],
     grad_outputs: Any = None,
-    retain_graph: bool | None = None,
-    create_graph: bool = False,
-    only_inputs: bool = True,
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
+    **_: Any,
 ) -> tuple[Any, ...]:
-    """`torch.autograd.grad` of traced tensors."""
+    """`torch.autograd.grad` of traced tensors; the result can be differentiated in any case."""
     if is_grads_batched:
         raise untraceable("torch.autograd.grad with is_grads_batched", "Use torch.func.jacrev or a loop.")
-    results = [outputs] if isinstance(outputs, Tensor) else list(outputs)
-    variables = [inputs] if isinstance(inputs, Tensor) else list(inputs)
-    weights = [grad_outputs] if isinstance(grad_outputs, Tensor) else list(grad_outputs or ())
-    weights += [None] * (len(results) - len(weights))
-    nodes = [as_node(expression_of(tensor)) for tensor in variables]
-    if any(isinstance(node, Constant) for node in nodes):
-        raise untraceable(
-            "torch.autograd.grad by a tensor that is made inside the function",
-            "Pass it as an argument, or use torch.func.grad.",
-        )
-    points = [
-        variable(f"point {k} of autograd.grad", node.shape, ["argument"]) for k, node in enumerate(nodes)
-    ]
-    table = dict(zip(nodes, points, strict=True))
-    back = dict(zip(points, nodes, strict=True))
-    totals: list[list[Node]] = [[] for _ in points]
-    used: set[Node] = set()
-    for result, weight in zip(results, weights, strict=True):
-        (root,) = substitute([as_node(expression_of(result))], table)
-        used |= {node for node in topological([root]) if node in back}
-        if weight is None:
-            if root.rank:
-                raise RuntimeError("grad can be implicitly created only for scalar outputs")
-            cotangent = uniform(1.0, ())
-        else:
-            cotangent = as_node(expression_of(weight))
-        for total, term in zip(totals, pull_back(root, cotangent, points), strict=True):
-            total.append(term)
-    found = substitute([add(terms, point.shape) for terms, point in zip(totals, points, strict=True)], back)
+    weights = [None] * len(outputs) if grad_outputs is None else _several(grad_outputs)
+    places = _places(inputs)
     answers: list[Any] = []
-    for tensor, point, node in zip(variables, points, found, strict=True):
-        if point not in used and not materialize_grads:
-            if not allow_unused:
-                raise RuntimeError("One of the differentiated tensors is unused; set allow_unused=True")
-            answers.append(None)
+    for tensor, place in zip(inputs, places, strict=True):
+        terms = [_pulled_back(*pair, tensor, place) for pair in zip(outputs, weights, strict=True)]
+        used = [term for term in terms if term is not None]
+        if used or materialize_grads:
+            total = add(used, tuple(tensor.shape))
+            answers.append(fresh(Expression(total), tensor.dtype, tensor.device))
+        elif not allow_unused:
+            raise RuntimeError(
+                "One of the differentiated Tensors appears to not have been used in the graph. "
+                "Set allow_unused=True if this is the desired behavior."
+            )
         else:
-            answers.append(fresh(Expression(node), tensor.dtype, tensor.device))
+            answers.append(None)
     return tuple(answers)
 
 
+def _places(inputs: Sequence[TracedTensor]) -> list[int]:
+    """How many points are as old as each of the tensors, which must be points."""
+    points = current.get()
+    assert points is not None, "torch.autograd.grad is answered inside traces only"
+    places = [points.place(as_node(expression_of(tensor))) for tensor in inputs]
+    missing = {tensor.number for tensor, place in zip(inputs, places, strict=True) if place is None}
+    if missing & points.wanted:
+        raise untraceable(
+            "torch.autograd.grad by a tensor that was changed in place",
+            "Differentiate by a copy: y = x.clone().",
+        )
+    if missing:
+        points.wanted |= missing
+        raise Again
+    return [place for place in places if place is not None]
+
+
+def _pulled_back(output: TracedTensor, weight: Any, tensor: TracedTensor, place: int) -> Node | None:
+    """The derivative of a weighted sum of outputs by a point; None if it does not depend on that."""
+    points = current.get()
+    assert points is not None
+    (root,) = points.expanded([as_node(expression_of(output))], place)
+    point = as_node(expression_of(tensor))
+    assert isinstance(point, Variable)
+    if not any(node is point for node in topological([root])):
+        return None
+    if weight is None and root.rank:
+        raise RuntimeError("grad can be implicitly created only for scalar outputs")
+    cotangent = uniform(1.0, ()) if weight is None else as_node(expression_of(weight))
+    return pull_back(root, cotangent, [point])[0]
+
+
 _lock = threading.Lock()
-_original = torch.autograd.Function.apply
+_base: Any = torch.autograd.function._SingleLevelFunction
 
 
 def _apply(cls: Any, *arguments: Any, **options: Any) -> Any:
     """`Function.apply`, not looked into if a tensor is traced: its own rule differentiates it."""
     if is_recording.get() or not any(isinstance(value, TracedTensor) for value in arguments):
-        return _original.__func__(cls, *arguments, **options)  # type: ignore[attr-defined]
+        return super(_base, cls).apply(*arguments, **options)
+    if cls is CheckpointFunction:
+        run, _, *operands = arguments
+        return run(*operands)
     tensors = [value for value in arguments if isinstance(value, Tensor)]
     found = called(cls.__name__, cls.apply, arguments, options)
     return _wrapped(found, tensors)
@@ -120,15 +159,22 @@ def _wrapped(found: Any, tensors: Sequence[Tensor]) -> Any:
 
 
 def install() -> None:
-    """Let functions with rules of their own be traced; for tensors that are not traced nothing changes."""
+    """Let functions with rules of their own be traced; for tensors that are not traced nothing changes.
+
+    `Function.apply` ends here however it was bound: `gelu = Gelu.apply` may be older than this.
+    """
     with _lock:
-        if torch.autograd.Function.apply.__func__ is not _apply:  # type: ignore[attr-defined]
-            torch.autograd.Function.apply = classmethod(_apply)  # type: ignore[assignment, method-assign]
+        if "apply" not in vars(_base):
+            _base.apply = classmethod(_apply)
 
 
 @contextmanager
-def autograd_explained(tracer: Any) -> Iterator[None]:
-    """Around a traced function: what it asks of autograd is answered by hesse."""
+def autograd_explained(traced: Callable[[Tensor], TracedTensor], known: Container[int]) -> Iterator[None]:
+    """Around a traced function: what it asks of autograd is answered by hesse.
+
+    What stands for a tensor is its `traced` one; those with `known` identities have one already.
+    """
     install()
-    with AutogradMode():
+    is_transformed = functorch.peek_interpreter_stack() is not None
+    with temporarily_clear_interpreter_stack(), AutogradMode(traced, known, is_transformed):
         yield

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import _disable_current_modes
 
 from hesse.frontends.aten.foreign import kind_of
-from hesse.frontends.aten.tensor import TracedTensor, expression_of, fresh
+from hesse.frontends.aten.points import Again, Points, current, points
+from hesse.frontends.aten.tensor import TracedTensor, dtype_of, expression_of, fresh
 from hesse.frontends.aten.tracer import Tracer
 from hesse.frontends.expression import Expression
 from hesse.frontends.indices import Index
-from hesse.frontends.libraries import Session
+from hesse.frontends.libraries import Nested, Session
 from hesse.frontends.tracing import skip_frames
 from hesse.ir import variable
 
@@ -25,7 +28,8 @@ class TorchSession(Session):
 
     def __init__(self, captured: Sequence[tuple[Tensor, Expression]], known: Sequence[Tensor]) -> None:
         self.further = []
-        self._tracer = Tracer(captured, self._met, known)
+        self._captured, self._constants = captured, known
+        self._given: list[tuple[TracedTensor, Expression]] = []
 
     def _met(self, tensor: Tensor) -> Expression:
         """A placeholder: the function is traced again with this tensor as an input."""
@@ -37,21 +41,84 @@ class TorchSession(Session):
 
     def given(self, expression: Expression, array: Any) -> TracedTensor:
         tensor = array if isinstance(array, Tensor) else torch.as_tensor(array)
-        return fresh(expression, tensor.dtype, tensor.device, tensor.is_contiguous())
+        traced = fresh(expression, tensor.dtype, tensor.device, tensor.is_contiguous())
+        self._given.append((traced, expression))
+        return traced
 
     def called(self, function: Callable[[], Any]) -> Any:
-        with self._tracer.active():
-            return function()
+        wanted: frozenset[int] = frozenset()
+        while True:
+            with points(wanted) as self._points:
+                for tensor, expression in self._given:
+                    tensor.cell.write(expression)
+                    tensor.enter()
+                self._tracer = Tracer(self._captured, self._met, self._constants)
+                try:
+                    with self._tracer.active():
+                        return function()
+                except Again:
+                    wanted = self._points.wanted
+                    self.further.clear()
 
     def returned(self, leaf: Any) -> Any:
         if not isinstance(leaf, Tensor):
             return leaf
-        return expression_of(leaf if isinstance(leaf, TracedTensor) else self._tracer.stand_in(leaf))
+        found = expression_of(leaf if isinstance(leaf, TracedTensor) else self._tracer.stand_in(leaf))
+        return _expanded(found, self._points, 0)
+
+
+class NestedSession(Nested):
+    """A function called inside a trace that is under way, which traces it, too."""
+
+    def __init__(self, under_way: Points, like: Sequence[Tensor]) -> None:
+        self.further = []
+        self._points, self._start = under_way, len(under_way.meaning)
+        self._like = next((t for t in like if t.dtype.is_floating_point), None)
+
+    def given(self, expression: Expression, array: Any) -> Any:
+        if not isinstance(array, Tensor):
+            return self.result(expression)
+        return fresh(expression, array.dtype, array.device, array.is_contiguous())
+
+    def called(self, function: Callable[[], Any]) -> Any:
+        return function()
+
+    def returned(self, leaf: Any) -> Any:
+        if not isinstance(leaf, Tensor):
+            return leaf
+        traced = leaf if isinstance(leaf, TracedTensor) else torch.ops.aten.alias.default(leaf)
+        return _expanded(expression_of(traced), self._points, self._start)
+
+    def result(self, expression: Expression) -> Any:
+        """An expression as a tensor of the function around it."""
+        dtype = torch.get_default_dtype() if self._like is None else self._like.dtype
+        device = torch.get_default_device() if self._like is None else self._like.device
+        return fresh(expression, dtype_of(expression, dtype), device)
+
+
+def _expanded(found: Expression, under_way: Points, start: int) -> Expression:
+    """An expression without the points that were made after the first `start` ones."""
+    (node,) = under_way.expanded([found.node], start)
+    return found if node is found.node else Expression(node, boolean=found.boolean)
 
 
 def session(captured: Sequence[tuple[Tensor, Expression]], known: Sequence[Tensor]) -> TorchSession:
     """A trace of a function that reads these tensors, and others whose entries are known."""
     return TorchSession(captured, known)
+
+
+def nested_session(leaves: Sequence[Any]) -> NestedSession | None:
+    """That of a function called with these leaves inside a trace; None if no torch function is traced."""
+    under_way = current.get()
+    if under_way is None:
+        return None
+    return NestedSession(under_way, [leaf for leaf in leaves if isinstance(leaf, Tensor)])
+
+
+def computing() -> AbstractContextManager[None]:
+    """Around calls with tensors inside of a trace."""
+    disabled: AbstractContextManager[None] = _disable_current_modes()
+    return disabled
 
 
 def traced_expression(value: Any) -> Expression | None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
 
 from hesse.frontends.aten.table import aten
-from hesse.frontends.expression import Expression
 
 
 @aten("view", "reshape", "_unsafe_view", "_reshape_copy", "view_copy")
@@ -19,7 +18,7 @@ def reshape(x: Any, size: Sequence[int]) -> Any:
 
 
 @aten("flatten.using_ints")
-def flatten(x: Expression, start_dim: int = 0, end_dim: int = -1) -> Any:
+def flatten(x: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     """Neighbouring axes as one."""
     rank = x.ndim
     if rank == 0:
@@ -30,7 +29,7 @@ def flatten(x: Expression, start_dim: int = 0, end_dim: int = -1) -> Any:
 
 
 @aten("unflatten.int")
-def unflatten(x: Expression, dim: int, sizes: Sequence[int]) -> Any:
+def unflatten(x: Any, dim: int, sizes: Sequence[int]) -> Any:
     """An axis as several."""
     dim %= x.ndim
     return np.reshape(x, (*x.shape[:dim], *sizes, *x.shape[dim + 1 :]))
@@ -49,13 +48,13 @@ def permute(x: Any, dims: Sequence[int]) -> Any:
 
 
 @aten("transpose.int", "swapaxes", "swapdims")
-def transpose(x: Expression, first: int, second: int) -> Any:
+def transpose(x: Any, first: int, second: int) -> Any:
     """Two axes exchanged."""
     return np.swapaxes(x, first, second) if x.ndim else x
 
 
 @aten("t", "numpy_T", "matrix_H", "mT", "adjoint")
-def transposed(x: Expression) -> Any:
+def transposed(x: Any) -> Any:
     """The last two axes exchanged; of vectors nothing."""
     return x if x.ndim < 2 else np.swapaxes(x, -1, -2)
 
@@ -73,7 +72,7 @@ def unsqueeze(x: Any, dim: int) -> Any:
 
 
 @aten("squeeze.default", "squeeze.dim", "squeeze.dims")
-def squeeze(x: Expression, dim: Any = None) -> Any:
+def squeeze(x: Any, dim: Any = None) -> Any:
     """Without axes of size 1."""
     chosen = range(x.ndim) if dim is None else [dim] if isinstance(dim, int) else dim
     axes = tuple(d % x.ndim for d in chosen if x.ndim and x.shape[d] == 1)
@@ -81,7 +80,7 @@ def squeeze(x: Expression, dim: Any = None) -> Any:
 
 
 @aten("expand", "broadcast_to")
-def expand(x: Expression, size: Sequence[int], implicit: bool = False) -> Any:
+def expand(x: Any, size: Sequence[int], implicit: bool = False) -> Any:
     """Axes of size 1 repeated; -1 keeps a size."""
     lead = len(size) - x.ndim
     shape = [x.shape[k - lead] if n == -1 else n for k, n in enumerate(size)]
@@ -89,13 +88,13 @@ def expand(x: Expression, size: Sequence[int], implicit: bool = False) -> Any:
 
 
 @aten("expand_as")
-def expand_as(x: Any, other: Expression) -> Any:
+def expand_as(x: Any, other: Any) -> Any:
     """Repeated to the shape of another tensor."""
     return np.broadcast_to(x, other.shape)
 
 
 @aten("view_as", "reshape_as")
-def reshape_as(x: Any, other: Expression) -> Any:
+def reshape_as(x: Any, other: Any) -> Any:
     """In the shape of another tensor."""
     return np.reshape(x, other.shape)
 
@@ -105,21 +104,19 @@ def _along(dim: int, key: Any) -> tuple[Any, ...]:
 
 
 @aten("select.int")
-def select(x: Expression, dim: int, index: int) -> Any:
+def select(x: Any, dim: int, index: int) -> Any:
     """The entries at one place along an axis."""
     return x[_along(dim % x.ndim, index)]
 
 
 @aten("slice.Tensor")
-def slice_(
-    x: Expression, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
-) -> Any:
+def slice_(x: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Any:
     """A range of entries along an axis."""
     return x[_along(dim % x.ndim, slice(start, end, step))]
 
 
 @aten("narrow", "narrow.Tensor")
-def narrow(x: Expression, dim: int, start: int, length: int) -> Any:
+def narrow(x: Any, dim: int, start: int, length: int) -> Any:
     """Some neighbouring entries along an axis."""
     dim %= x.ndim
     start = int(start) % (x.shape[dim] + 1) if int(start) >= 0 else int(start) + x.shape[dim]
@@ -133,20 +130,20 @@ def diagonal(x: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
 
 
 @aten("unbind.int")
-def unbind(x: Expression, dim: int = 0) -> list[Any]:
+def unbind(x: Any, dim: int = 0) -> list[Any]:
     """The entries along an axis, one by one."""
     return [select(x, dim, k) for k in range(x.shape[dim])]
 
 
 @aten("split_with_sizes", "split.sizes")
-def split_with_sizes(x: Expression, sizes: Sequence[int], dim: int = 0) -> list[Any]:
+def split_with_sizes(x: Any, sizes: Sequence[int], dim: int = 0) -> list[Any]:
     """Parts of these sizes along an axis."""
     ends = np.cumsum([0, *sizes])
-    return [slice_(x, dim, int(a), int(b)) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    return [slice_(x, dim, int(a), int(b)) for a, b in itertools.pairwise(ends)]
 
 
 @aten("split.Tensor")
-def split(x: Expression, size: int, dim: int = 0) -> list[Any]:
+def split(x: Any, size: int, dim: int = 0) -> list[Any]:
     """Parts of one size along an axis; the last may be smaller."""
     total = x.shape[dim]
     if total == 0:
@@ -155,19 +152,19 @@ def split(x: Expression, size: int, dim: int = 0) -> list[Any]:
 
 
 @aten("chunk")
-def chunk(x: Expression, chunks: int, dim: int = 0) -> list[Any]:
+def chunk(x: Any, chunks: int, dim: int = 0) -> list[Any]:
     """So many parts along an axis, or fewer."""
     return split(x, -(-x.shape[dim] // chunks), dim)
 
 
 @aten("tensor_split.sections")
-def tensor_split(x: Expression, sections: int, dim: int = 0) -> list[Any]:
+def tensor_split(x: Any, sections: int, dim: int = 0) -> list[Any]:
     """So many parts of almost the same size along an axis."""
     return list(np.array_split(x, sections, dim))
 
 
 @aten("tensor_split.indices")
-def tensor_split_at(x: Expression, indices: Sequence[int], dim: int = 0) -> list[Any]:
+def tensor_split_at(x: Any, indices: Sequence[int], dim: int = 0) -> list[Any]:
     """Parts between places along an axis."""
     return list(np.split(x, list(indices), dim))
 
@@ -229,41 +226,34 @@ def diag(x: Any, diagonal: int = 0) -> Any:
 
 
 @aten("diag_embed")
-def diag_embed(x: Expression, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
+def diag_embed(x: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
     """Matrices with the last axis on a diagonal."""
     size = x.shape[-1] + abs(offset)
-    grid = np.eye(x.shape[-1], size, offset) if offset >= 0 else np.eye(size, x.shape[-1], offset).T
-    rows = np.eye(x.shape[-1], size, max(0, -offset)) if offset < 0 else np.eye(x.shape[-1], size)
+    rows = np.eye(x.shape[-1], size, max(0, -offset))
     columns = np.eye(x.shape[-1], size, max(0, offset))
-    del grid
     result = np.einsum("...k,ki,kj->...ij", x, rows, columns)
     return np.moveaxis(result, (-2, -1), (dim1, dim2))
 
 
 @aten("zeros_like")
-def zeros_like(x: Expression, **_: Any) -> Any:
+def zeros_like(x: Any, **_: Any) -> Any:
     """Zeros of the same shape."""
     return np.zeros_like(x)
 
 
 @aten("ones_like")
-def ones_like(x: Expression, **_: Any) -> Any:
+def ones_like(x: Any, **_: Any) -> Any:
     """Ones of the same shape."""
     return np.ones_like(x)
 
 
 @aten("full_like")
-def full_like(x: Expression, fill_value: Any, **_: Any) -> Any:
+def full_like(x: Any, fill_value: Any, **_: Any) -> Any:
     """One number in the same shape."""
     return np.full_like(x, fill_value)
 
 
 @aten("fill.Scalar", "fill.Tensor")
-def fill(x: Expression, value: Any) -> Any:
+def fill(x: Any, value: Any) -> Any:
     """One number everywhere."""
     return np.broadcast_to(np.add(np.zeros_like(x), value), x.shape)
-
-
-def made(shape: Sequence[int], value: float) -> torch.Tensor:
-    """A tensor of one number whose entries are known."""
-    return torch.full(tuple(shape), value)

@@ -8,10 +8,11 @@ changes all.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 import torch
@@ -19,14 +20,16 @@ from torch import Tensor
 from torch._C import _DisableTorchDispatch
 from torch.utils._python_dispatch import _disable_current_modes
 
+from hesse.frontends.aten.points import current
 from hesse.frontends.aten.table import handler_of
 from hesse.frontends.dispatch import call, call_ufunc
 from hesse.frontends.expression import Expression
-from hesse.frontends.operands import constant
+from hesse.frontends.operands import as_node, constant
 from hesse.frontends.special import stop_gradient
 from hesse.frontends.tracing import note_need, untraceable
+from hesse.ir import Constant
 
-Content = Expression | Tensor
+Content: TypeAlias = Expression | Tensor
 """What a tensor stands for: an expression, or a tensor whose entries are known."""
 
 is_recording: ContextVar[bool] = ContextVar("is_recording", default=False)
@@ -54,13 +57,15 @@ class Step(NamedTuple):
 class Cell:
     """What tensors with common memory stand for.
 
-    `is_ordered` says that the entries are certain to lie in memory in the order of the axes.
+    `is_ordered` says that the entries are certain to lie in memory in the order of the axes. `points` are the
+    views that stand for variables until something is written, by their steps.
     """
 
-    __slots__ = ("is_ordered", "value", "version", "was_reshaped")
+    __slots__ = ("is_ordered", "points", "value", "version", "was_reshaped")
 
     def __init__(self, value: Content, is_ordered: bool) -> None:
         self.value = value
+        self.points: list[tuple[tuple[Step, ...], Expression]] = []
         self.version = 0
         self.is_ordered = is_ordered
         self.was_reshaped = False
@@ -69,6 +74,14 @@ class Cell:
         """Put another value in."""
         self.value = value
         self.version += 1
+        self.points.clear()
+
+    def content(self, steps: tuple[Step, ...]) -> Content:
+        """The view to which steps lead."""
+        for known, point in reversed(self.points):
+            if len(known) <= len(steps) and all(map(operator.is_, steps, known)):
+                return viewed(steps[len(known) :], point)
+        return viewed(steps, self.value)
 
 
 class TracedTensor(torch.Tensor):
@@ -76,18 +89,53 @@ class TracedTensor(torch.Tensor):
 
     cell: Cell
     steps: tuple[Step, ...]
+    number: int
+    """Which tensor of the trace it is."""
     _known: tuple[int, Content] | None
 
     @staticmethod
     def __new__(
         cls, cell: Cell, steps: tuple[Step, ...], shape: tuple[int, ...], dtype: torch.dtype, device: Any
     ) -> TracedTensor:
-        self: TracedTensor = Tensor._make_wrapper_subclass(cls, shape, dtype=dtype, device=device)  # type: ignore[attr-defined]
-        self.cell, self.steps, self._known = cell, steps, None
+        self: TracedTensor = Tensor._make_wrapper_subclass(cls, shape, dtype=dtype, device=device)
+        self.cell, self.steps, self.number, self._known = cell, steps, 0, None
+        self.enter()
         return self
 
     def __init__(self, *arguments: Any) -> None:
         pass
+
+    def enter(self) -> None:
+        """Number the tensor; if derivatives by it are wanted, let it stand for a variable."""
+        points = current.get()
+        if points is None:
+            return
+        self.number = points.number()
+        if self.number in points.wanted:
+            point = Expression(points.point(as_node(expression_of(self))))
+            self._known = None
+            if self.steps:
+                self.cell.points.append((self.steps, point))
+            else:
+                self.cell.write(point)
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether it depends on anything; while PyTorch records, what PyTorch says."""
+        if is_recording.get():
+            return bool(Tensor.requires_grad.__get__(self))
+        value = content(self)
+        if not isinstance(value, Expression) or not self.dtype.is_floating_point:
+            return False
+        return not isinstance(value.node, Constant) and getattr(value.node, "name", "") != "stop_gradient"
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        pass
+
+    def requires_grad_(self, requires_grad: bool = True) -> TracedTensor:
+        """The tensor; PyTorch is told only while it records."""
+        return super().requires_grad_(requires_grad) if is_recording.get() else self
 
     __torch_function__ = torch._C._disabled_torch_function_impl
 
@@ -103,7 +151,7 @@ class TracedTensor(torch.Tensor):
     def __repr__(self, **_: Any) -> str:
         return f"TracedTensor(shape={tuple(self.shape)}, dtype={self.dtype})"
 
-    __hash__ = object.__hash__  # type: ignore[assignment]
+    __hash__ = object.__hash__
 
     # NumPy's functions work on what the tensor stands for.
 
@@ -129,7 +177,7 @@ class TracedTensor(torch.Tensor):
             "Inside a traced function values are not known; use torch functions instead.",
         )
 
-    numpy = tolist = __array__ = _valueless  # type: ignore[assignment]
+    numpy = tolist = __array__ = _valueless
 
     def __deepcopy__(self, memo: Any) -> TracedTensor:
         return self
@@ -141,9 +189,7 @@ class TracedTensor(torch.Tensor):
         return fresh(stop_gradient(expression_of(self)), self.dtype, self.device)
 
 
-def fresh(
-    value: Content, dtype: torch.dtype, device: torch.device, is_ordered: bool = False
-) -> TracedTensor:
+def fresh(value: Content, dtype: torch.dtype, device: torch.device, is_ordered: bool = False) -> TracedTensor:
     """A tensor with memory of its own."""
     return TracedTensor(Cell(value, is_ordered), (), tuple(value.shape), dtype, device)
 
@@ -168,7 +214,7 @@ def content(tensor: TracedTensor) -> Content:
     if not tensor.steps:
         return cell.value
     if tensor._known is None or tensor._known[0] != cell.version:
-        tensor._known = cell.version, viewed(tensor.steps, cell.value)
+        tensor._known = cell.version, cell.content(tensor.steps)
     return tensor._known[1]
 
 
@@ -202,6 +248,8 @@ def as_constant(value: Tensor) -> Expression:
     if value.dtype.is_complex:
         raise untraceable("a complex tensor", "Separate real and imaginary parts.")
     with _disable_current_modes():
+        if value._is_zerotensor():
+            value = torch.zeros_like(value)
         host = value.detach().resolve_neg().cpu()
         array = host.numpy() if host.dtype != torch.bfloat16 else host.double().numpy()
     found = constant(np.array(array))
@@ -217,10 +265,10 @@ def unwrapped(value: Any) -> Any:
     return value
 
 
-def reshaped_in_place(tensor: TracedTensor, step: Step) -> None:
-    """Make a tensor another view of its memory, as `squeeze_` does."""
-    with _DisableTorchDispatch():  # type: ignore[no-untyped-call]
-        step.function(tensor, *step.arguments, **step.options)
+def reshaped_in_place(tensor: TracedTensor, function: Any, step: Step) -> None:
+    """Make a tensor another view of its memory, as `squeeze_` does: the view of `squeeze` is the step."""
+    with _DisableTorchDispatch():
+        function(tensor, *step.arguments, **step.options)
     tensor.steps = (*tensor.steps, step)
     tensor._known = None
 
@@ -228,19 +276,21 @@ def reshaped_in_place(tensor: TracedTensor, step: Step) -> None:
 def positions(tensor: TracedTensor, size: int, shape: tuple[int, ...]) -> np.ndarray:
     """For each entry of a view its place in the memory, which has a shape and a size."""
     with _disable_current_modes():
-        return real_view(tensor.steps, torch.arange(size).reshape(shape)).numpy()
+        found: np.ndarray = real_view(tensor.steps, torch.arange(size).reshape(shape)).numpy()
+        return found
 
 
 def written(base: Expression, places: np.ndarray, value: Expression) -> Expression:
     """An expression with other entries at some places."""
-    box = _box(places, base.shape)
+    shape: tuple[Any, ...] = base.shape
+    box = _box(places, shape)
     if box is not None:
         return _placed(base, box, call(np.reshape, (value, tuple(len(r) for r in box))), 0)
-    flat, count = places.ravel(), int(np.prod(base.shape))
+    flat, count = places.ravel(), math.prod(shape)
     order, is_new = np.zeros(count, int), np.zeros(count, bool)
     order[flat], is_new[flat] = np.arange(flat.size), True
-    new = operator.getitem(call(np.ravel, (value,)), order.reshape(base.shape))
-    return call(np.where, (is_new.reshape(base.shape), new, base))  # type: ignore[no-any-return]
+    new = operator.getitem(call(np.ravel, (value,)), order.reshape(shape))
+    return call(np.where, (is_new.reshape(shape), new, base))  # type: ignore[no-any-return]
 
 
 def _box(places: np.ndarray, shape: tuple[Any, ...]) -> list[range] | None:
@@ -264,4 +314,5 @@ def _placed(base: Expression, box: list[range], value: Expression, axis: int) ->
     inner = _placed(base[(*lead, slice(start, stop))], box, value, axis + 1)
     parts = [base[(*lead, slice(0, start))], inner, base[(*lead, slice(stop, None))]]
     parts = [part for part in parts if part.shape[axis]]
-    return parts[0] if len(parts) == 1 else call(np.concatenate, (parts, axis))
+    joined: Expression = parts[0] if len(parts) == 1 else call(np.concatenate, (parts, axis))
+    return joined

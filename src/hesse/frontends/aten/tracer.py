@@ -9,7 +9,8 @@ computed at once.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -22,9 +23,8 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 
 from hesse.frontends.aten.foreign import applied, is_refused
 from hesse.frontends.aten.functions import autograd_explained
-from hesse.frontends.aten.table import Typed, handler_of, operation_name
+from hesse.frontends.aten.table import HANDLERS, Typed, handler_of, operation_name
 from hesse.frontends.aten.tensor import (
-    Cell,
     Content,
     Step,
     TracedTensor,
@@ -33,10 +33,10 @@ from hesse.frontends.aten.tensor import (
     dtype_of,
     expression_of,
     fresh,
+    is_recording,
     known,
     positions,
     reshaped_in_place,
-    viewed,
     written,
 )
 from hesse.frontends.dispatch import call
@@ -54,7 +54,6 @@ VALUES = frozenset(
         "equal",
         "is_nonzero",
         "item",
-        "masked_select",
         "nonzero",
         "nonzero_numpy",
         "unique_consecutive",
@@ -110,22 +109,29 @@ class Tracer(TorchDispatchMode):
         """Around the function."""
         with ExitStack() as stack:
             stack.enter_context(torch.enable_grad())
-            stack.enter_context(autograd_explained(self))
-            stack.enter_context(_AutoDispatchBelowAutograd())  # type: ignore[no-untyped-call]
+            stack.enter_context(autograd_explained(self._traced, self._entered))
+            stack.enter_context(_AutoDispatchBelowAutograd())
             stack.enter_context(self)
             yield
 
     def __torch_dispatch__(
-        self, function: Any, types: Any, arguments: tuple[Any, ...] = (), options: dict[str, Any] | None = None
+        self,
+        function: Any,
+        types: Any,
+        arguments: tuple[Any, ...] = (),
+        options: dict[str, Any] | None = None,
     ) -> Any:
         options = options or {}
         if operation_name(function) in ("lift_fresh", "lift"):
             return known(arguments[0])
+        if operation_name(function) == "detach" and is_recording.get():
+            saved = self._traced(arguments[0])  # autograd detaches whatever it saves
+            return TracedTensor(saved.cell, saved.steps, tuple(saved.shape), saved.dtype, saved.device)
         arguments = _mapped(self._traced, arguments)
         options = {name: _mapped(self._traced, value) for name, value in options.items()}
         tensors = list(_tensors((*arguments, *options.values())))
         is_known = all(not isinstance(tensor.cell.value, Expression) for tensor in tensors)
-        if is_refused(function) and not (is_known and tensors and not function._schema.is_mutable):
+        if is_refused(function):
             _check_random(function, arguments, options)
         if function._schema.is_mutable:
             return self._written(function, arguments, options, is_known)
@@ -160,11 +166,16 @@ class Tracer(TorchDispatchMode):
         handler = handler_of(function)
         if handler is not None:
             given = _mapped(expression_of, arguments)
-            result = handler(*given, **{name: _mapped(expression_of, value) for name, value in options.items()})
+            result = handler(
+                *given, **{name: _mapped(expression_of, value) for name, value in options.items()}
+            )
             if result is not NotImplemented:
                 if _is_view(function) and not isinstance(result, Typed):
                     return self._views(function, arguments, options, result)
-                return _wrapped(result, tensors)
+                made = _wrapped(result, tensors)
+                if operation_name(function) == "clone":
+                    made.cell.is_ordered = tensors[0].cell.is_ordered and not tensors[0].steps
+                return made
         if function._can_decompose():
             with self:
                 return function.decompose(*arguments, **options)
@@ -183,7 +194,10 @@ class Tracer(TorchDispatchMode):
         base: TracedTensor = arguments[0]
         may_copy = operation_name(function) in MAY_COPY
         if may_copy and not _is_shared(base, function, arguments, options):
-            made = _wrapped(result, [base]) if isinstance(result, Expression) else known(result)
+            if not isinstance(result, Expression):
+                return known(result)
+            made: TracedTensor = _wrapped(result, [base])
+            made.cell.is_ordered = True
             return made
         base.cell.was_reshaped |= may_copy
 
@@ -205,15 +219,17 @@ class Tracer(TorchDispatchMode):
         if name in CHANGED_SHAPES or name == "detach_":
             tensor: TracedTensor = arguments[0]
             if name != "detach_":
-                overload = getattr(_functional(name), function._overloadname)
-                reshaped_in_place(tensor, Step(overload, arguments[1:], options, None, False))
+                packet = _functional(name)
+                names = (function._overloadname, packet.overloads()[0])
+                overload = next(getattr(packet, n) for n in names if n in packet.overloads())
+                reshaped_in_place(tensor, function, Step(overload, arguments[1:], options, None, False))
             elif isinstance(tensor.cell.value, Expression):
                 self._write(tensor, stop_gradient(expression_of(tensor)))
             return tensor
         target: TracedTensor | None = options.get("out") if "out" in options else arguments[0]
         if not isinstance(target, TracedTensor):
             raise untraceable(f"{function} with these arguments", "Assign its result instead of using out=.")
-        if is_known and not _is_outside(target, self):
+        if is_known:
             given = _mapped(content, arguments)
             with _disable_current_modes():
                 function(*given, **{key: _mapped(content, value) for key, value in options.items()})
@@ -225,14 +241,27 @@ class Tracer(TorchDispatchMode):
             value = 0.0
         else:
             rest = {key: value for key, value in options.items() if key != "out"}
-            with self:
-                value = _functional(name)(*arguments, **rest)
-        new = expression_of(value) if isinstance(value, Tensor) else as_constant(torch.tensor(value))
+            value = self._without_writing(function, arguments, rest)
+        new = expression_of(value) if isinstance(value, Tensor) else value
+        if not isinstance(new, Expression):
+            new = as_constant(torch.tensor(new))
         new = call(np.broadcast_to, (new, tuple(target.shape)))
         if not torch.is_grad_enabled() and target.dtype.is_floating_point:
             new = _without_graph(new, target)
         self._write(target, new)
         return target
+
+    def _without_writing(self, function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """What an operation would write."""
+        name = operation_name(function).removesuffix("_")
+        if hasattr(torch.ops.aten, name):
+            with self:
+                return _functional(name)(*arguments, **options)
+        if name not in HANDLERS:
+            raise untraceable(
+                f"{function}, which changes a tensor in place,", "Use torch.where, torch.cat or torch.stack."
+            )
+        return HANDLERS[name](*_mapped(expression_of, arguments), **options)
 
     def _write(self, target: TracedTensor, value: Any) -> None:
         """Put a value into the memory of a tensor."""
@@ -242,12 +271,12 @@ class Tracer(TorchDispatchMode):
             return
         if not cell.is_ordered and cell.was_reshaped:
             raise untraceable(
-                "writing to a tensor that was reshaped, where it depends on the layout in memory what changes,",
+                "writing to a tensor that was reshaped, where the layout in memory decides what changes,",
                 "Write x = x.clone() first, or build the result with torch.where, torch.cat or torch.stack.",
             )
         base = cell.value if isinstance(cell.value, Expression) else as_constant(cell.value)
-        shape = tuple(base.shape)
-        cell.write(written(base, positions(target, int(np.prod(shape)), shape), value))
+        shape: tuple[Any, ...] = base.shape
+        cell.write(written(base, positions(target, math.prod(shape), shape), value))
 
 
 def _without_graph(new: Expression, target: TracedTensor) -> Expression:
@@ -257,10 +286,6 @@ def _without_graph(new: Expression, target: TracedTensor) -> Expression:
     old = expression_of(target)
     kept = call(np.subtract, (old, stop_gradient(old)))
     return call(np.add, (stop_gradient(new), kept))  # type: ignore[no-any-return]
-
-
-def _is_outside(tensor: TracedTensor, tracer: Tracer) -> bool:
-    return isinstance(tensor.cell.value, Expression)
 
 
 def _functional(name: str) -> Any:
@@ -295,18 +320,21 @@ def _is_shared(
 
 def _check_random(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
     """Refuse random numbers, which would be the same in every call."""
+    schema = function._schema.arguments
+    given = {a.name: a.default_value for a in schema if a.has_default_value()}
+    given |= dict(zip([a.name for a in schema], arguments, strict=False)) | options
+    share = next((given[name] for name in ("dropout_p", "dropout", "p") if name in given), None)
+    is_training = next((given[name] for name in ("train", "training") if name in given), True)
+    if share == 0 or not is_training:
+        return
     name = operation_name(function)
-    named = {a.name: a.default_value for a in function._schema.arguments if a.has_default_value()}
-    named |= dict(zip([a.name for a in function._schema.arguments], arguments, strict=False)) | options
-    if "dropout" in name or "rrelu" in name or not {"dropout", "dropout_p"}.isdisjoint(named):
-        rate = named.get("p", named.get("dropout_p", named.get("dropout", 0.5)))
-        if not named.get("train", named.get("training", True)) or rate == 0:
-            return
+    if share is not None or not {"train", "training"}.isdisjoint(given):
         raise untraceable(
-            f"{name} in training mode", "Call module.eval() first, or draw the mask outside and pass it."
+            f"{name} in training mode, which draws random numbers,",
+            "Call module.eval() first, or draw the mask outside and pass it as an argument.",
         )
     raise untraceable(
-        f"{function}, which draws random numbers,", "Draw them outside and pass them as an argument."
+        f"{name}, which draws random numbers,", "Draw them outside and pass them as an argument."
     )
 
 
@@ -322,7 +350,7 @@ def _wrapped(result: Any, operands: Sequence[TracedTensor]) -> Any:
 
 
 def _wrapped_as(value: Expression, dtype: torch.dtype, operands: Sequence[TracedTensor]) -> TracedTensor:
-    if not torch.is_grad_enabled() and dtype.is_floating_point:
+    if not torch.is_grad_enabled() and dtype.is_floating_point and not is_recording.get():
         value = stop_gradient(value)
     device = next((t.device for t in operands if t.device.type != "cpu"), operands[0].device)
     return fresh(value, dtype, device)
@@ -332,7 +360,11 @@ def _floating(operands: Sequence[TracedTensor]) -> torch.dtype:
     """What the dtypes of operands are promoted to; those without axes count only if there are no others."""
     found = [t for t in operands if t.dtype.is_floating_point]
     found = [t for t in found if t.dim()] or found
-    return functools.reduce(torch.promote_types, [t.dtype for t in found], torch.get_default_dtype() if not found else found[0].dtype)
+    return functools.reduce(
+        torch.promote_types,
+        [t.dtype for t in found],
+        torch.get_default_dtype() if not found else found[0].dtype,
+    )
 
 
 def _mapped(change: Callable[[Any], Any], value: Any) -> Any:

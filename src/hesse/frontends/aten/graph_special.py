@@ -1,0 +1,131 @@
+"""Nodes of autograd whose operations are put together in their own way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from hesse.errors import DifferentiationError
+from hesse.frontends.aten.graph_nodes import CHOSEN, ROWS, Row, node_name
+from hesse.frontends.aten.graph_parts import WAYS_OUT, Call, Unknown, edges_of, saved_values
+
+if TYPE_CHECKING:
+    from hesse.frontends.aten.graph import Walk
+
+
+def _copied_slices(walk: Walk, node: Any) -> Call:
+    raise DifferentiationError(
+        "a part of a tensor was changed in place (x[0] = …), and autograd's node for that (CopySlices) does "
+        f"not tell how. {WAYS_OUT}; or build the tensor with torch.where, torch.cat or torch.stack"
+    )
+
+
+def _chosen(walk: Walk, node: Any) -> Call:
+    """Entries along an axis, at places that were kept."""
+    saved = saved_values(node)
+    dim, indices = saved["dim"], saved["indices"]
+    (edge,) = edges_of(node)
+    operand = walk.operand(node, saved.get("self"), edge)
+    is_shifted = walk.is_shifted(operand)
+    rank = len(walk.shape(operand))
+    is_kept = saved.get("keepdim", True)
+    if not is_kept and rank:
+        indices = indices.unsqueeze(dim)
+    call = Call(torch.ops.aten.gather.default, [operand, dim, indices], {}, is_shifted)
+    if is_kept or not rank:
+        return call
+    return Call(torch.ops.aten.squeeze.dim, [walk.inner(call), dim], {}, is_shifted)
+
+
+def _indexed(walk: Walk, node: Any) -> Call:
+    """Entries at places, or a tensor with others there; masks as the places where they hold."""
+    places: list[Any] = []
+    for index in saved_values(node)["indices"]:
+        is_mask = isinstance(index, Tensor) and index.dtype in (torch.bool, torch.uint8)
+        places += index.nonzero(as_tuple=True) if is_mask else [index]
+    return walk.called(node, ROWS[node_name(node)], indices=places)
+
+
+def _masked(walk: Walk, node: Any) -> Call:
+    """Entries where a mask holds."""
+    saved = saved_values(node)
+    (edge,) = edges_of(node)
+    operand = walk.operand(node, saved["self"], edge)
+    shape = torch.broadcast_shapes(saved["self"].shape, saved["mask"].shape)
+    whole = walk.inner(Call(torch.ops.aten.expand.default, [operand, list(shape)], {}, False))
+    places = list(saved["mask"].broadcast_to(shape).nonzero(as_tuple=True))
+    return Call(torch.ops.aten.index.Tensor, [whole, places], {}, False)
+
+
+def _layer_norm(walk: Walk, node: Any) -> Call:
+    """Layer norm; what is added to the variance follows from what was kept of it."""
+    x, deviation = node._saved_input.detach().double(), node._saved_result2.double()
+    axes = tuple(range(-len(node._saved_normalized_shape), 0))
+    variances = x.var(axes, correction=0, keepdim=True)
+    least = int(variances.argmin())
+    found = float(deviation.flatten()[least] ** -2 - variances.flatten()[least])
+    plain = float(f"{found:.1e}")
+    noise = 32 * torch.finfo(node._saved_input.dtype).eps * float(variances.flatten()[least])
+    eps = plain if abs(plain - found) <= noise + 1e-3 * abs(found) else found
+    row = Row(torch.ops.aten.layer_norm.default, ("input", "weight", "bias"))
+    return walk.called(node, row, eps=eps)
+
+
+def _cat(walk: Walk, node: Any) -> Call:
+    """Tensors one after the other; the size of a constant part is what the others leave."""
+    shape, dim = list(node._input_metadata[0].shape), saved_values(node)["dim"]
+    parts: list[Any] = []
+    for edge in edges_of(node):
+        if edge is not None:
+            parts.append(walk.operand(node, None, edge))
+        elif not parts or parts[-1] is not None:
+            parts.append(None)
+    edges = [part for part in parts if part is not None]
+    shapes = [walk.shape(edge) for edge in edges]
+    missing = shape[dim] - sum(found[dim] for found in shapes if len(found) == len(shape))
+    if parts.count(None) > 1 and missing:
+        raise DifferentiationError(
+            f"torch.cat has several constant parts, whose sizes autograd does not tell. {WAYS_OUT}"
+        )
+    shape[dim] = missing
+    tensors = [Unknown(tuple(shape)) if part is None else part for part in parts]
+    is_shifted = len(edges) < len(parts) or any(walk.is_shifted(edge) for edge in edges)
+    return Call(torch.ops.aten.cat.default, [tensors, dim], {}, is_shifted)
+
+
+def _dropped(walk: Walk, node: Any) -> Call:
+    """Dropout: a product with a mask that was kept."""
+    (edge,) = edges_of(node)
+    operand = walk.operand(node, None, edge)
+    scale = 0.0 if node._saved_p == 1 else 1 / (1 - node._saved_p)
+    mask = node._saved_result1.to(node._input_metadata[0].dtype) * scale
+    return Call(torch.ops.aten.mul.Tensor, [operand, mask], {}, walk.is_shifted(operand))
+
+
+def _moved(walk: Walk, node: Any) -> Call:
+    """The operand, up to a constant (`x % 2`) or as it is (a copy on another device)."""
+    edge = next(edge for edge in reversed(edges_of(node)) if edge is not None)
+    operand = walk.operand(node, None, edge)
+    is_shifted = node_name(node) != "CopyBackwards" or walk.is_shifted(operand)
+    return Call(torch.ops.aten.clone.default, [operand], {}, is_shifted)
+
+
+SPECIAL: dict[str, Callable[[Walk, Any], Call]] = {
+    **dict.fromkeys(CHOSEN, _chosen),
+    "CatBackward0": _cat,
+    "CopyBackwards": _moved,
+    "CopySlices": _copied_slices,
+    "FmodBackward0": _moved,
+    "IndexBackward0": _indexed,
+    "IndexPutBackward0": _indexed,
+    "MaskedSelectBackward0": _masked,
+    "NativeDropoutBackward0": _dropped,
+    "NativeLayerNormBackward0": _layer_norm,
+    "RemainderBackward0": _moved,
+    "UnsafeIndexBackward0": _indexed,
+    "UnsafeIndexPutBackward0": _indexed,
+}
+"""Nodes that are put together in their own way."""

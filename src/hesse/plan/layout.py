@@ -1,0 +1,230 @@
+"""In which order matrices lie in memory: rows one after the other, or columns.
+
+A product of matrices can be computed as it is or transposed, at no cost. What is computed from it entry by
+entry lies in memory as it does, and reading one operand by rows and the other by columns takes two to four
+times as long. So for each product it is decided which of the two it is: operands and results of element-wise
+operations are linked, the largest first, and a link that contradicts larger ones is given up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from hesse.ir import plain_axes
+from hesse.plan.program import (
+    CallApply,
+    CallMap,
+    Combine,
+    Contract,
+    Instruction,
+    Literal,
+    Load,
+    Placed,
+    Program,
+    Reduce,
+    Ref,
+    Scale,
+    View,
+    sources,
+    with_sources,
+)
+
+SMALLEST = 2**10
+"""Matrices with fewer entries than this are read in any order at once."""
+ROWS: Ref = -1
+"""What stands for a matrix that lies in memory row by row."""
+SWAPPED = tuple(reversed(plain_axes(2)))
+
+
+class Link(NamedTuple):
+    """Two values that should lie in memory alike, or one as the other transposed; how much it matters."""
+
+    first: Ref
+    second: Ref
+    is_turned: bool
+    weight: float
+
+
+def aligned(program: Program) -> Program:
+    """The program with its products of matrices turned so that they are read as they lie in memory."""
+    free = {k for k in range(len(program.shapes)) if _is_free(program, k)}
+    if not free:
+        return program
+    turned = _turned(sorted(_links(program, free), key=lambda link: -link.weight), free)
+    return _rewritten(program, turned) if turned else program
+
+
+def _is_large(program: Program, ref: Ref) -> bool:
+    shape = program.shapes[ref]
+    return len(shape) == 2 and min(shape) > 1 and math.prod(shape) >= SMALLEST
+
+
+def _is_free(program: Program, ref: Ref) -> bool:
+    """Whether a value is a product of two matrices, or of two vectors."""
+    item = program.instructions[ref]
+    if not isinstance(item, Contract) or item.is_symmetric or not _is_large(program, ref):
+        return False
+    left, right, kept = set(item.left_labels), set(item.right_labels), set(item.labels)
+    summed = (left | right) - kept
+    if len(left) == len(right) == 1:
+        return left != right
+    return len(left) == len(right) == 2 and len(summed) == 1 and summed <= left & right and len(kept) == 2
+
+
+def _links(program: Program, free: set[Ref]) -> Iterator[Link]:
+    for ref, item in enumerate(program.instructions):
+        if not _is_large(program, ref):
+            if isinstance(item, Contract):
+                yield from _operands_of_sum(program, item)
+            continue
+        entries = float(math.prod(program.shapes[ref]))
+        match item:
+            case View() if item.axes == SWAPPED and item.labels == (0, 1):
+                yield Link(ref, item.source, True, math.inf)
+            case View():
+                yield Link(ref, ROWS, False, entries)
+            case Contract() if ref in free:
+                pass
+            case Contract():
+                yield from _alike(program, ref, _orders(item), entries)
+            case Combine():
+                yield from _alike(program, ref, _places(item), entries)
+            case Scale() | CallMap():
+                yield from _alike(program, ref, ((k, False) for k in sources(item)), entries)
+            case CallApply():
+                yield Link(ref, ROWS, False, math.inf)
+            case _:
+                yield Link(ref, ROWS, False, math.inf)
+        if isinstance(item, CallApply | Reduce):
+            yield from (Link(k, ROWS, False, entries) for k in sources(item) if _is_large(program, k))
+    for ref in program.results:
+        if _is_large(program, ref):
+            yield Link(ref, ROWS, False, float(math.prod(program.shapes[ref])))
+
+
+def _alike(program: Program, ref: Ref, found: Iterable[tuple[Ref, bool]], entries: float) -> Iterator[Link]:
+    return (Link(ref, other, turned, entries) for other, turned in found if _is_large(program, other))
+
+
+def _orders(item: Contract) -> Iterator[tuple[Ref, bool]]:
+    """The operands of an element-wise product, and whether their axes are exchanged in the result."""
+    for source, labels in ((item.left, item.left_labels), (item.right, item.right_labels)):
+        if sorted(labels) == sorted(item.labels):
+            yield source, labels != item.labels
+
+
+def _places(item: Combine) -> Iterator[tuple[Ref, bool]]:
+    for term in item.terms:
+        labels = tuple(axis.label for axis in term.output)
+        if sorted(term.labels) == sorted(label for label in labels if label is not None):
+            yield term.source, term.labels != labels
+
+
+def _operands_of_sum(program: Program, item: Contract) -> Iterator[Link]:
+    """Two matrices that are multiplied entry by entry and added up."""
+    if _is_large(program, item.left) and _is_large(program, item.right):
+        left, right = item.left_labels, item.right_labels
+        if sorted(left) == sorted(right):
+            yield Link(item.left, item.right, left != right, float(math.prod(program.shapes[item.left])))
+
+
+class _Groups:
+    """Values that are linked, each with whether it is turned against the one that stands for its group."""
+
+    def __init__(self) -> None:
+        self._above: dict[Ref, tuple[Ref, bool]] = {}
+
+    def find(self, ref: Ref) -> tuple[Ref, bool]:
+        path: list[tuple[Ref, bool]] = []
+        turned = False
+        while ref in self._above:
+            above, is_turned = self._above[ref]
+            path.append((ref, is_turned))
+            ref, turned = above, turned ^ is_turned
+        total = turned
+        for below, is_turned in path:
+            self._above[below] = ref, total
+            total ^= is_turned
+        return ref, turned
+
+    def link(self, link: Link) -> None:
+        (first, a), (second, b) = self.find(link.first), self.find(link.second)
+        if first != second:
+            first, second = (second, first) if first == ROWS else (first, second)
+            self._above[first] = second, a ^ b ^ link.is_turned
+
+
+def _turned(links: Iterable[Link], free: set[Ref]) -> set[Ref]:
+    """The products that are computed transposed."""
+    groups = _Groups()
+    for link in links:
+        groups.link(link)
+    members: dict[Ref, dict[Ref, bool]] = {}
+    for ref in sorted(free):
+        above, turned = groups.find(ref)
+        members.setdefault(above, {})[ref] = turned
+    found: set[Ref] = set()
+    for above, group in members.items():
+        first = False if above == ROWS else next(iter(group.values()))
+        found |= {ref for ref, turned in group.items() if turned != first}
+    return found
+
+
+def _rewritten(program: Program, turned: set[Ref]) -> Program:
+    """The program with some products computed transposed; who reads them by labels reads them so."""
+    instructions: list[Instruction] = []
+    shapes: list[tuple[int, ...]] = []
+    flops: list[float] = []
+    new: dict[Ref, Ref] = {}
+    straight: dict[Ref, Ref] = {}
+    """For a product that is transposed: the view that is not."""
+
+    def emitted(item: Instruction, shape: tuple[int, ...], work: float) -> Ref:
+        instructions.append(item)
+        shapes.append(shape)
+        flops.append(work)
+        return len(instructions) - 1
+
+    def as_it_was(ref: Ref) -> Ref:
+        if ref not in turned:
+            return new[ref]
+        if ref not in straight:
+            shape = program.shapes[ref]
+            straight[ref] = emitted(View(new[ref], SWAPPED, (0, 1), shape), shape, 0.0)
+        return straight[ref]
+
+    for ref, item in enumerate(program.instructions):
+        shape, work = program.shapes[ref], program.flops[ref]
+        match item:
+            case View() if item.source in turned and item.axes == SWAPPED and item.labels == (0, 1):
+                new[ref] = new[item.source]
+            case Contract():
+                product = replace(
+                    item,
+                    left_labels=_reversed(item.left_labels, item.left in turned),
+                    right_labels=_reversed(item.right_labels, item.right in turned),
+                    labels=_reversed(item.labels, ref in turned),
+                    left=new[item.left],
+                    right=new[item.right],
+                )
+                new[ref] = emitted(product, _reversed(shape, ref in turned), work)
+            case Combine():
+                terms = tuple(_read(term, new, turned) for term in item.terms)
+                new[ref] = emitted(replace(item, terms=terms), shape, work)
+            case Load() | Literal():
+                new[ref] = emitted(item, shape, work)
+            case _:
+                new[ref] = emitted(with_sources(item, [as_it_was(k) for k in sources(item)]), shape, work)
+    results = tuple(as_it_was(ref) for ref in program.results)
+    return Program(tuple(instructions), tuple(shapes), tuple(flops), results, program.node_count)
+
+
+def _reversed(items: tuple[int, ...], is_turned: bool) -> tuple[int, ...]:
+    return items[::-1] if is_turned else items
+
+
+def _read(term: Placed, new: dict[Ref, Ref], turned: set[Ref]) -> Placed:
+    return replace(term, source=new[term.source], labels=_reversed(term.labels, term.source in turned))

@@ -1,0 +1,92 @@
+"""Products are computed in the orientation in which they are read; results stay the same."""
+
+import numpy as np
+import pytest
+
+import hesse
+from hesse.backends.executable import executable
+from hesse.backends.target import target_named
+from hesse.ir import Variable, topological
+from hesse.plan import make_plan
+from hesse.plan.layout import aligned
+from hesse.plan.program import CallMap, Combine, Contract, Scale, View
+
+RANDOM = np.random.default_rng(0)
+WIDTH, COUNT = 40, 60
+
+
+def net(x, first, second, third):
+    return np.sum(np.tanh(np.tanh(np.tanh(x @ first.T) @ second) @ third.T))
+
+
+def gradient_of_a_laplacian(x, first, second, third):
+    inner = hesse.diagonal(lambda x: net(x, first, second, third))(x)
+    return np.sum(inner**2)
+
+
+ARRAYS = (
+    RANDOM.normal(size=(COUNT, WIDTH)),
+    *(RANDOM.normal(size=(WIDTH, WIDTH)) / WIDTH**0.5 for _ in range(3)),
+)
+FUNCTIONS = {
+    "gradient": hesse.grad(net, argnums=(0, 1, 2, 3)),
+    "Hessian-vector product": hesse.hvp(net, argnums=1),
+    "gradient of a Laplacian": hesse.grad(gradient_of_a_laplacian, argnums=(1, 2, 3)),
+}
+
+
+def mixed_entries(program):
+    """Entries of element-wise operations on matrices of which some lie by rows and some by columns."""
+    by_columns, mixed = {}, 0
+    for ref, item in enumerate(program.instructions):
+        shape = program.shapes[ref]
+        found = []
+        match item:
+            case View() if len(shape) == 2 and [axis.label for axis in item.axes] == [1, 0]:
+                found = [not by_columns[item.source]]
+            case Contract() if set(item.labels) == {*item.left_labels, *item.right_labels}:
+                pairs = ((item.left, item.left_labels), (item.right, item.right_labels))
+                found = [by_columns[k] ^ (a != item.labels) for k, a in pairs if len(a) == 2 == len(shape)]
+            case Scale() | CallMap():
+                sources = (item.source,) if isinstance(item, Scale) else item.sources
+                found = [by_columns[k] for k in sources if program.shapes[k] == shape and len(shape) == 2]
+            case Combine():
+                for term in item.terms:
+                    labels = tuple(axis.label for axis in term.output)
+                    if len(term.labels) == 2 and sorted(term.labels) == sorted(labels):
+                        found.append(by_columns[term.source] ^ (term.labels != labels))
+        mixed += np.prod(shape) if len(set(found)) == 2 else 0
+        by_columns[ref] = bool(found) and found[0]
+    return mixed
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_nothing_is_read_by_rows_and_by_columns_at_once(name):
+    arguments = ARRAYS if name != "Hessian-vector product" else (*ARRAYS, ARRAYS[1])
+    roots = FUNCTIONS[name].explain(*arguments).roots
+    plain = make_plan(roots, target_named("torch").machine)
+    turned = aligned(plain)
+
+    assert mixed_entries(turned) <= mixed_entries(plain) / 2
+    assert sum(turned.flops) == sum(plain.flops)
+    assert [turned.shapes[k] for k in turned.results] == [plain.shapes[k] for k in plain.results]
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_values_stay_the_same(name, library):
+    arguments = ARRAYS if name != "Hessian-vector product" else (*ARRAYS, ARRAYS[1])
+    derivative = FUNCTIONS[name]
+    roots = derivative.explain(*arguments).roots
+    names = [v.name for v in {n for root in roots for n in _variables(root)}]
+    by_name = dict(zip(("x", "first", "second", "third", "v"), arguments, strict=False))
+    jax = executable(roots, names, np.dtype(float), target_named("jax"))  # which has no such pass
+    found = derivative.compile(backend=library)(*arguments)
+    expected = jax(*(by_name[key] for key in names))
+    for one, other in zip(found if isinstance(found, tuple) else (found,), expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
+
+
+def _variables(root):
+
+    return [node for node in topological([root]) if isinstance(node, Variable)]
