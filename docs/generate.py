@@ -23,6 +23,7 @@ from hesse.ops.registry import operation
 from hesse.printing import text
 from hesse.rewrite import simplify
 from hesse.rewrite.rules import RULES
+from hesse.rewrite.scatter_rules import SCATTER_RULES
 from hesse.rewrite.shift_rules import NORMALISATION_RULES, SHIFT_RULES
 from hesse.rewrite.softmax_rules import SOFTMAX_RULES
 
@@ -285,7 +286,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _laws() -> str:
-    laws = (*RULES, *SOFTMAX_RULES, *NORMALISATION_RULES, *SHIFT_RULES)
+    laws = (*RULES, *SOFTMAX_RULES, *NORMALISATION_RULES, *SHIFT_RULES, *SCATTER_RULES)
     rows = [[_code(rule.__name__), _summary(rule)] for rule in laws]
     return (
         "## Laws\n\n"

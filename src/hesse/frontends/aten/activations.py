@@ -134,6 +134,8 @@ def _along(function: Callable[..., Any]) -> Callable[..., Any]:
     """The handler of a function of one axis; a tensor without axes is one entry."""
 
     def handler(x: Any, dim: int, dtype: Any = None) -> Any:
+        if 0 in x.shape:
+            return x
         result = function(x, dim) if x.ndim else np.reshape(function(np.reshape(x, (1,)), 0), ())
         return Typed(result, dtype) if isinstance(dtype, torch.dtype) else result
 

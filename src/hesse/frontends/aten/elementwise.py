@@ -12,10 +12,9 @@ import hesse.ops.elementwise as rows
 from hesse.frontends.aten.table import Typed, aten, enter
 from hesse.frontends.aten.tensor import is_recording
 from hesse.frontends.expression import Expression
-from hesse.frontends.operands import as_node, broadcast_nodes
+from hesse.frontends.operands import broadcast_nodes
 from hesse.frontends.tracing import untraceable
 from hesse.frontends.ufuncs import elementwise
-from hesse.ops.conventions import convention
 
 NUMPY: dict[str, Any] = {
     "abs": np.abs,
@@ -213,9 +212,7 @@ def xlog1py(x: Any, y: Any) -> Any:
 @aten("special_entr")
 def entr(x: Any) -> Any:
     """`-x log(x)`, and minus infinity below zero."""
-    is_negative = np.less(x, 0.0)
-    inside = np.where(is_negative, 1.0, x)
-    return np.where(is_negative, -math.inf, np.negative(elementwise("xlogy", inside, inside)))
+    return np.where(np.less(x, 0.0), -math.inf, np.negative(elementwise("xlogy", x, x)))
 
 
 @aten("sinc")
@@ -339,8 +336,3 @@ def converted(x: Expression, *arguments: Any, dtype: Any = None, **_: Any) -> An
         return Typed(x.astype(int), wanted)
     number: Any = np.multiply(x, 1.0) if x.boolean or x.is_index else Expression(x.node)
     return Typed(number, wanted)
-
-
-def torch_convention(name: str, x: Any) -> Expression:
-    """A function of the last axis, or of each entry, with PyTorch's derivative at kinks."""
-    return Expression(convention("torch", name)(as_node(x)))

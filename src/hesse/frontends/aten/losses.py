@@ -167,7 +167,7 @@ def multi_margin_loss(
     reduction: int = MEAN,
 ) -> Any:
     """By how much other entries come closer to the one at the label than a margin."""
-    rows = np.reshape(x, (-1, x.shape[-1]))
+    rows = np.reshape(x, (-1, *(x.shape[-1:] or (1,))))
     labels = _labels(np.reshape(target, (-1,)), weight, -1)
     distances = np.add(np.subtract(rows, _picked(rows, labels)[:, None]), margin)
     is_other = np.not_equal(np.arange(rows.shape[-1]), labels.places[:, None])
@@ -180,7 +180,8 @@ def multi_margin_loss(
 @aten("multilabel_margin_loss")
 def multilabel_margin_loss(x: Any, target: Any, reduction: int = MEAN) -> Any:
     """By how much other entries come closer than 1 to those at the labels, which end at the first -1."""
-    rows, sets = np.reshape(x, (-1, x.shape[-1])), np.reshape(target, (-1, x.shape[-1]))
+    rows = np.reshape(x, (-1, *(x.shape[-1:] or (1,))))
+    sets = np.reshape(target, rows.shape)
     counts = np.equal(np.cumsum(np.less(sets, 0), -1), 0)
     places = np.where(counts, sets, 0)
     hits = np.logical_and(counts[..., None], np.equal(places[..., None], np.arange(rows.shape[-1])))
@@ -195,7 +196,7 @@ def multilabel_margin_loss(x: Any, target: Any, reduction: int = MEAN) -> Any:
 @aten("cosine_similarity")
 def cosine_similarity(x: Any, y: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     """The cosine of the angle between vectors along an axis; lengths are at least `eps`."""
-    shape = np.broadcast_shapes(x.shape, y.shape)
+    shape = np.broadcast_shapes(x.shape, y.shape) or (1,)
     first, second = np.broadcast_to(x, shape), np.broadcast_to(y, shape)
     lengths = [clamp_min(vector_norm(vectors, 2, dim), eps) for vectors in (first, second)]
     return np.divide(np.sum(np.multiply(first, second), dim), np.multiply(*lengths))

@@ -16,6 +16,7 @@ from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_node, axis_number, axis_numbers
 from hesse.frontends.reductions import merged_axes
 from hesse.frontends.ufuncs import elementwise
+from hesse.ir import Constant
 from hesse.ops.structural import shared_maximum
 
 
@@ -167,19 +168,34 @@ def topk(x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = Tru
     return np.take_along_axis(x, order, axis), order
 
 
+INTERPOLATIONS: dict[str, Callable[[Any], Any]] = {
+    "linear": lambda part: part,
+    "lower": np.zeros_like,
+    "higher": np.ones_like,
+    "midpoint": lambda part: np.full_like(part, 0.5),
+    "nearest": lambda part: np.where(part > 0.5, 1.0, 0.0),
+}
+"""How far a value lies between two neighbours."""
+
+
 @aten("quantile")
 def quantile(
     x: Any, q: Any, dim: int | None = None, keepdim: bool = False, interpolation: str = "linear"
 ) -> Any:
-    """The value below which a share of the entries lies, interpolated linearly."""
-    if interpolation != "linear" or dim is None or isinstance(q, Expression) or not x.ndim:
+    """The values below which shares of the entries lie, interpolated between neighbours."""
+    shares = q.node.value if isinstance(q, Expression) and isinstance(q.node, Constant) else q
+    if isinstance(shares, Expression):
         return NotImplemented
-    axis = axis_number("quantile", dim, x.ndim)
-    rows = np.sort(np.moveaxis(x, axis, -1), -1)
-    share, below = math.modf(q * (x.shape[axis] - 1))
-    low, high = rows[..., int(below)], rows[..., min(int(below) + 1, x.shape[axis] - 1)]
-    result = np.add(low, np.multiply(np.subtract(high, low), share))
-    return np.expand_dims(result, axis) if keepdim else result
+    rows = np.sort(np.ravel(x) if dim is None or not x.ndim else np.moveaxis(x, dim, -1), -1)
+    parts, below = np.modf(np.asarray(shares) * (rows.shape[-1] - 1))
+    low, high = below.astype(int), np.ceil(below + parts).astype(int)
+    parts = INTERPOLATIONS[interpolation](parts)
+    found = np.add(rows[..., low], np.multiply(np.subtract(rows[..., high], rows[..., low]), parts))
+    found = np.moveaxis(found, -1, 0) if parts.ndim else found
+    if not keepdim or not x.ndim:
+        return found
+    kept = range(x.ndim) if dim is None else [axis_number("quantile", dim, x.ndim)]
+    return np.expand_dims(found, tuple(k + parts.ndim for k in kept))
 
 
 def _position(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -230,12 +246,14 @@ def vector_norm(x: Any, order: Any, dim: Any = None, keepdim: bool = False) -> A
         return elementwise("safe_sqrt", np.sum(np.square(x), axis=chosen, keepdims=keepdim))
     total = np.sum(_size_power(x, power), axis=chosen, keepdims=keepdim)
     is_zero = np.equal(total, 0.0)
+    if power < 0:
+        is_zero = np.any(np.equal(x, 0.0), axis=chosen, keepdims=keepdim)
     return np.where(is_zero, 0.0, np.power(np.where(is_zero, 1.0, total), 1.0 / power))
 
 
 def _size_power(x: Any, power: float) -> Any:
     """`|x| ** power`, whose derivatives at 0 are 0 where they are not finite."""
-    if power % 2 == 0:
+    if power > 0 and power % 2 == 0:
         return np.power(x, power)
     if power > 1:
         return np.power(np.abs(x), power)

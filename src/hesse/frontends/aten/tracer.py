@@ -328,7 +328,7 @@ def _check_random(function: Any, arguments: tuple[Any, ...], options: dict[str, 
     if share == 0 or not is_training:
         return
     name = operation_name(function)
-    if share is not None or is_training is not True:
+    if share is not None or not {"train", "training"}.isdisjoint(given):
         raise untraceable(
             f"{name} in training mode, which draws random numbers,",
             "Call module.eval() first, or draw the mask outside and pass it as an argument.",
