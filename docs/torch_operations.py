@@ -69,9 +69,8 @@ def _core() -> set[str]:
 
 def _overloads(name: str) -> list[Any]:
     packet = getattr(torch.ops.aten, name)
-    return (
-        [getattr(packet, overload) for overload in packet.overloads()] if hasattr(packet, "overloads") else []
-    )
+    overloads = packet.overloads() if hasattr(packet, "overloads") else []
+    return [getattr(packet, overload) for overload in overloads]
 
 
 def _treatment(name: str) -> str:
@@ -80,9 +79,8 @@ def _treatment(name: str) -> str:
         return KNOWN
     if any(map(is_refused, overloads)):
         return REFUSED
-    if not any(
-        argument for f in overloads for argument in f._schema.arguments if "Tensor" in str(argument.type)
-    ):
+    arguments = [argument for f in overloads for argument in f._schema.arguments]
+    if not any("Tensor" in str(argument.type) for argument in arguments):
         return KNOWN
     if all(f._can_decompose() or f in decomposition_table for f in overloads):
         return DECOMPOSED

@@ -147,6 +147,12 @@ def test_operation_table_is_current() -> None:
     assert generate.page() == committed, "run `python docs/generate.py`"
 
 
+def test_table_of_torch_operations_is_current() -> None:
+    generate = load(ROOT / "docs" / "torch_operations.py")
+    committed = (ROOT / "docs" / "torch-operations.md").read_text(encoding="utf-8")
+    assert generate.page() == committed, "run `python docs/torch_operations.py`"
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_to_files_lead_somewhere(page: Path) -> None:
     prose = re.sub(r"`[^`\n]*`", "", FENCE.sub("", page.read_text(encoding="utf-8")))

@@ -116,3 +116,9 @@ def test_large_arrays_whose_last_axis_has_one_entry() -> None:
     d = x[:, None, :] - x[None]
     found = hesse.grad(lambda x: np.sum(np.sin(x[:, None] - x[None]) * (x[:, None] - x[None])))(x)
     np.testing.assert_allclose(found, 2 * np.sum(np.cos(d) * d + np.sin(d), axis=1), rtol=1e-10)
+
+
+def test_zeros_of_several_shapes_are_several_results() -> None:
+    hessian = hesse.hessian(lambda x, y: np.sum(x) + np.sum(y), argnums=(0, 1))
+    blocks = hessian(np.ones(2), np.ones(3))
+    assert [[block.shape for block in row] for row in blocks] == [[(2, 2), (2, 3)], [(3, 2), (3, 3)]]

@@ -13,7 +13,7 @@ import naive
 from hesse.backends.numpy import make_plan
 from hesse.ir import Add, Einsum, Map, Node, delta, topological
 from hesse.plan.program import Contract
-from hesse.rewrite import matrix_rules, rules, shift_rules, simplify, softmax_rules
+from hesse.rewrite import matrix_rules, rules, scatter_rules, shift_rules, simplify, softmax_rules
 from hesse.rewrite.factor import LARGEST_SUM, factor
 from hesse.rewrite.rules import Rule
 from oracles import assert_close
@@ -27,6 +27,7 @@ RULES = (
     *softmax_rules.SOFTMAX_RULES,
     *shift_rules.NORMALISATION_RULES,
     *shift_rules.SHIFT_RULES,
+    *scatter_rules.SCATTER_RULES,
     *matrix_rules.MATRIX_RULES,
 )
 inv = np.linalg.inv
@@ -314,6 +315,27 @@ EXAMPLES = [
             square[[0, 1, 1], [2, 0, 2]] - hesse.logsumexp(square, axis=1),
             square[[0, 1, 2], [2, 0, 2]] - hesse.logsumexp(square, axis=0),
             2 * square[[0, 1, 2], [2, 0, 2]] - hesse.logsumexp(square, axis=1),
+        ),
+    ),
+    Example(
+        scatter_rules.sum_of_scattered,
+        2 * y * np.sum(np.bincount([2, 0, 2], weights=x, minlength=4)),
+        2 * y * np.sum(x),
+        (
+            np.bincount([2, 0, 2], weights=x, minlength=4),
+            np.sum(np.bincount([2, 0, 2], weights=x, minlength=4)[1:]),
+            np.sum(np.bincount([2, 0, 2], weights=x, minlength=3) * y),
+        ),
+    ),
+    Example(
+        scatter_rules.sum_of_scattered_row,
+        y * np.sum(np.reshape(np.bincount([2, 3, 8], weights=x, minlength=9), (3, 3)), 1),
+        y * x,
+        (
+            np.sum(np.reshape(np.bincount([2, 3, 8], weights=x, minlength=9), (3, 3)), 0),
+            np.sum(np.reshape(np.bincount([2, 2, 8], weights=x, minlength=9), (3, 3)), 1),
+            np.sum(np.reshape(np.bincount([2, 3, 8], weights=x, minlength=12), (3, 4)), 1),
+            np.sum(np.reshape(np.bincount([2, 3, 8], weights=x, minlength=9), (3, 3)) * square, 1),
         ),
     ),
     Example(

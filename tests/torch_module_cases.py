@@ -1,29 +1,82 @@
-"""Functions of PyTorch that layers are made of, with arguments, and the way in which they are traced.
+"""Functions and modules of PyTorch that networks are made of, with arguments.
 
 Arguments of floating-point numbers are differentiated by, all of them; integers and masks are not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+import optree
+import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
+from torch._ops import OpOverload
+from torch.func import functional_call
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+import hesse
+from hesse.frontends.aten import tracer
+from torch_nested import assert_equal, nested
 
 
 class Case(NamedTuple):
-    """A function with its arguments, and the highest order that is compared."""
+    """A function with its arguments, and the highest order that is compared.
+
+    The `reference` is another way to write it, where PyTorch cannot differentiate it or is wrong.
+    """
 
     function: Callable[..., Any]
     arguments: tuple[Tensor, ...]
     order: int = 2
+    reference: Callable[..., Any] | None = None
 
     @property
     def argnums(self) -> tuple[int, ...]:
         """The arguments to differentiate by."""
         return tuple(k for k, value in enumerate(self.arguments) if value.dtype.is_floating_point)
+
+
+@contextmanager
+def routes() -> Iterator[set[str]]:
+    """The names of operations without a handler that are traced: "decomposed: …" or "foreign: …"."""
+    found: set[str] = set()
+
+    def recorded(kind: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        def call(operation: Any, *arguments: Any, **options: Any) -> Any:
+            found.add(f"{kind}: {operation._schema.name.removeprefix('aten::')}")
+            return original(operation, *arguments, **options)
+
+        return call
+
+    class Table(dict[Any, Any]):
+        def __getitem__(self, operation: Any) -> Any:
+            found.add(f"decomposed: {operation._schema.name.removeprefix('aten::')}")
+            return super().__getitem__(operation)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(OpOverload, "decompose", recorded("decomposed", OpOverload.decompose))
+        patch.setattr(tracer, "decomposition_table", Table(tracer.decomposition_table))
+        patch.setattr(tracer, "applied", recorded("foreign", tracer.applied))
+        yield found
+
+
+def check(case: Case) -> set[str]:
+    """Value and derivatives of all orders and blocks, in two calls; how operations were traced."""
+    reference = case.reference or case.function
+    others = tuple(value * 1.01 if value.dtype.is_floating_point else value for value in case.arguments)
+    with routes() as found, warnings.catch_warnings(), sdpa_kernel(SDPBackend.MATH):
+        warnings.simplefilter("ignore")  # PyTorch's own about vmap, and ours about foreign operations
+        assert_equal(hesse.compile(case.function)(*case.arguments), reference(*case.arguments))
+        for order in range(1, case.order + 1):
+            derivative = hesse.derivative(case.function, order, case.argnums)
+            for point in (case.arguments, others):
+                assert_equal(derivative(*point), nested(reference, order, case.argnums)(*point))
+    return found
 
 
 _generator = torch.Generator().manual_seed(12)
@@ -254,4 +307,125 @@ ATTENTION = {
     ),
 }
 
-CASES: dict[str, Case] = CONVOLUTIONS | POOLS | PADDED | ATTENTION
+
+def applied(
+    module: nn.Module, *names: str, result: Callable[[Any], Tensor] = lambda y: y
+) -> Callable[..., Tensor]:
+    """A module as a function of some of its parameters and its input, squared."""
+
+    def function(*arguments: Any) -> Tensor:
+        chosen = dict(zip(names, arguments[: len(names)], strict=True))
+        found = result(functional_call(module, chosen, arguments[len(names) :]))
+        return (found * found).sum() + found.sum()
+
+    return function
+
+
+def module_case(
+    module: nn.Module,
+    names: Sequence[str],
+    *inputs: Tensor,
+    order: int = 2,
+    result: Callable[[Any], Tensor] = lambda y: y,
+) -> Case:
+    """The derivatives of a module by its inputs and parameters with these names."""
+    module = module.double()
+    generator = torch.Generator().manual_seed(3)
+    for parameter in module.parameters():
+        parameter.data.copy_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64) / 2)
+    parameters = dict(module.named_parameters())
+    values = tuple(parameters[name].detach().clone() for name in names)
+    return Case(applied(module, *names, result=result), (*values, *inputs), order)
+
+
+def first(results: Any) -> Tensor:
+    """The first of several results."""
+    return results[0]  # type: ignore[no-any-return]
+
+
+def all_of(results: Any) -> Tensor:
+    """All results as one vector."""
+    return torch.cat([leaf.flatten() for leaf in optree.tree_leaves(results)])  # type: ignore[arg-type]
+
+
+CELLS = {
+    "RNNCell": module_case(nn.RNNCell(2, 2), ["weight_hh"], normal(2, 2), normal(2, 2), order=3),
+    "RNNCell relu": module_case(
+        nn.RNNCell(2, 2, nonlinearity="relu"), ["weight_ih", "bias_hh"], normal(2, 2), normal(2, 2)
+    ),
+    "LSTMCell": module_case(nn.LSTMCell(2, 2), ["weight_ih", "bias_ih"], normal(1, 2), result=all_of),
+    "GRUCell": module_case(nn.GRUCell(2, 2), ["weight_hh", "bias_hh"], normal(2), normal(2)),
+    "RNN": module_case(nn.RNN(2, 2, batch_first=True), ["weight_hh_l0"], normal(1, 3, 2), result=first),
+    "RNN relu": module_case(nn.RNN(2, 2, nonlinearity="relu"), ["weight_ih_l0"], normal(3, 2), result=first),
+    "LSTM": module_case(nn.LSTM(2, 1), ["weight_hh_l0", "bias_ih_l0"], normal(2, 1, 2), result=all_of),
+    "LSTM unbatched": module_case(nn.LSTM(2, 1), [], normal(2, 2), result=first),
+    "LSTM two layers": module_case(
+        nn.LSTM(1, 1, 2, bidirectional=True), ["weight_ih_l1"], normal(2, 1, 1), result=first
+    ),
+    "LSTM projected": module_case(
+        nn.LSTM(2, 2, proj_size=1), ["weight_hr_l0"], normal(2, 1, 2), result=first
+    ),
+    "GRU": module_case(nn.GRU(2, 1, batch_first=True), ["weight_ih_l0"], normal(1, 2, 2), result=first),
+    "GRU both ways": module_case(nn.GRU(1, 1, bidirectional=True), [], normal(3, 1, 1), result=all_of),
+}
+
+
+def attention_case(
+    names: Sequence[str], *inputs: Tensor, result: Callable[[Any], Tensor] = all_of, **options: Any
+) -> Case:
+    """MultiheadAttention of one argument or three, and what it is called with."""
+    module = nn.MultiheadAttention(4, 2, batch_first=True).eval()
+    case = module_case(module, names, *inputs, result=result)
+
+    def function(*arguments: Any) -> Tensor:
+        chosen = dict(zip(names, arguments[: len(names)], strict=True))
+        given = arguments[len(names) :]
+        given = (*given, *given[-1:] * (3 - len(given)))
+        found = result(functional_call(module, chosen, given, options))
+        return (found * found).sum() + found.sum()
+
+    return case._replace(function=function)
+
+
+LAYERS = {
+    "MultiheadAttention": attention_case(["in_proj_weight"], normal(1, 3, 4)),
+    "MultiheadAttention without weights": attention_case(
+        ["out_proj.weight", "in_proj_bias"], normal(1, 3, 4), need_weights=False, result=first
+    ),
+    "MultiheadAttention of three": attention_case([], normal(1, 2, 4), normal(1, 3, 4), normal(1, 3, 4)),
+    "MultiheadAttention causal": attention_case(
+        [],
+        normal(1, 3, 4),
+        attn_mask=torch.ones(3, 3).triu(1).bool(),
+        is_causal=True,
+        need_weights=False,
+        result=first,
+    ),
+    "MultiheadAttention padding": attention_case(
+        [], normal(2, 3, 4), key_padding_mask=torch.tensor([[False, False, True], [False, True, False]])
+    ),
+    "TransformerEncoderLayer": module_case(
+        nn.TransformerEncoderLayer(4, 2, 3, batch_first=True).eval(), ["linear1.weight"], normal(1, 2, 4)
+    ),
+    "TransformerEncoderLayer norm first": module_case(
+        nn.TransformerEncoderLayer(4, 1, 3, norm_first=True, activation="gelu", dropout=0.0),
+        ["self_attn.in_proj_bias"],
+        normal(2, 1, 4),
+    ),
+    "TransformerDecoderLayer": module_case(
+        nn.TransformerDecoderLayer(2, 1, 3, dropout=0.0), ["linear2.weight"], normal(2, 1, 2), normal(2, 1, 2)
+    ),
+    "Embedding": module_case(nn.Embedding(3, 2, padding_idx=1), ["weight"], integers(0, 1, 2, 0)),
+    "Conv2d circular": module_case(
+        nn.Conv2d(1, 2, 3, padding=1, padding_mode="circular"), ["weight", "bias"], normal(1, 1, 3, 4)
+    ),
+    "Conv1d reflect": module_case(
+        nn.Conv1d(1, 2, 3, padding=2, padding_mode="reflect"), ["weight"], normal(1, 1, 5)
+    ),
+    "ConvTranspose2d": module_case(
+        nn.ConvTranspose2d(1, 2, 2, stride=2), ["weight", "bias"], normal(1, 1, 2, 3)
+    ),
+    "Bilinear": module_case(nn.Bilinear(2, 3, 2), ["weight"], normal(2, 2), normal(2, 3)),
+}
+
+CASES: dict[str, Case] = CONVOLUTIONS | POOLS | PADDED | ATTENTION | CELLS | LAYERS

@@ -12,6 +12,7 @@ from weakref import WeakValueDictionary
 from hesse.api.custom_rule import CustomRule, Function, ShapeRule, place_of
 from hesse.errors import ArgumentError
 from hesse.frontends.expression import Expression
+from hesse.frontends.libraries import by_expressions
 
 
 class CustomFunction:
@@ -54,6 +55,7 @@ class CustomFunction:
         self.vjp = _rule(rule, "defvjp")
         return rule
 
+    @by_expressions
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         if not any(map(holds_expressions, (*arguments, *options.values()))):
             return self.function(*arguments, **options)

@@ -14,6 +14,7 @@ from hesse.backends.target import library_of
 from hesse.calculus.foreign import DerivedRule, LinearMap
 from hesse.errors import ArgumentError, DifferentiationError, TracingError
 from hesse.frontends.expression import Expression
+from hesse.frontends.libraries import computing
 from hesse.frontends.operands import as_array, as_node
 from hesse.ir import Apply, Node, Shape, Variable, constant, variable, zero
 from hesse.ops.foreign import Output, concrete_shapes, foreign
@@ -61,7 +62,8 @@ class CustomRule(DerivedRule):
     def outputs(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[Output, ...]:
         if shapes not in self._signatures:
             declared = self.custom.shape
-            found = self._sampled(shapes) if declared is None else self._declared(declared, shapes)
+            with computing():
+                found = self._sampled(shapes) if declared is None else self._declared(declared, shapes)
             self._signatures[shapes] = found
         return self._signatures[shapes].outputs
 

@@ -24,7 +24,7 @@ MOST_PUSHED = 10_000
 
 
 class Choice(NamedTuple):
-    """A derivative, the mode that made it, and the estimated costs of all modes that were tried."""
+    """A derivative, the mode that made it, and, where several were tried, their estimated costs."""
 
     derivatives: list[Node]
     mode: str
@@ -53,8 +53,9 @@ def choose(
         candidates = _candidates(output, variables, tried, machine)
     else:
         candidates = {mode: simplify(derivatives(mode, output, variables, Products(), machine))}
-    estimates = {name: estimate(roots, machine) for name, roots in candidates.items()}
-    best = min(candidates, key=lambda name: estimates[name])
+    is_choice = len(candidates) > 1
+    estimates = {name: estimate(roots, machine) for name, roots in candidates.items() if is_choice}
+    best = min(candidates, key=lambda name: estimates.get(name, 0.0))
     return Choice(candidates[best], best, estimates)
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, TypeVar
 
 from hesse.frontends.expression import Expression
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 MODULES = {"torch": "hesse.frontends.aten"}
 """By library: the module with its `session` and `traced`."""
@@ -65,6 +69,32 @@ def nested(leaves: Sequence[Any]) -> Nested | None:
         return None
     opened = (sys.modules[module].nested_session(leaves) for module in _loaded())
     return next((found for found in opened if found is not None), None)
+
+
+@contextmanager
+def computing() -> Iterator[None]:
+    """Around calls with arrays inside of a trace: they are not recorded."""
+    with ExitStack() as stack:
+        for module in _loaded():
+            stack.enter_context(sys.modules[module].computing())
+        yield
+
+
+def by_expressions(function: Function) -> Function:
+    """Let a function of expressions also take what a function of a library is traced with."""
+
+    @functools.wraps(function)
+    def wrapped(*arguments: Any, **options: Any) -> Any:
+        values = (*arguments, *options.values())
+        opened = nested(values) if any(traced_expression(value) is not None for value in values) else None
+        if opened is None:
+            return function(*arguments, **options)
+        result = function(
+            *map(opened.returned, arguments), **{name: opened.returned(v) for name, v in options.items()}
+        )
+        return tuple(map(opened.result, result)) if isinstance(result, tuple) else opened.result(result)
+
+    return wrapped  # type: ignore[return-value]
 
 
 def traced_expression(value: Any) -> Expression | None:

@@ -18,6 +18,7 @@ from hesse.backends.arrays import as_arrays
 from hesse.backends.executable import executable
 from hesse.backends.target import library_of
 from hesse.frontends.expression import Expression
+from hesse.frontends.libraries import by_expressions
 from hesse.frontends.linear_algebra import system
 from hesse.frontends.operands import as_node, axis_number, axis_numbers
 from hesse.frontends.reductions import merged_axes
@@ -37,6 +38,7 @@ def _also_for_arrays(operand_count: int) -> Callable[[Function], Function]:
     def decorate(function: Function) -> Function:
         signature = inspect.signature(function)
 
+        @by_expressions
         @functools.wraps(function)
         def wrapped(*arguments: Any, **options: Any) -> Any:
             bound = signature.bind(*arguments, **options)

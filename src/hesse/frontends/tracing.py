@@ -66,14 +66,17 @@ def note_need(values: Iterable[Any]) -> None:
 
     What needs them fails nevertheless, in whichever way: the function is then traced again with the values.
     """
-    watches = _watches.get()
-    if not watches:
-        return
+    needed = watched_names(values)
+    for watch in _watches.get():
+        watch.needed.update(needed & watch.names)
+
+
+def watched_names(values: Iterable[Any]) -> set[str]:
+    """The names of the variables on which expressions depend; none if one of them is not watched."""
     order = topological([value.node for value in values if hasattr(value, "node")])
     needed = {node.name for node in order if isinstance(node, Variable)}
-    if needed <= frozenset().union(*(watch.names for watch in watches)):
-        for watch in watches:
-            watch.needed.update(needed & watch.names)
+    watches = _watches.get()
+    return needed if needed <= frozenset().union(*(watch.names for watch in watches)) else set()
 
 
 @contextmanager

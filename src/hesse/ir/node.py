@@ -31,12 +31,17 @@ class Node:
     """An expression. `shape` holds sizes; `operands` the nodes it is computed from; `kind` is
     "real" or "integer" (index arrays, which only `Apply` records read)."""
 
-    __slots__ = ("__weakref__", "_cache", "key", "kind", "operands", "shape")
+    __slots__ = ("__weakref__", "_cache", "_key", "kind", "operands", "shape")
     shape: Shape
     operands: tuple[Node, ...]
     kind: str
-    key: tuple[Any, ...]
+    _key: tuple[Any, ...] | None
     _cache: dict[Any, Any]
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What nodes are sorted by; found when it is asked for."""
+        return self._key or _found_key(self)
 
     @property
     def rank(self) -> int:
@@ -209,10 +214,10 @@ def intern(
             found = _table.get(identity)
             if found is None:
                 found = object.__new__(cls)
-                found.shape, found.operands, found.kind, found._cache = shape, operands, kind, {}
+                found.shape, found.operands, found.kind = shape, operands, kind
+                found._cache, found._key = {}, None
                 for name, value in fields.items():
                     setattr(found, name, value)
-                found.key = _sort_key(cls, shape, operands, kind, fields)
                 _table[identity] = found
         if _kept.nodes is not None:
             _kept.nodes.append(found)
@@ -222,16 +227,28 @@ def intern(
 _RANKS = {Variable: 0, Constant: 1, Map: 2, Apply: 3, Einsum: 4, Add: 5}
 
 
-def _sort_key(
-    cls: type[Node], shape: Shape, operands: tuple[Node, ...], kind: str, fields: dict[str, Any]
-) -> tuple[Any, ...]:
-    if "attributes" in fields:
+def _found_key(node: Node) -> tuple[Any, ...]:
+    stack = [node]  # operands first, without recursion
+    while stack:
+        unknown = [operand for operand in stack[-1].operands if operand._key is None]
+        if unknown:
+            stack += unknown
+        else:
+            found = stack.pop()
+            found._key = _sort_key(found)
+    return node.key
+
+
+def _sort_key(node: Node) -> tuple[Any, ...]:
+    cls, name = type(node), getattr(node, "name", "")
+    if isinstance(node, Variable):
         # the mark of a traced argument does not change the order: traced and symbolic results read alike
-        fields = {**fields, "attributes": sorted(fields["attributes"] - {"argument"})}
-    text = repr((cls.__name__, shape, kind, fields))
-    parts = [text.encode(), *[operand.key[-1] for operand in operands]]
-    digest = hashlib.blake2b(b"".join(parts), digest_size=16)
-    return (_RANKS[cls], str(fields.get("name", "")), digest.digest())
+        fields = {"name": name, "attributes": sorted(node.attributes - {"argument"})}
+    else:
+        fields = {slot: getattr(node, slot) for slot in cls.__slots__}
+    text = repr((cls.__name__, node.shape, node.kind, fields))
+    parts = [text.encode(), *[operand.key[-1] for operand in node.operands]]
+    return (_RANKS[cls], name, hashlib.blake2b(b"".join(parts), digest_size=16).digest())
 
 
 class FrozenArray:

@@ -28,11 +28,10 @@ def add(terms: Iterable[Node], shape: Shape, flatten: Collection[Node] = ()) -> 
     else uses them), or when they hold sparse patterns that must stay visible to the terms around them.
     """
     scales: dict[Node, float] = {}
-    for term, scale in _flat(terms, flatten):
-        if term.shape != shape:
-            raise ShapeError(f"cannot add a term of shape {term.shape} to a sum of shape {shape}")
-        base, factor = unscaled(term)
-        scales[base] = scales.get(base, 0.0) + scale * factor
+    for base, scale in _flat(terms, flatten):
+        if base.shape != shape:
+            raise ShapeError(f"cannot add a term of shape {base.shape} to a sum of shape {shape}")
+        scales[base] = scales.get(base, 0.0) + scale
     merged = _merge_patterns([scaled(base, scale) for base, scale in scales.items() if scale], shape)
     if len(merged) == 1:
         return merged[0]
@@ -40,14 +39,20 @@ def add(terms: Iterable[Node], shape: Shape, flatten: Collection[Node] = ()) -> 
 
 
 def _flat(terms: Iterable[Node], flatten: Collection[Node]) -> Iterable[tuple[Node, float]]:
+    """The terms with scale one, and their scales."""
     for term in terms:
         inner, scale = unscaled(term)
-        if isinstance(inner, Add) and (term in flatten or not inner.operands):
-            yield from ((operand, scale) for operand in inner.operands)
-        elif isinstance(inner, Add) and (visible := _sparse_and_dense(inner)):
-            yield from ((operand, scale) for operand in visible)
+        if not isinstance(inner, Add):
+            yield inner, scale
+            continue
+        is_merged = term in flatten or not inner.operands
+        visible = inner.operands if is_merged else _sparse_and_dense(inner)
+        if visible or is_merged:
+            for operand in visible:
+                base, factor = unscaled(operand)
+                yield base, scale * factor
         else:
-            yield term, 1.0
+            yield inner, scale
 
 
 @remembered
@@ -108,10 +113,11 @@ def _merge_patterns(terms: list[Node], shape: Shape) -> list[Node]:
         if key is None or len(group) == 1:
             merged += group
         else:
-            merged += _over_one_pattern(group, shape)
-    return [term for term in merged if not is_zero(term)]
+            merged += [term for term in _over_one_pattern(group, shape) if not is_zero(term)]
+    return merged
 
 
+@remembered
 def _pattern_key(node: Node) -> object:
     """What two terms must share to be summed before they are placed; None for dense terms."""
     if not isinstance(node, Einsum):

@@ -35,8 +35,8 @@ from hesse.ops.elementwise import power
 from hesse.ops.registry import elementwise
 
 Rule = Callable[[Node], Node | None]
-Head = str | type[Node]
-"""What a law is about: functions of a name, or nodes of a class."""
+Head = str | type[Node] | frozenset[str]
+"""What a law is about: functions of a name, nodes of a class, or products with one of these functions."""
 
 
 def argument(node: Node, name: str) -> Node | None:
@@ -220,8 +220,8 @@ RULES: dict[Rule, Head] = {
     log_of_sigmoid: "log",
     one_minus_sigmoid: Add,
     one_plus_tanh: Add,
-    exp_times_sigmoid: Einsum,
-    sqrt_times_sqrt: Einsum,
+    exp_times_sigmoid: frozenset({"sigmoid"}),
+    sqrt_times_sqrt: frozenset({"sqrt"}),
     power_of_sqrt: "power",
     function_of_blocks: Map,
 }

@@ -25,6 +25,7 @@ from hesse.rewrite.attributes import ATTRIBUTE_RULES
 from hesse.rewrite.matrix_rules import MATRIX_RULES
 from hesse.rewrite.roll import is_long, rolled
 from hesse.rewrite.rules import RULES, Head, Rule
+from hesse.rewrite.scatter_rules import SCATTER_RULES
 from hesse.rewrite.shift_rules import NORMALISATION_RULES, SHIFT_RULES
 from hesse.rewrite.size_rules import SIZE_RULES
 from hesse.rewrite.softmax_rules import SOFTMAX_RULES
@@ -35,6 +36,7 @@ LAWS: dict[Rule, Head] = {
     **SOFTMAX_RULES,
     **NORMALISATION_RULES,
     **SHIFT_RULES,
+    **SCATTER_RULES,
     **SIZE_RULES,
     **ATTRIBUTE_RULES,
     **MATRIX_RULES,
@@ -98,11 +100,24 @@ def _apply_rules(node: Node) -> Node:
 @remembered
 def _rewritten(node: Node) -> Node | None:
     """The node after the first law that applies to it."""
-    name = node.name if isinstance(node, Map | Apply) else None
-    laws = _laws_about(type(node), name)  # type: ignore[arg-type]  # classes hash
-    return next((result for law in laws if (result := law(node)) is not None), None)
+    if isinstance(node, Einsum):
+        names = frozenset([operand.name for operand in node.operands if isinstance(operand, Map | Apply)])
+    else:
+        names = frozenset([node.name] if isinstance(node, Map | Apply) else ())
+    for law in _laws_about(type(node), names):  # type: ignore[arg-type]  # classes hash
+        result = law(node)
+        if result is not None:
+            return result
+    return None
 
 
 @functools.cache
-def _laws_about(kind: type[Node], name: str | None) -> tuple[Rule, ...]:
-    return tuple(law for law, head in LAWS.items() if head in (kind, name))
+def _laws_about(kind: type[Node], names: frozenset[str]) -> tuple[Rule, ...]:
+    """The laws about nodes of a class: functions of a name, or products with functions of these names."""
+
+    def is_about(head: Head) -> bool:
+        if isinstance(head, frozenset):
+            return kind is Einsum and not head.isdisjoint(names)
+        return head is kind or (kind is not Einsum and head in names)
+
+    return tuple(law for law, head in LAWS.items() if is_about(head))

@@ -59,5 +59,5 @@ def sizes_cancelled(node: Node) -> Node:
 
 SIZE_RULES: dict[Rule, Head] = {
     reciprocal_of_size: "reciprocal",
-    size_over_itself: Einsum,
+    size_over_itself: frozenset({"reciprocal"}),
 }

@@ -200,7 +200,7 @@ SOFTMAX_RULES: dict[Rule, Head] = {
     log_of_softmax: "log",
     log_of_picked_softmax: "log",
     exp_of_log_softmax: "exp",
-    exp_of_part_over_sum_of_exp: Einsum,
-    exp_over_sum_of_exp: Einsum,
-    exp_inside_a_product: Einsum,
+    exp_of_part_over_sum_of_exp: frozenset({"reciprocal"}),
+    exp_over_sum_of_exp: frozenset({"reciprocal"}),
+    exp_inside_a_product: frozenset({"sigmoid", "reciprocal"}),
 }

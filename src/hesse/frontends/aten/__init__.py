@@ -5,6 +5,7 @@ from hesse.frontends.aten import (
     attention,
     convolution,
     elementwise,
+    indexing,
     linalg,
     losses,
     memory,
@@ -15,13 +16,15 @@ from hesse.frontends.aten import (
     sampling,
     shapes,
 )
-from hesse.frontends.aten.session import nested_session, session, traced_expression
+from hesse.frontends.aten.session import computing, nested_session, session, traced_expression
 
 __all__ = [
     "activations",
     "attention",
+    "computing",
     "convolution",
     "elementwise",
+    "indexing",
     "linalg",
     "losses",
     "memory",

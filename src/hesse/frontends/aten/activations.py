@@ -10,7 +10,6 @@ import torch
 
 from hesse.frontends import special
 from hesse.frontends.aten.table import Typed, aten, enter
-from hesse.frontends.expression import Expression
 from hesse.frontends.ufuncs import elementwise
 
 EXACT_THRESHOLD = 20.0
@@ -27,7 +26,7 @@ def gelu(x: Any, approximate: str = "none") -> Any:
 def softplus(x: Any, beta: float = 1, threshold: float = EXACT_THRESHOLD) -> Any:
     """`log(1 + exp(beta x)) / beta`; `x` itself above a threshold that is lower than PyTorch's own."""
     scaled = x if beta == 1 else np.multiply(x, beta)
-    smooth = elementwise("softplus", scaled)
+    smooth: Any = elementwise("softplus", scaled)
     smooth = smooth if beta == 1 else np.divide(smooth, beta)
     return smooth if threshold >= EXACT_THRESHOLD else np.where(np.greater(scaled, threshold), x, smooth)
 
@@ -134,7 +133,7 @@ def threshold(x: Any, threshold: float, value: float) -> Any:
 def _along(function: Callable[..., Any]) -> Callable[..., Any]:
     """The handler of a function of one axis; a tensor without axes is one entry."""
 
-    def handler(x: Expression, dim: int, dtype: Any = None) -> Any:
+    def handler(x: Any, dim: int, dtype: Any = None) -> Any:
         result = function(x, dim) if x.ndim else np.reshape(function(np.reshape(x, (1,)), 0), ())
         return Typed(result, dtype) if isinstance(dtype, torch.dtype) else result
 

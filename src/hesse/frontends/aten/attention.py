@@ -14,9 +14,9 @@ from hesse.frontends.special import softmax
 
 @aten("scaled_dot_product_attention")
 def attention(
-    query: Expression,
-    key: Expression,
-    value: Expression,
+    query: Any,
+    key: Any,
+    value: Any,
     attn_mask: Any = None,
     dropout_p: float = 0.0,
     is_causal: bool = False,

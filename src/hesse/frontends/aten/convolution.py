@@ -1,4 +1,4 @@
-"""Convolutions, windows and padding of ATen: views and one contraction, so that derivatives keep the kernel."""
+"""Convolutions, windows and padding of ATen: views and a contraction, whose derivatives keep the kernel."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def each(value: Any, rank: int) -> tuple[int, ...]:
     return values * rank if len(values) == 1 else values
 
 
-def padded(x: Expression, widths: Sequence[tuple[int, int]], value: float = 0.0) -> Expression:
+def padded(x: Any, widths: Sequence[tuple[int, int]], value: float = 0.0) -> Any:
     """The last axes with margins; a negative one cuts entries off."""
     lead = x.ndim - len(widths)
     cut = [slice(max(0, -a), size - max(0, -b)) for (a, b), size in zip(widths, x.shape[lead:], strict=True)]
@@ -34,20 +34,16 @@ def padded(x: Expression, widths: Sequence[tuple[int, int]], value: float = 0.0)
     return np.pad(x, [(0, 0)] * lead + margins, constant_values=value)
 
 
-def windows(
-    x: Expression, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
-) -> Expression:
+def windows(x: Any, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]) -> Any:
     """Windows over the last axes, whose entries become further axes."""
     rank = len(kernel)
     reach = tuple(gap * (size - 1) + 1 for gap, size in zip(dilation, kernel, strict=True))
-    found = sliding_window_view(x, reach, tuple(range(x.ndim - rank, x.ndim)))
+    found: Any = sliding_window_view(x, reach, tuple(range(x.ndim - rank, x.ndim)))
     return found[(..., *(slice(None, None, step) for step in (*stride, *dilation)))]
 
 
-def correlated(
-    x: Expression, weight: Expression, stride: Sequence[int], dilation: Sequence[int], groups: int
-) -> Expression:
-    """Windows of `x`, of shape (batch, inputs, ...), times a kernel of shape (outputs, inputs of a group, ...)."""
+def correlated(x: Any, weight: Any, stride: Sequence[int], dilation: Sequence[int], groups: int) -> Any:
+    """Windows of `x` (batch, inputs, ...) times a kernel (outputs, inputs of a group, ...)."""
     rank = weight.ndim - 2
     shape = x.shape
     x = np.reshape(x, (shape[0], groups, shape[1] // groups, *shape[2:]))
@@ -58,7 +54,7 @@ def correlated(
     return np.reshape(result, (shape[0], weight.shape[0], *result.shape[3:]))
 
 
-def _with_bias(result: Expression, bias: Any) -> Expression:
+def _with_bias(result: Any, bias: Any) -> Any:
     return result if bias is None else np.add(result, np.reshape(bias, (-1, *(1,) * (result.ndim - 2))))
 
 
@@ -70,8 +66,8 @@ def _same(kernel: Sequence[int], dilation: Sequence[int]) -> list[tuple[int, int
 
 @aten("conv1d", "conv2d", "conv3d")
 def convolution(
-    x: Expression,
-    weight: Expression,
+    x: Any,
+    weight: Any,
     bias: Any = None,
     stride: Any = 1,
     padding: Any = 0,
@@ -91,8 +87,8 @@ def convolution(
 
 @aten("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
 def transposed_convolution(
-    x: Expression,
-    weight: Expression,
+    x: Any,
+    weight: Any,
     bias: Any = None,
     stride: Any = 1,
     padding: Any = 0,
@@ -120,8 +116,8 @@ def transposed_convolution(
 
 @aten("convolution")
 def any_convolution(
-    x: Expression,
-    weight: Expression,
+    x: Any,
+    weight: Any,
     bias: Any,
     stride: Any,
     padding: Any,
@@ -137,13 +133,13 @@ def any_convolution(
 
 
 @aten("unfold")
-def unfold(x: Expression, dimension: int, size: int, step: int) -> Any:
+def unfold(x: Any, dimension: int, size: int, step: int) -> Any:
     """Windows along an axis."""
     return Expression(unfold_node(as_node(x), dimension, size, step))
 
 
 @aten("im2col")
-def im2col(x: Expression, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Any:
+def im2col(x: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Any:
     """Windows of images as columns."""
     seen = windows(padded(x, [(n, n) for n in padding]), kernel, stride, dilation)
     columns = np.moveaxis(seen, (-2, -1), (-4, -3))
@@ -152,7 +148,7 @@ def im2col(x: Expression, kernel: Any, dilation: Any, padding: Any, stride: Any)
 
 
 @aten("col2im")
-def col2im(x: Expression, size: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Any:
+def col2im(x: Any, size: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Any:
     """Windows added up at their places in images."""
     total = [n + 2 * margin for n, margin in zip(size, padding, strict=True)]
     settings = zip(total, kernel, dilation, stride, strict=True)
@@ -176,13 +172,15 @@ def _pairs(pad: Sequence[int]) -> list[tuple[int, int]]:
 
 
 @aten("constant_pad_nd")
-def constant_pad(x: Expression, pad: Sequence[int], value: float = 0) -> Any:
+def constant_pad(x: Any, pad: Sequence[int], value: float = 0) -> Any:
     """Margins of one number."""
     return padded(x, _pairs(pad), value)
 
 
-def _repeated(mode: str) -> Any:
-    def handler(x: Expression, pad: Sequence[int]) -> Any:
+def _repeated(mode: Any) -> Any:
+    """Margins of entries repeated by one of NumPy's modes."""
+
+    def handler(x: Any, pad: Sequence[int]) -> Any:
         widths = _pairs(pad)
         if min(pad) < 0:
             return NotImplemented

@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import _engine_run_backward
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
 
@@ -189,13 +190,16 @@ class TorchRule(DerivedRule):
                 found = None
                 # Some of several results are constant (a permutation); but an operation is not as a whole.
                 if not any(r.requires_grad for r in results) or results[number].requires_grad:
-                    # what is computed without a graph would be constant
-                    (found,) = torch.autograd.grad(
-                        results[number],
-                        operands[slot],
-                        _entered(cotangent),
-                        create_graph=True,
-                        allow_unused=True,
+                    # Not torch.autograd.grad, inside of which modes for functions are off; and with a graph,
+                    # because what is computed without one is constant.
+                    (found,) = _engine_run_backward(
+                        (results[number],),
+                        (_entered(cotangent),),
+                        True,
+                        True,
+                        (operands[slot],),
+                        allow_unreachable=True,
+                        accumulate_grad=False,
                     )
             except RuntimeError as error:
                 raise DifferentiationError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -32,9 +32,11 @@ class AutogradMode(TorchFunctionMode):
     for them: PyTorch would take them for leftovers and unwrap them.
     """
 
-    def __init__(self, traced: Callable[[Tensor], TracedTensor], is_transformed: bool) -> None:
+    def __init__(
+        self, traced: Callable[[Tensor], TracedTensor], known: Container[int], is_transformed: bool
+    ) -> None:
         super().__init__()
-        self._traced = traced
+        self._traced, self._known = traced, known
         self._is_transformed = is_transformed
 
     def __torch_function__(
@@ -60,20 +62,12 @@ class AutogradMode(TorchFunctionMode):
             return value
         inner = functorch.peek_interpreter_stack()
         is_suspended = functorch.maybe_get_level(value) > (0 if inner is None else inner.level())
-        return self._traced(value) if is_suspended else value
+        return self._traced(value) if is_suspended or id(value) in self._known else value
 
 
 def _several(value: Any) -> list[Any]:
     """One or several tensors."""
     return list(value) if isinstance(value, tuple | list) else [value]
-
-
-def _has_traced(outputs: Any) -> bool:
-    return any(isinstance(value, TracedTensor) for value in (outputs, *_several(outputs)))
-
-
-def _several(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, tuple | list) else []
 
 
 def gradient(
@@ -175,9 +169,12 @@ def install() -> None:
 
 
 @contextmanager
-def autograd_explained(traced: Callable[[Tensor], TracedTensor]) -> Iterator[None]:
-    """Around a traced function: what it asks of autograd is answered by hesse."""
+def autograd_explained(traced: Callable[[Tensor], TracedTensor], known: Container[int]) -> Iterator[None]:
+    """Around a traced function: what it asks of autograd is answered by hesse.
+
+    What stands for a tensor is its `traced` one; those with `known` identities have one already.
+    """
     install()
     is_transformed = functorch.peek_interpreter_stack() is not None
-    with temporarily_clear_interpreter_stack(), AutogradMode(traced, is_transformed):
+    with temporarily_clear_interpreter_stack(), AutogradMode(traced, known, is_transformed):
         yield

@@ -317,5 +317,5 @@ _known: dict[Any, list[Expression]] = {}
 
 def _as_expression(value: Any) -> Expression:
     if isinstance(value, Typed):
-        return value.value
+        value = value.value
     return value if isinstance(value, Expression) else Expression(as_node(value))

@@ -10,7 +10,6 @@ from hesse.frontends import special
 from hesse.frontends.aten.elementwise import clamp_min
 from hesse.frontends.aten.reductions import vector_norm
 from hesse.frontends.aten.table import aten
-from hesse.frontends.expression import Expression
 from hesse.frontends.ufuncs import elementwise
 
 NONE, MEAN = 0, 1
@@ -93,11 +92,11 @@ def binary_cross_entropy_with_logits(
 class Labels(NamedTuple):
     """Labels of rows: places in the last axis, and how much each row counts."""
 
-    places: Expression
-    weights: Expression
+    places: Any
+    weights: Any
 
 
-def _labels(target: Expression, weight: Any, ignore_index: int) -> Labels:
+def _labels(target: Any, weight: Any, ignore_index: int) -> Labels:
     """Labels; rows with the one to ignore do not count."""
     counts = np.not_equal(target, ignore_index)
     places = np.where(counts, target, 0)
@@ -105,7 +104,7 @@ def _labels(target: Expression, weight: Any, ignore_index: int) -> Labels:
     return Labels(places, weights)
 
 
-def _picked(rows: Expression, labels: Labels) -> Any:
+def _picked(rows: Any, labels: Labels) -> Any:
     """The entry of each row at its label."""
     return np.take_along_axis(rows, labels.places[..., None], -1)[..., 0]
 
@@ -117,15 +116,13 @@ def _reduced_rows(losses: Any, labels: Labels, reduction: int) -> Any:
     return np.sum(losses) if reduction != MEAN else np.divide(np.sum(losses), np.sum(labels.weights))
 
 
-def _rows(x: Expression) -> Expression:
+def _rows(x: Any) -> Any:
     """The axis of classes, which is the second of several, as the last one."""
     return np.moveaxis(x, 1 if x.ndim > 1 else 0, -1)
 
 
 @aten("nll_loss_nd", "nll_loss", "nll_loss2d")
-def nll_loss(
-    x: Expression, target: Expression, weight: Any = None, reduction: int = MEAN, ignore_index: int = -100
-) -> Any:
+def nll_loss(x: Any, target: Any, weight: Any = None, reduction: int = MEAN, ignore_index: int = -100) -> Any:
     """Minus the entries at the labels."""
     labels = _labels(target, weight, ignore_index)
     losses = np.negative(np.multiply(_picked(_rows(x), labels), labels.weights))
@@ -134,14 +131,14 @@ def nll_loss(
 
 @aten("cross_entropy_loss")
 def cross_entropy_loss(
-    x: Expression,
-    target: Expression,
+    x: Any,
+    target: Any,
     weight: Any = None,
     reduction: int = MEAN,
     ignore_index: int = -100,
     label_smoothing: float = 0.0,
 ) -> Any:
-    """`logsumexp(x)` less the entry at the label, or less the mean of the entries with target probabilities."""
+    """`logsumexp(x)` less the entry at the label, or less the mean of entries with target probabilities."""
     rows = _rows(x)
     largest = special.logsumexp(rows, -1)
     distances = np.subtract(largest[..., None], rows)
@@ -162,8 +159,8 @@ def cross_entropy_loss(
 
 @aten("multi_margin_loss")
 def multi_margin_loss(
-    x: Expression,
-    target: Expression,
+    x: Any,
+    target: Any,
     p: int = 1,
     margin: float = 1,
     weight: Any = None,
@@ -181,7 +178,7 @@ def multi_margin_loss(
 
 
 @aten("multilabel_margin_loss")
-def multilabel_margin_loss(x: Expression, target: Expression, reduction: int = MEAN) -> Any:
+def multilabel_margin_loss(x: Any, target: Any, reduction: int = MEAN) -> Any:
     """By how much other entries come closer than 1 to those at the labels, which end at the first -1."""
     rows, sets = np.reshape(x, (-1, x.shape[-1])), np.reshape(target, (-1, x.shape[-1]))
     counts = np.equal(np.cumsum(np.less(sets, 0), -1), 0)
@@ -196,7 +193,7 @@ def multilabel_margin_loss(x: Expression, target: Expression, reduction: int = M
 
 
 @aten("cosine_similarity")
-def cosine_similarity(x: Expression, y: Expression, dim: int = 1, eps: float = 1e-8) -> Any:
+def cosine_similarity(x: Any, y: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     """The cosine of the angle between vectors along an axis; lengths are at least `eps`."""
     shape = np.broadcast_shapes(x.shape, y.shape)
     first, second = np.broadcast_to(x, shape), np.broadcast_to(y, shape)
@@ -205,13 +202,13 @@ def cosine_similarity(x: Expression, y: Expression, dim: int = 1, eps: float = 1
 
 
 @aten("cdist")
-def cdist(x: Expression, y: Expression, p: float = 2.0, compute_mode: int | None = None) -> Any:
+def cdist(x: Any, y: Any, p: float = 2.0, compute_mode: int | None = None) -> Any:
     """The distances of all pairs of rows; at 0 all derivatives are 0."""
     return vector_norm(np.subtract(x[..., :, None, :], y[..., None, :, :]), p, -1)
 
 
 @aten("pdist")
-def pdist(x: Expression, p: float = 2.0) -> Any:
+def pdist(x: Any, p: float = 2.0) -> Any:
     """The distances of all pairs of different rows."""
     first, second = np.triu_indices(x.shape[0], 1)
     return vector_norm(np.subtract(x[first], x[second]), p, -1)

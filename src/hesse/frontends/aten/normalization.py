@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from hesse.frontends.aten.table import aten
-from hesse.frontends.expression import Expression
 
 
-def standardized(x: Expression, axes: tuple[int, ...], epsilon: float) -> Any:
+def standardized(x: Any, axes: tuple[int, ...], epsilon: float) -> Any:
     """`(x - mean) / sqrt(variance + epsilon)` over axes."""
     centered = np.subtract(x, np.mean(x, axes, keepdims=True))
     variance = np.mean(np.square(centered), axes, keepdims=True)
@@ -35,7 +34,7 @@ def _by_channel(value: Any, rank: int) -> Any:
 
 @aten("layer_norm")
 def layer_norm(
-    x: Expression,
+    x: Any,
     normalized_shape: Sequence[int],
     weight: Any = None,
     bias: Any = None,
@@ -47,9 +46,7 @@ def layer_norm(
 
 
 @aten("rms_norm")
-def rms_norm(
-    x: Expression, normalized_shape: Sequence[int], weight: Any = None, eps: float | None = None
-) -> Any:
+def rms_norm(x: Any, normalized_shape: Sequence[int], weight: Any = None, eps: float | None = None) -> Any:
     """The last axes divided by the root of their mean square."""
     if eps is None:  # it depends on the dtype
         return NotImplemented
@@ -59,7 +56,7 @@ def rms_norm(
 
 @aten("group_norm")
 def group_norm(
-    x: Expression,
+    x: Any,
     num_groups: int,
     weight: Any = None,
     bias: Any = None,
@@ -73,7 +70,7 @@ def group_norm(
 
 
 def _normalized(
-    x: Expression, axes: tuple[int, ...] | None, mean: Any, variance: Any, weight: Any, bias: Any, eps: float
+    x: Any, axes: tuple[int, ...] | None, mean: Any, variance: Any, weight: Any, bias: Any, eps: float
 ) -> Any:
     """Channels normalised over axes, or by a mean and a variance that are given."""
     if axes is not None:
@@ -86,7 +83,7 @@ def _normalized(
 
 @aten("batch_norm")
 def batch_norm(
-    x: Expression,
+    x: Any,
     weight: Any,
     bias: Any,
     running_mean: Any,
@@ -103,7 +100,7 @@ def batch_norm(
 
 @aten("instance_norm")
 def instance_norm(
-    x: Expression,
+    x: Any,
     weight: Any,
     bias: Any,
     running_mean: Any,

@@ -14,11 +14,9 @@ from hesse.frontends.aten.convolution import each, padded, windows
 from hesse.frontends.aten.table import Typed, enter
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_node
+from hesse.ir import Node
 from hesse.ops import integers
 from hesse.ops.structural import argmax
-
-Ranges = Sequence[range]
-"""The places that each window reads along an axis; all are inside of it."""
 
 
 def _count(size: int, kernel: int, stride: int, padding: int, dilation: int, is_ceiling: bool) -> int:
@@ -28,7 +26,7 @@ def _count(size: int, kernel: int, stride: int, padding: int, dilation: int, is_
     return count - 1 if is_ceiling and (count - 1) * stride >= size + padding else count
 
 
-def _adaptive(size: int, count: int) -> Ranges:
+def _adaptive(size: int, count: int) -> list[range]:
     """So many windows that together cover an axis."""
     return [range(k * size // count, -(-(k + 1) * size // count)) for k in range(count)]
 
@@ -36,62 +34,70 @@ def _adaptive(size: int, count: int) -> Ranges:
 # Maxima -----------------------------------------------------------------------
 
 
-def _maxima(x: Expression, axes: Sequence[Ranges]) -> tuple[Expression, Typed]:
-    """The first maximum of each window over the last axes, and its place among all entries of these.
+def _maxima(x: Any, seen: Any, places: Sequence[np.ndarray]) -> tuple[Any, Typed]:
+    """The first maximum of each window, and its place among all entries of the axes that are pooled.
 
-    Windows are filled up to one size by repeating their first entry, which moves no maximum.
+    `seen` holds the entries of windows along its last axis; `places` says for each axis which they are. A
+    maximum is the sum over its window of what is at the first of the largest, so derivatives are windows.
     """
-    rank = len(axes)
-    sizes, counts = x.shape[-rank:], tuple(len(ranges) for ranges in axes)
-    table = _table(axes, sizes)
-    flat = np.reshape(x, (*x.shape[:-rank], math.prod(sizes)))
-    largest = argmax(as_node(flat[..., table]))
-    begins = np.arange(table.shape[0]) * table.shape[1]
-    chosen = integers.entries(integers.integers(table), integers.plus(largest, integers.integers(begins)))
-    places = Expression(chosen, is_index=True, index=chosen)
-    shape = (*x.shape[:-rank], *counts)
-    values = np.reshape(np.take_along_axis(flat, places, -1), shape)
-    return values, Typed(np.reshape(places, shape), torch.int64)
-
-
-def _table(axes: Sequence[Ranges], sizes: Sequence[int]) -> np.ndarray:
-    """For each window the places of its entries, as positions among all entries."""
+    rank = len(places)
     table = np.zeros((1, 1), int)
-    for ranges, size in zip(axes, sizes, strict=True):
-        longest = max(map(len, ranges))
-        own = np.array([[*places, *[places[0]] * (longest - len(places))] for places in ranges])
+    for own, size in zip(places, x.shape[-rank:], strict=True):
         table = table[:, None, :, None] * size + own[None, :, None, :]
         table = table.reshape(table.shape[0] * table.shape[1], -1)
-    return table
+    order = integers.integers(np.arange(len(table)).reshape(seen.shape[x.ndim - rank : -1]) * table.shape[1])
+    largest = argmax(as_node(seen))
+    found = integers.entries(integers.integers(table), integers.plus(largest, order))
+    is_largest = np.equal(_index(largest)[..., None], np.arange(table.shape[1]))
+    return np.sum(np.where(is_largest, seen, 0.0), axis=-1), Typed(_index(found), torch.int64)
+
+
+def _index(node: Node) -> Any:
+    return Expression(node, is_index=True, index=node)
 
 
 def _max_pool(
     rank: int,
-    x: Expression,
+    x: Any,
     kernel: Any,
     stride: Any = (),
     padding: Any = 0,
     dilation: Any = 1,
     ceil_mode: bool = False,
-) -> tuple[Expression, Typed]:
+) -> tuple[Any, Typed]:
     """The maximum of each window, and where it is."""
-    kernel = each(kernel, rank)
+    kernel, gaps, margins = each(kernel, rank), each(dilation, rank), each(padding, rank)
     stride = each(stride, rank) if stride not in ((), []) else kernel
-    axes = []
-    for k, size in enumerate(x.shape[-rank:]):
-        step, margin, gap = stride[k], each(padding, rank)[k], each(dilation, rank)[k]
-        begins = [step * n - margin for n in range(_count(size, kernel[k], step, margin, gap, ceil_mode))]
-        axes.append(
-            [range(b % gap if b < 0 else b, min(size, b + gap * (kernel[k] - 1) + 1), gap) for b in begins]
-        )
-    return _maxima(x, axes)
+    places, widths = [], []
+    for size, width, step, margin, gap in zip(x.shape[-rank:], kernel, stride, margins, gaps, strict=True):
+        begins = step * np.arange(_count(size, width, step, margin, gap, ceil_mode)) - margin
+        own = begins[:, None] + gap * np.arange(width)
+        widths.append((margin, max(margin, int(own[-1, -1]) + 1 - size)))
+        is_inside = (own >= 0) & (own < size)
+        first = np.take_along_axis(
+            own, is_inside.argmax(1)[:, None], 1
+        )  # what is outside is never the largest
+        places.append(np.where(is_inside, own, first))
+    seen = windows(padded(x, widths, -math.inf), kernel, stride, gaps)
+    return _maxima(x, np.reshape(seen, (*seen.shape[:-rank], math.prod(kernel))), places)
 
 
-def _adaptive_max_pool(rank: int, x: Expression, size: Any) -> tuple[Expression, Typed]:
-    """The maxima of so many windows."""
-    return _maxima(
-        x, [_adaptive(n, count) for n, count in zip(x.shape[-rank:], each(size, rank), strict=True)]
-    )
+def _adaptive_max_pool(rank: int, x: Any, size: Any) -> tuple[Any, Typed]:
+    """The maxima of so many windows; those of one axis may differ by 1 in size."""
+    sizes, counts = x.shape[-rank:], each(size, rank)
+    if all(n % count == 0 for n, count in zip(sizes, counts, strict=True)):
+        return _max_pool(rank, x, tuple(n // count for n, count in zip(sizes, counts, strict=True)))
+    places = []
+    for n, count in zip(sizes, counts, strict=True):
+        ranges = _adaptive(n, count)
+        longest = max(map(len, ranges))  # an entry more than once moves no maximum
+        places.append(np.array([[*r, *[r[-1]] * (longest - len(r))] for r in ranges]))
+    seen = x[(..., *np.ix_(*(own.ravel() for own in places)))]
+    split = [n for own in places for n in own.shape]
+    seen = np.reshape(seen, (*x.shape[:-rank], *split))
+    lead = x.ndim - rank
+    seen = np.moveaxis(seen, tuple(range(lead + 1, lead + 2 * rank, 2)), tuple(range(-rank, 0)))
+    return _maxima(x, np.reshape(seen, (*seen.shape[:-rank], -1)), places)
 
 
 def _first(function: Callable[..., tuple[Any, ...]]) -> Callable[..., Any]:
@@ -103,7 +109,7 @@ def _first(function: Callable[..., tuple[Any, ...]]) -> Callable[..., Any]:
 
 def _avg_pool(
     rank: int,
-    x: Expression,
+    x: Any,
     kernel: Any,
     stride: Any = (),
     padding: Any = 0,
@@ -128,7 +134,7 @@ def _avg_pool(
     return np.divide(summed, int(counts.flat[0]) if np.ptp(counts) == 0 else counts)
 
 
-def _adaptive_avg_pool(rank: int, x: Expression, size: Any) -> Any:
+def _adaptive_avg_pool(rank: int, x: Any, size: Any) -> Any:
     """The means of so many windows."""
     for axis, count in zip(range(-rank, 0), each(size, rank), strict=True):
         n = x.shape[axis]

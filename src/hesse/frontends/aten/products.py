@@ -115,3 +115,10 @@ def cumprod(x: Any, dim: int, dtype: Any = None) -> Any:
 def trace(x: Any) -> Any:
     """The sum of the diagonal."""
     return np.trace(x)
+
+
+@aten("bilinear")
+def bilinear(x: Any, y: Any, weight: Any, bias: Any = None) -> Any:
+    """`x @ weight @ y` for each matrix of weights."""
+    product = np.einsum("...i,oij,...j->...o", x, weight, y)
+    return product if bias is None else np.add(product, bias)

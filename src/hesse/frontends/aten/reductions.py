@@ -19,16 +19,16 @@ from hesse.frontends.ufuncs import elementwise
 from hesse.ops.structural import shared_maximum
 
 
-def _var(x: Expression, dim: Any, correction: float | None, keepdim: bool) -> Any:
+def _var(x: Any, dim: Any, correction: float | None, keepdim: bool) -> Any:
     return np.var(x, axes(dim, x), ddof=1 if correction is None else correction, keepdims=keepdim)
 
 
-def _std(x: Expression, dim: Any, correction: float | None, keepdim: bool) -> Any:
+def _std(x: Any, dim: Any, correction: float | None, keepdim: bool) -> Any:
     return elementwise("safe_sqrt", _var(x, dim, correction, keepdim))
 
 
 def _with_mean(function: Callable[..., Any]) -> Callable[..., Any]:
-    def both(x: Expression, dim: Any, correction: float | None, keepdim: bool) -> Any:
+    def both(x: Any, dim: Any, correction: float | None, keepdim: bool) -> Any:
         return function(x, dim, correction, keepdim), np.mean(x, axes(dim, x), keepdims=keepdim)
 
     return both
@@ -37,15 +37,13 @@ def _with_mean(function: Callable[..., Any]) -> Callable[..., Any]:
 def _enter_deviation(name: str, function: Callable[..., Any]) -> None:
     """The three ways to call a variance or a deviation."""
 
-    def of_all(x: Expression, unbiased: bool = True) -> Any:
+    def of_all(x: Any, unbiased: bool = True) -> Any:
         return function(x, None, int(unbiased), False)
 
-    def along(x: Expression, dim: Any, unbiased: bool = True, keepdim: bool = False) -> Any:
+    def along(x: Any, dim: Any, unbiased: bool = True, keepdim: bool = False) -> Any:
         return function(x, dim, int(unbiased), keepdim)
 
-    def corrected(
-        x: Expression, dim: Any = None, correction: float | None = None, keepdim: bool = False
-    ) -> Any:
+    def corrected(x: Any, dim: Any = None, correction: float | None = None, keepdim: bool = False) -> Any:
         return function(x, dim, correction, keepdim)
 
     enter([f"{name}.default"], of_all)
@@ -59,14 +57,14 @@ _enter_deviation("var_mean", _with_mean(_var))
 _enter_deviation("std_mean", _with_mean(_std))
 
 
-def _kept(value: Expression, x: Expression, dim: Any, keepdim: bool) -> Expression:
+def _kept(value: Any, x: Any, dim: Any, keepdim: bool) -> Any:
     """The result of a reduction, with axes of size 1 if asked for."""
     where = axis_numbers("a reduction", axes(dim, x), x.ndim)
     return np.expand_dims(value, where) if keepdim and where else value
 
 
 @aten("amax")
-def amax(x: Expression, dim: Any = None, keepdim: bool = False) -> Any:
+def amax(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """The maximum over axes; equal ones share the derivative."""
     if not x.ndim:
         return x
@@ -77,13 +75,13 @@ def amax(x: Expression, dim: Any = None, keepdim: bool = False) -> Any:
 
 
 @aten("amin")
-def amin(x: Expression, dim: Any = None, keepdim: bool = False) -> Any:
+def amin(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """The minimum over axes; equal ones share the derivative."""
     return np.negative(amax(np.negative(number(x)), dim, keepdim))
 
 
 @aten("aminmax")
-def aminmax(x: Expression, dim: int | None = None, keepdim: bool = False) -> tuple[Any, Any]:
+def aminmax(x: Any, dim: int | None = None, keepdim: bool = False) -> tuple[Any, Any]:
     """Both extrema."""
     return amin(x, dim, keepdim), amax(x, dim, keepdim)
 
@@ -99,7 +97,7 @@ def of_rows(handler: Handler) -> Handler:
     """Let a function of an axis take tensors without axes: they are one entry."""
 
     @functools.wraps(handler)
-    def wrapped(x: Expression, *arguments: Any, **options: Any) -> tuple[Any, ...]:
+    def wrapped(x: Any, *arguments: Any, **options: Any) -> tuple[Any, ...]:
         if x.ndim:
             return handler(number(x), *arguments, **options)
         found = handler(np.reshape(number(x), (1,)), *arguments, **options)
@@ -108,9 +106,7 @@ def of_rows(handler: Handler) -> Handler:
     return wrapped
 
 
-def _chosen(
-    x: Expression, dim: int, keepdim: bool, places: Callable[[Expression], Expression]
-) -> tuple[Any, Any]:
+def _chosen(x: Any, dim: int, keepdim: bool, places: Callable[[Any], Any]) -> tuple[Any, Any]:
     """The entry of each row at a place that depends on the row, and that place."""
     axis = axis_number("a reduction", dim, x.ndim)
     place = np.expand_dims(places(np.moveaxis(x, axis, -1)), axis)
@@ -120,34 +116,34 @@ def _chosen(
 
 @aten("max.dim")
 @of_rows
-def max_along(x: Expression, dim: int, keepdim: bool = False) -> tuple[Any, Any]:
+def max_along(x: Any, dim: int, keepdim: bool = False) -> tuple[Any, Any]:
     """The maximum over an axis and its place, which gets the derivative."""
     return _chosen(x, dim, keepdim, lambda rows: np.argmax(rows, -1))
 
 
 @aten("min.dim")
 @of_rows
-def min_along(x: Expression, dim: int, keepdim: bool = False) -> tuple[Any, Any]:
+def min_along(x: Any, dim: int, keepdim: bool = False) -> tuple[Any, Any]:
     """The minimum over an axis and its place, which gets the derivative."""
     return _chosen(x, dim, keepdim, lambda rows: np.argmin(rows, -1))
 
 
 @aten("kthvalue")
 @of_rows
-def kthvalue(x: Expression, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Any, Any]:
+def kthvalue(x: Any, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Any, Any]:
     """The k-th smallest entry along an axis and its place."""
     return _chosen(x, dim, keepdim, lambda rows: np.argsort(rows, -1)[..., k - 1])
 
 
 @aten("median.dim")
 @of_rows
-def median_along(x: Expression, dim: int, keepdim: bool = False) -> tuple[Any, ...]:
+def median_along(x: Any, dim: int, keepdim: bool = False) -> tuple[Any, ...]:
     """The middle entry along an axis, the smaller one of two, and its place."""
     return kthvalue(x, (x.shape[dim] + 1) // 2, dim, keepdim)
 
 
 @aten("median.default")
-def median(x: Expression) -> Any:
+def median(x: Any) -> Any:
     """The middle entry of all; equal ones share the derivative."""
     flat = np.ravel(x)
     is_middle = np.equal(flat, median_along(flat, 0)[0])
@@ -156,7 +152,7 @@ def median(x: Expression) -> Any:
 
 @aten("sort.default", "sort.stable")
 @of_rows
-def sort(x: Expression, dim: int = -1, descending: bool = False, stable: Any = None) -> tuple[Any, Any]:
+def sort(x: Any, dim: int = -1, descending: bool = False, stable: Any = None) -> tuple[Any, Any]:
     """An axis in order, and the places that its entries had."""
     order = np.argsort(np.negative(x) if descending else x, dim)
     return np.take_along_axis(x, order, dim), order
@@ -164,7 +160,7 @@ def sort(x: Expression, dim: int = -1, descending: bool = False, stable: Any = N
 
 @aten("topk")
 @of_rows
-def topk(x: Expression, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Any, Any]:
+def topk(x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Any, Any]:
     """The k largest or smallest entries along an axis, and their places."""
     axis = axis_number("topk", dim, x.ndim)
     order = np.argsort(np.negative(x) if largest else x, axis)[(*[slice(None)] * axis, slice(k))]
@@ -173,7 +169,7 @@ def topk(x: Expression, k: int, dim: int = -1, largest: bool = True, sorted: boo
 
 @aten("quantile")
 def quantile(
-    x: Expression, q: Any, dim: int | None = None, keepdim: bool = False, interpolation: str = "linear"
+    x: Any, q: Any, dim: int | None = None, keepdim: bool = False, interpolation: str = "linear"
 ) -> Any:
     """The value below which a share of the entries lies, interpolated linearly."""
     if interpolation != "linear" or dim is None or isinstance(q, Expression) or not x.ndim:
@@ -187,7 +183,7 @@ def quantile(
 
 
 def _position(function: Callable[..., Any]) -> Callable[..., Any]:
-    def handler(x: Expression, dim: int | None = None, keepdim: bool = False) -> Any:
+    def handler(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
         rows = number(x) if x.ndim else np.reshape(x, (1,))
         place = function(rows, axis=dim, keepdims=keepdim)
         return place if x.ndim else np.reshape(place, ())
@@ -199,20 +195,20 @@ def _truth(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda x, dim=None, keepdim=False: function(x, axis=axes(dim, x), keepdims=keepdim)
 
 
-for _name, _function in {"argmax": np.argmax, "argmin": np.argmin}.items():
-    enter([_name], _position(_function))
-for _name, _function in {"any": np.any, "all": np.all}.items():
-    enter([_name], _truth(_function))
+enter(["argmax"], _position(np.argmax))
+enter(["argmin"], _position(np.argmin))
+enter(["any"], _truth(np.any))
+enter(["all"], _truth(np.all))
 
 
 @aten("logsumexp")
-def logsumexp(x: Expression, dim: Any, keepdim: bool = False) -> Any:
+def logsumexp(x: Any, dim: Any, keepdim: bool = False) -> Any:
     """`log(sum(exp(x)))` over axes."""
     return special.logsumexp(number(x), axes(dim, x), keepdim) if x.ndim else x
 
 
 @aten("logcumsumexp")
-def logcumsumexp(x: Expression, dim: int) -> Any:
+def logcumsumexp(x: Any, dim: int) -> Any:
     """The logarithms of running sums of exponentials: of each entry with all before it."""
     if not x.ndim:
         return x
@@ -221,7 +217,7 @@ def logcumsumexp(x: Expression, dim: int) -> Any:
     return np.moveaxis(special.logsumexp(np.where(is_before, rows[..., None, :], -math.inf), -1), -1, dim)
 
 
-def vector_norm(x: Expression, order: Any, dim: Any = None, keepdim: bool = False) -> Any:
+def vector_norm(x: Any, order: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """The norm of vectors along axes; at 0 its derivatives are 0."""
     chosen, power = axes(dim, x), 2.0 if order is None else float(order)
     if math.isinf(power):
@@ -237,7 +233,7 @@ def vector_norm(x: Expression, order: Any, dim: Any = None, keepdim: bool = Fals
     return np.where(is_zero, 0.0, np.power(np.where(is_zero, 1.0, total), 1.0 / power))
 
 
-def _size_power(x: Expression, power: float) -> Any:
+def _size_power(x: Any, power: float) -> Any:
     """`|x| ** power`, whose derivatives at 0 are 0 where they are not finite."""
     if power % 2 == 0:
         return np.power(x, power)
@@ -249,7 +245,7 @@ def _size_power(x: Expression, power: float) -> Any:
 
 @aten("linalg_vector_norm")
 def linalg_vector_norm(
-    x: Expression, ord: Any = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None
+    x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None
 ) -> Any:
     """The norm of vectors along axes."""
     result = vector_norm(x, ord, dim, keepdim)
@@ -257,6 +253,6 @@ def linalg_vector_norm(
 
 
 @aten("norm.Scalar", "norm.ScalarOpt_dim", "norm.ScalarOpt_dtype", "norm.ScalarOpt_dim_dtype")
-def norm(x: Expression, p: Any = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+def norm(x: Any, p: Any = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
     """The same by another name."""
     return linalg_vector_norm(x, p, dim, keepdim, dtype)

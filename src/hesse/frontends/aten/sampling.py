@@ -12,7 +12,6 @@ import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 from hesse.frontends.aten.table import aten, enter
-from hesse.frontends.expression import Expression
 
 ZEROS, BORDER, REFLECTION = range(3)
 """What an image is outside of its edges."""
@@ -21,9 +20,9 @@ LINEAR, NEAREST = range(2)
 
 
 def _resampled(name: str, rank: int, has_corners: bool) -> Callable[..., Any]:
-    """Every axis times a known matrix: what PyTorch makes of the rows of the identity, along the last axis."""
+    """Every axis times a known matrix: what PyTorch makes of the rows of the identity."""
 
-    def handler(x: Expression, size: Sequence[int], *settings: Any) -> Any:
+    def handler(x: Any, size: Sequence[int], *settings: Any) -> Any:
         corners, scales = settings[:has_corners], (*settings[has_corners:], *(None,) * rank)
         for k, count in enumerate(size):
             n = x.shape[k - rank]
@@ -44,7 +43,7 @@ def _enter_resampling(name: str, rank: int, has_corners: bool) -> None:
     """Register both overloads, by sizes and by factors of the sizes."""
     by_size = _resampled(name, rank, has_corners)
 
-    def by_factors(x: Expression, size: Sequence[int] | None, *settings: Any) -> Any:
+    def by_factors(x: Any, size: Sequence[int] | None, *settings: Any) -> Any:
         factors = settings[-1] or ()
         size = size or [int(n * factor) for n, factor in zip(x.shape[-rank:], factors, strict=True)]
         return by_size(x, size, *settings[:-1], *factors)
@@ -62,9 +61,7 @@ for _name in ("upsample_bicubic2d", "_upsample_bilinear2d_aa", "_upsample_bicubi
 
 
 @aten("grid_sampler", "grid_sampler_2d", "grid_sampler_3d")
-def grid_sample(
-    x: Expression, grid: Expression, interpolation: int, padding: int, align_corners: bool
-) -> Any:
+def grid_sample(x: Any, grid: Any, interpolation: int, padding: int, align_corners: bool) -> Any:
     """Images at given places, the last axis of images first among coordinates."""
     if interpolation not in (LINEAR, NEAREST):
         return NotImplemented

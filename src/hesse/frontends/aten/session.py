@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import _disable_current_modes
 
 from hesse.frontends.aten.foreign import kind_of
 from hesse.frontends.aten.points import Again, Points, current, points
@@ -111,6 +113,12 @@ def nested_session(leaves: Sequence[Any]) -> NestedSession | None:
     if under_way is None:
         return None
     return NestedSession(under_way, [leaf for leaf in leaves if isinstance(leaf, Tensor)])
+
+
+def computing() -> AbstractContextManager[None]:
+    """Around calls with tensors inside of a trace."""
+    disabled: AbstractContextManager[None] = _disable_current_modes()
+    return disabled
 
 
 def traced_expression(value: Any) -> Expression | None:

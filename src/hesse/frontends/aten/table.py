@@ -11,8 +11,6 @@ from typing import Any, NamedTuple, TypeVar
 
 import torch
 
-from hesse.frontends.expression import Expression
-
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 HANDLERS: dict[str, Callable[..., Any]] = {}
@@ -22,7 +20,7 @@ HANDLERS: dict[str, Callable[..., Any]] = {}
 class Typed(NamedTuple):
     """A result with a dtype of its own."""
 
-    value: Expression
+    value: Any  # an expression, which NumPy's stubs take for an array
     dtype: torch.dtype
 
 

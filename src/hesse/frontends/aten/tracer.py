@@ -54,7 +54,6 @@ VALUES = frozenset(
         "equal",
         "is_nonzero",
         "item",
-        "masked_select",
         "nonzero",
         "nonzero_numpy",
         "unique_consecutive",
@@ -110,7 +109,7 @@ class Tracer(TorchDispatchMode):
         """Around the function."""
         with ExitStack() as stack:
             stack.enter_context(torch.enable_grad())
-            stack.enter_context(autograd_explained(self._traced))
+            stack.enter_context(autograd_explained(self._traced, self._entered))
             stack.enter_context(_AutoDispatchBelowAutograd())
             stack.enter_context(self)
             yield
@@ -126,7 +125,8 @@ class Tracer(TorchDispatchMode):
         if operation_name(function) in ("lift_fresh", "lift"):
             return known(arguments[0])
         if operation_name(function) == "detach" and is_recording.get():
-            return arguments[0]  # autograd detaches whatever it saves
+            saved = self._traced(arguments[0])  # autograd detaches whatever it saves
+            return TracedTensor(saved.cell, saved.steps, tuple(saved.shape), saved.dtype, saved.device)
         arguments = _mapped(self._traced, arguments)
         options = {name: _mapped(self._traced, value) for name, value in options.items()}
         tensors = list(_tensors((*arguments, *options.values())))
@@ -219,7 +219,9 @@ class Tracer(TorchDispatchMode):
         if name in CHANGED_SHAPES or name == "detach_":
             tensor: TracedTensor = arguments[0]
             if name != "detach_":
-                overload = getattr(_functional(name), function._overloadname)
+                packet = _functional(name)
+                names = (function._overloadname, packet.overloads()[0])
+                overload = next(getattr(packet, n) for n in names if n in packet.overloads())
                 reshaped_in_place(tensor, function, Step(overload, arguments[1:], options, None, False))
             elif isinstance(tensor.cell.value, Expression):
                 self._write(tensor, stop_gradient(expression_of(tensor)))
