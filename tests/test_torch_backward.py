@@ -1,147 +1,26 @@
-"""Derivatives after the fact: `hesse.torch.backward` against nested `torch.func.jacrev`."""
+"""Derivatives after the fact: the interface of `hesse.torch.backward`, and bad input."""
 
 from __future__ import annotations
 
-import itertools
-import re
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
-import torchgen
-from tests.torch_graph_cases import CASES
+from tests.torch_graph_tools import check, hessian, in_double_precision, keys, leaves, nested
 from torch import Tensor
 
 import hesse.torch
 from hesse.errors import ArgumentError, DifferentiationError, NotComputedError
-from hesse.frontends.aten.graph_nodes import CHOSEN, FREE, INVERSES, PREIMAGES, RENAMED, ROWS
-from hesse.frontends.aten.graph_special import SPECIAL
 from hesse.torch import Controller, backward
+
+__all__ = ["in_double_precision"]  # a fixture for all tests here
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:hesse has no rule for"),  # some are differentiated by PyTorch's own
     pytest.mark.filterwarnings("ignore:There is a performance drop"),  # of the references
 ]
-
-
-@pytest.fixture(autouse=True)
-def _in_double_precision() -> Iterator[None]:
-    """Numbers in functions, which torch.func takes in the default dtype, are exact to 1e-16."""
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(before)
-
-
-def leaves(
-    shapes: Sequence[tuple[int, ...]], seed: int = 0, dtype: torch.dtype = torch.float64
-) -> list[Tensor]:
-    """Leaves with random entries."""
-    generator = torch.Generator().manual_seed(seed)
-    return [torch.randn(shape, generator=generator).to(dtype).requires_grad_() for shape in shapes]
-
-
-def nested(function: Callable[..., Tensor], points: Sequence[Tensor], key: Sequence[int]) -> Tensor:
-    """The derivative by some arguments, one after the other."""
-    for k in key:
-        function = torch.func.jacrev(function, argnums=k)
-    return function(*(point.detach() for point in points))
-
-
-def _hessian(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-    found: Callable[[Tensor], Tensor] = torch.func.jacrev(torch.func.jacrev(function))
-    return found
-
-
-def keys(count: int, order: int) -> Iterator[tuple[int, ...]]:
-    """All blocks up to an order."""
-    for o in range(1, order + 1):
-        yield from itertools.product(range(count), repeat=o)
-
-
-def check(
-    controller: Controller, function: Any, points: Sequence[Tensor], order: int, limit: float = 1e-8
-) -> None:
-    """Compare all blocks, in the shape that they have."""
-    size = controller.tensor.numel()
-    for key in keys(len(points), order):
-        value, (shapes, indeps, vperm) = controller.fetch_hgrad([points[k] for k in key])
-        assert value.shape == (size, *(n for k in key for n in points[k].shape))
-        assert shapes == tuple(tuple(points[k].shape) for k in key)
-        assert indeps == ((),) * len(key)
-        assert vperm == tuple(range(len(key)))
-        expected = nested(function, points, key).reshape(value.shape)
-        scale = max(1.0, float(expected.abs().max()))
-        assert float((value - expected).abs().max()) <= limit * scale, key
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_a_graph_has_the_derivatives_of_its_function(name: str) -> None:
-    function, shapes, order, reference = CASES[name]
-    points = leaves(shapes)
-    controller = backward(function(*points), order, crossings=True)
-    check(controller, reference or function, points, order)
-    for k, point in enumerate(points):
-        assert len(point.hgrad) == order
-        pure = controller.fetch_hgrad([point] * order)[0]
-        assert torch.equal(point.hgrad[order - 1], pure), k
-    again = leaves(shapes, seed=1)
-    controller = backward(function(*again), 2, crossings=True)
-    check(controller, reference or function, again, 2)
-    with hesse.torch.record() as recording:
-        recorded = backward(function(*again), 2, crossings=True)
-    for key in keys(len(again), 2):
-        variables = [again[k] for k in key]
-        torch.testing.assert_close(recorded.fetch_hgrad(variables)[0], controller.fetch_hgrad(variables)[0])
-    assert recording.knows(recorded.tensor)
-
-
-def test_a_second_graph_of_the_same_form_is_not_planned_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    def function(x: Tensor, w: Tensor) -> Tensor:
-        return torch.tanh(x @ w + 0.3) * data
-
-    data = torch.randn(2, 3)
-    points = leaves([(2, 3), (3, 3)])
-    backward(function(*points), 2, crossings=True)
-
-    def refused(*_: Any, **__: Any) -> Any:
-        raise AssertionError("planned again")
-
-    monkeypatch.setattr("hesse.torch.blocks.sorted_blocks", refused)
-    monkeypatch.setattr("hesse.backends.executable.make_plan", refused)
-    data, points = torch.randn(2, 3), leaves([(2, 3), (3, 3)], seed=5)
-    controller = backward(function(*points), 2, crossings=True)
-    check(controller, function, points, 2)
-    with pytest.raises(AssertionError, match="planned again"):
-        backward(function(*points).sum(), 2, crossings=True)
-
-
-def test_single_precision_stays_single() -> None:
-    x, w = leaves([(2, 3), (3, 3)], dtype=torch.float32)
-    controller = backward(torch.tanh(x @ w + 0.25), 2, crossings=True)
-    value, _ = controller.fetch_hgrad((x, w))
-    assert value.dtype == torch.float32
-    expected = nested(lambda x, w: torch.tanh(x @ w + 0.25), [x, w], (0, 1))
-    torch.testing.assert_close(value.reshape(expected.shape), expected)
-
-
-@pytest.mark.parametrize("constant", [0.0, 0.1])
-def test_a_chain_of_a_thousand_operations(constant: float) -> None:
-    def chain(x: Tensor) -> Tensor:
-        for _ in range(500):
-            x = torch.sin(x) + constant if constant else torch.sin(x).mul(1.01)
-        return x.sum()
-
-    (x,) = leaves([(2,)])
-    backward(chain(x), 2)
-    torch.testing.assert_close(x.hgrad[0][0], torch.func.grad(chain)(x.detach()))
-    torch.testing.assert_close(x.hgrad[1][0], _hessian(chain)(x.detach()))
-
-
-# The interface.
 
 
 def _net(x: Tensor, w: Tensor) -> Tensor:
@@ -189,7 +68,7 @@ def test_without_crossings_only_pure_derivatives_are_computed() -> None:
 def test_a_batch_is_one_axis() -> None:
     x, w = leaves([(5, 3), (3, 4)])
     controller = backward(_net(x, w).sum(), 3, crossings=True, keep_batch=True)
-    expected = torch.func.vmap(_hessian(lambda row: _net(row, w.detach()).sum()))(x.detach())
+    expected = torch.func.vmap(hessian(lambda row: _net(row, w.detach()).sum()))(x.detach())
     assert x.hgrad[1].shape == (1, 5, 3, 3)
     torch.testing.assert_close(x.hgrad[1][0], expected)
     assert x.hdata[1] == (((5, 3), (5, 3)), ((0,), (0,)), (0, 1))
@@ -199,7 +78,7 @@ def test_a_batch_is_one_axis() -> None:
     # the columns of w do not interact
     value, (_, indeps, _) = controller.fetch_hgrad((w, w), keep_batch=True)
     assert indeps == ((1,), (1,))
-    columns = torch.func.vmap(_hessian(lambda v: torch.tanh(x.detach() @ v).sum()), 1)(w.detach())
+    columns = torch.func.vmap(hessian(lambda v: torch.tanh(x.detach() @ v).sum()), 1)(w.detach())
     torch.testing.assert_close(value[0], columns)
     # two of x and one of w: the batch is in those of x only
     value, (_, indeps, _) = controller.fetch_hgrad((x, w, x), keep_batch=True)
@@ -378,7 +257,7 @@ def test_derivatives_without_a_graph_and_with_one() -> None:
     (found,) = torch.autograd.grad((x.hgrad[1] ** 2).sum(), w)
 
     def squares(w: Tensor) -> Tensor:
-        return (_hessian(lambda x: _net(x, w))(x.detach()) ** 2).sum()
+        return (hessian(lambda x: _net(x, w))(x.detach()) ** 2).sum()
 
     torch.testing.assert_close(found, torch.func.grad(squares)(w.detach()))
 
@@ -580,152 +459,3 @@ def test_wrong_arguments() -> None:
 
 def test_everything_is_exported() -> None:
     assert {"Controller", "backward", "record"} <= set(hesse.torch.__all__)
-
-
-# Recording from the start.
-
-
-def _written(x: Tensor) -> Tensor:
-    y = torch.zeros(3, 3)
-    y[0] = x[0]
-    y[1:, :2] = x[:, 1:] ** 2
-    y[2] *= x[1]
-    part = y[:, 0]
-    part.add_(1.5)
-    return torch.cat([torch.ones(1, 3), y.sin(), torch.ones(2, 3)]) ** 2
-
-
-def _chosen_by_values(x: Tensor) -> Tensor:
-    while x.abs().sum() > 3:
-        x = x * 0.7
-    return x[x > 0].exp() if bool(x[0, 0] > -10) else x
-
-
-def _partly_without_graph(x: Tensor) -> Tensor:
-    with torch.no_grad():
-        scale = x.exp() + 1
-    return (x.sin() * scale + x.detach() ** 2) * x
-
-
-@pytest.mark.parametrize("function", [_written, _chosen_by_values, _partly_without_graph])
-def test_what_a_graph_does_not_tell_is_recorded(function: Callable[[Tensor], Tensor]) -> None:
-    for seed in range(2):
-        (x,) = leaves([(2, 3)], seed)
-        with hesse.torch.record() as recording:
-            y = function(x)
-        controller = backward(y, 3)
-        assert recording.knows(y)
-        first = torch.autograd.functional.jacobian(function, x).reshape(x.hgrad[0].shape)  # values decide
-        torch.testing.assert_close(x.hgrad[0], first)
-        second = torch.autograd.functional.jacobian(
-            lambda x: torch.autograd.functional.jacobian(function, x, create_graph=True), x.detach()
-        )
-        torch.testing.assert_close(controller.fetch_hgrad((x, x))[0], second.reshape(x.hgrad[1].shape))
-
-
-def test_dropout_is_recorded_with_its_mask() -> None:
-    (x,) = leaves([(4, 5)])
-    with hesse.torch.record() as recording:
-        y = F.dropout(x.sin(), 0.5).sum()
-    backward(y, 2)
-    mask = torch.autograd.grad(y, x)[0] / x.cos()
-    assert 0 < int((mask == 0).sum()) < 20
-    torch.testing.assert_close(torch.diagonal(x.hgrad[1].reshape(20, 20)), (-mask * x.sin()).flatten())
-    assert recording.knows(y)
-
-
-def test_buffers_that_are_written_to_are_recorded_as_they_were() -> None:
-    (x,) = leaves([(3,)])
-    buffer = torch.arange(3.0)
-    with hesse.torch.record() as recording:
-        buffer.mul_(2)
-        y = (x * buffer).exp()
-        buffer.zero_()
-    backward(y, 2)
-    diagonal = (torch.arange(3.0) * 2) ** 2 * y.detach()
-    torch.testing.assert_close(x.hgrad[1], torch.diag_embed(torch.diag_embed(diagonal)))
-    assert recording.knows(y)
-
-
-def test_recorded_tensors_inside() -> None:
-    x, w = leaves([(2, 3), (3, 3)])
-    with hesse.torch.record() as recording:
-        inner = x @ w
-        output = torch.exp(inner) * w.sum()
-    controller = Controller(output)
-    controller.require_grad_((inner, w))
-    controller.backward(2)
-    mixed = nested(lambda t, w: torch.exp(t) * w.sum(), [inner, w], (0, 1))
-    torch.testing.assert_close(controller.fetch_hgrad((inner, w))[0].reshape(mixed.shape), mixed)
-    assert recording.knows(inner)
-
-
-def test_what_was_computed_before_the_recording() -> None:
-    (x,) = leaves([(2, 3)])
-    before = x.sin()
-    with hesse.torch.record() as recording:
-        y = before.exp()
-    with pytest.raises(ArgumentError, match=r"of shape \(2, 3\) was computed before the recording began"):
-        backward(y, 2)
-    del recording  # without it the graph is walked
-    check(backward(y, 2), lambda x: x.sin().exp(), [x], 2)
-
-
-# The table of nodes.
-
-
-def _differentiated() -> dict[str, tuple[str, set[str], list[str]]]:
-    """What PyTorch's own table of derivatives says of nodes: the operation, what is kept, the operands."""
-    from torchgen.packaged.autograd.load_derivatives import load_derivatives  # noqa: PLC0415  slow
-
-    home = Path(torchgen.__file__).parent / "packaged"
-    found, _ = load_derivatives(
-        str(home / "autograd/derivatives.yaml"),
-        str(home / "ATen/native/native_functions.yaml"),
-        str(home / "ATen/native/tags.yaml"),
-    )
-    infos = [info for by_key in found.values() for info in by_key.values() if info.op is not None]
-    return {
-        info.op: (
-            str(info.func.func.name),
-            {str(getattr(saved.nctype.name, "name", saved.nctype.name)) for saved in info.all_saved_inputs},
-            [argument.name for argument in info.args_with_derivatives],
-        )
-        for info in infos
-    }
-
-
-def test_the_table_agrees_with_that_of_pytorch() -> None:
-    known, summands = _differentiated(), set()
-    for node, (operation, operands) in ROWS.items():
-        name, saved, arguments = known[node]
-        assert list(operands) == arguments or (node, operands) == ("LinalgEighBackward0", ("self",)), node
-        schema = {argument.name for argument in operation._schema.arguments}
-        assert set(operands) <= schema, node
-        # what is kept is an argument of the operation that is called instead, or a detail of the derivative
-        for kept in saved - schema:
-            is_detail = re.search(r"_(info|options|geometry|layout|scalar_type|sym_\w+|dim|args\w*)$", kept)
-            renamed = kept in RENAMED.values() or (node, kept) in NOT_NEEDED
-            assert is_detail or renamed, (node, name, kept)
-        lost = schema - saved - {*operands, *FREE, *RENAMED, "size", "shape", "output_size", "input_sizes"}
-        summands |= {(node, argument) for argument in lost}
-    assert summands == SUMMANDS
-    assert set(INVERSES) | set(PREIMAGES) <= set(ROWS)
-    assert CHOSEN | set(SPECIAL) <= {*known, "CopySlices", "CopyBackwards"}
-
-
-SUMMANDS = {
-    *(("AddBackward1", name) for name in ("other", "alpha")),
-    *(("SubBackward1", name) for name in ("other", "alpha")),
-    ("RsubBackward1", "other"),
-    *((f"{name}Backward{k}", "value") for name in ("Fill", "Threshold") for k in (0, 1, 2)),
-    *((f"{name}Backward0", "value") for name in ("ConstantPadNd", "IndexFill", "MaskedFill")),
-    ("ScatterBackward1", "value"),
-} - {("FillBackward1", "value"), ("ThresholdBackward2", "value")}
-"""What is lost: numbers that are added, or that entries are replaced by."""
-NOT_NEEDED = {
-    ("NativeGroupNormBackward0", "N"),
-    ("NativeGroupNormBackward0", "C"),
-    ("NativeGroupNormBackward0", "HxW"),
-}
-"""Sizes, which the tensors have."""

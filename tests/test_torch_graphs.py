@@ -1,0 +1,149 @@
+"""Autograd graphs as expressions: against nested `torch.func.jacrev`, and the table of nodes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torchgen
+from tests.torch_graph_cases import CASES
+from tests.torch_graph_tools import check, hessian, in_double_precision, keys, leaves, nested
+from torch import Tensor
+
+import hesse.torch
+from hesse.frontends.aten.graph_nodes import CHOSEN, FREE, INVERSES, PREIMAGES, RENAMED, ROWS
+from hesse.frontends.aten.graph_special import SPECIAL
+from hesse.torch import backward
+
+__all__ = ["in_double_precision"]  # a fixture for all tests here
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:hesse has no rule for"),  # some are differentiated by PyTorch's own
+    pytest.mark.filterwarnings("ignore:There is a performance drop"),  # of the references
+]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_graph_has_the_derivatives_of_its_function(name: str) -> None:
+    function, shapes, order, reference = CASES[name]
+    points = leaves(shapes)
+    controller = backward(function(*points), order, crossings=True)
+    check(controller, reference or function, points, order)
+    for k, point in enumerate(points):
+        assert len(point.hgrad) == order
+        pure = controller.fetch_hgrad([point] * order)[0]
+        assert torch.equal(point.hgrad[order - 1], pure), k
+    again = leaves(shapes, seed=1)
+    controller = backward(function(*again), 2, crossings=True)
+    check(controller, reference or function, again, 2)
+    with hesse.torch.record() as recording:
+        recorded = backward(function(*again), 2, crossings=True)
+    for key in keys(len(again), 2):
+        variables = [again[k] for k in key]
+        torch.testing.assert_close(recorded.fetch_hgrad(variables)[0], controller.fetch_hgrad(variables)[0])
+    assert recording.knows(recorded.tensor)
+
+
+def test_a_second_graph_of_the_same_form_is_not_planned_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def function(x: Tensor, w: Tensor) -> Tensor:
+        return torch.tanh(x @ w + 0.3) * data
+
+    data = torch.randn(2, 3)
+    points = leaves([(2, 3), (3, 3)])
+    backward(function(*points), 2, crossings=True)
+
+    def refused(*_: Any, **__: Any) -> Any:
+        raise AssertionError("planned again")
+
+    monkeypatch.setattr("hesse.torch.blocks.sorted_blocks", refused)
+    monkeypatch.setattr("hesse.backends.executable.make_plan", refused)
+    data, points = torch.randn(2, 3), leaves([(2, 3), (3, 3)], seed=5)
+    controller = backward(function(*points), 2, crossings=True)
+    check(controller, function, points, 2)
+    with pytest.raises(AssertionError, match="planned again"):
+        backward(function(*points).sum(), 2, crossings=True)
+
+
+def test_single_precision_stays_single() -> None:
+    x, w = leaves([(2, 3), (3, 3)], dtype=torch.float32)
+    controller = backward(torch.tanh(x @ w + 0.25), 2, crossings=True)
+    value, _ = controller.fetch_hgrad((x, w))
+    assert value.dtype == torch.float32
+    expected = nested(lambda x, w: torch.tanh(x @ w + 0.25), [x, w], (0, 1))
+    torch.testing.assert_close(value.reshape(expected.shape), expected)
+
+
+@pytest.mark.parametrize("constant", [0.0, 0.1])
+def test_a_chain_of_a_thousand_operations(constant: float) -> None:
+    def chain(x: Tensor) -> Tensor:
+        for _ in range(500):
+            x = torch.sin(x) + constant if constant else torch.sin(x).mul(1.01)
+        return x.sum()
+
+    (x,) = leaves([(2,)])
+    backward(chain(x), 2)
+    torch.testing.assert_close(x.hgrad[0][0], torch.func.grad(chain)(x.detach()))
+    torch.testing.assert_close(x.hgrad[1][0], hessian(chain)(x.detach()))
+
+
+# The table of nodes.
+
+
+def _differentiated() -> dict[str, tuple[str, set[str], list[str]]]:
+    """What PyTorch's own table of derivatives says of nodes: the operation, what is kept, the operands."""
+    from torchgen.packaged.autograd.load_derivatives import load_derivatives  # noqa: PLC0415  slow
+
+    home = Path(torchgen.__file__).parent / "packaged"
+    found, _ = load_derivatives(
+        str(home / "autograd/derivatives.yaml"),
+        str(home / "ATen/native/native_functions.yaml"),
+        str(home / "ATen/native/tags.yaml"),
+    )
+    infos = [info for by_key in found.values() for info in by_key.values() if info.op is not None]
+    return {
+        info.op: (
+            str(info.func.func.name),
+            {str(getattr(saved.nctype.name, "name", saved.nctype.name)) for saved in info.all_saved_inputs},
+            [argument.name for argument in info.args_with_derivatives],
+        )
+        for info in infos
+    }
+
+
+def test_the_table_agrees_with_that_of_pytorch() -> None:
+    known, summands = _differentiated(), set()
+    for node, (operation, operands) in ROWS.items():
+        name, saved, arguments = known[node]
+        assert list(operands) == arguments or (node, operands) == ("LinalgEighBackward0", ("self",)), node
+        schema = {argument.name for argument in operation._schema.arguments}
+        assert set(operands) <= schema, node
+        # what is kept is an argument of the operation that is called instead, or a detail of the derivative
+        for kept in saved - schema:
+            is_detail = re.search(r"_(info|options|geometry|layout|scalar_type|sym_\w+|dim|args\w*)$", kept)
+            renamed = kept in RENAMED.values() or (node, kept) in NOT_NEEDED
+            assert is_detail or renamed, (node, name, kept)
+        lost = schema - saved - {*operands, *FREE, *RENAMED, "size", "shape", "output_size", "input_sizes"}
+        summands |= {(node, argument) for argument in lost}
+    assert summands == SUMMANDS
+    assert set(INVERSES) | set(PREIMAGES) <= set(ROWS)
+    assert CHOSEN | set(SPECIAL) <= {*known, "CopySlices", "CopyBackwards"}
+
+
+SUMMANDS = {
+    *(("AddBackward1", name) for name in ("other", "alpha")),
+    *(("SubBackward1", name) for name in ("other", "alpha")),
+    ("RsubBackward1", "other"),
+    *((f"{name}Backward{k}", "value") for name in ("Fill", "Threshold") for k in (0, 1, 2)),
+    *((f"{name}Backward0", "value") for name in ("ConstantPadNd", "IndexFill", "MaskedFill")),
+    ("ScatterBackward1", "value"),
+} - {("FillBackward1", "value"), ("ThresholdBackward2", "value")}
+"""What is lost: numbers that are added, or that entries are replaced by."""
+NOT_NEEDED = {
+    ("NativeGroupNormBackward0", "N"),
+    ("NativeGroupNormBackward0", "C"),
+    ("NativeGroupNormBackward0", "HxW"),
+}
+"""Sizes, which the tensors have."""

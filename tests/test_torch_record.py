@@ -1,0 +1,108 @@
+"""Operations recorded from the start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from tests.torch_graph_tools import check, in_double_precision, leaves, nested
+from torch import Tensor
+
+import hesse.torch
+from hesse.errors import ArgumentError
+from hesse.torch import Controller, backward
+
+__all__ = ["in_double_precision"]  # a fixture for all tests here
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:hesse has no rule for"),  # some are differentiated by PyTorch's own
+    pytest.mark.filterwarnings("ignore:There is a performance drop"),  # of the references
+]
+
+
+def _written(x: Tensor) -> Tensor:
+    y = torch.zeros(3, 3)
+    y[0] = x[0]
+    y[1:, :2] = x[:, 1:] ** 2
+    y[2] *= x[1]
+    part = y[:, 0]
+    part.add_(1.5)
+    return torch.cat([torch.ones(1, 3), y.sin(), torch.ones(2, 3)]) ** 2
+
+
+def _chosen_by_values(x: Tensor) -> Tensor:
+    while x.abs().sum() > 3:
+        x = x * 0.7
+    return x[x > 0].exp() if bool(x[0, 0] > -10) else x
+
+
+def _partly_without_graph(x: Tensor) -> Tensor:
+    with torch.no_grad():
+        scale = x.exp() + 1
+    return (x.sin() * scale + x.detach() ** 2) * x
+
+
+@pytest.mark.parametrize("function", [_written, _chosen_by_values, _partly_without_graph])
+def test_what_a_graph_does_not_tell_is_recorded(function: Callable[[Tensor], Tensor]) -> None:
+    for seed in range(2):
+        (x,) = leaves([(2, 3)], seed)
+        with hesse.torch.record() as recording:
+            y = function(x)
+        controller = backward(y, 3)
+        assert recording.knows(y)
+        first = torch.autograd.functional.jacobian(function, x).reshape(x.hgrad[0].shape)  # values decide
+        torch.testing.assert_close(x.hgrad[0], first)
+        second = torch.autograd.functional.jacobian(
+            lambda x: torch.autograd.functional.jacobian(function, x, create_graph=True), x.detach()
+        )
+        torch.testing.assert_close(controller.fetch_hgrad((x, x))[0], second.reshape(x.hgrad[1].shape))
+
+
+def test_dropout_is_recorded_with_its_mask() -> None:
+    (x,) = leaves([(4, 5)])
+    with hesse.torch.record() as recording:
+        y = F.dropout(x.sin(), 0.5).sum()
+    backward(y, 2)
+    mask = torch.autograd.grad(y, x)[0] / x.cos()
+    assert 0 < int((mask == 0).sum()) < 20
+    torch.testing.assert_close(torch.diagonal(x.hgrad[1].reshape(20, 20)), (-mask * x.sin()).flatten())
+    assert recording.knows(y)
+
+
+def test_buffers_that_are_written_to_are_recorded_as_they_were() -> None:
+    (x,) = leaves([(3,)])
+    buffer = torch.arange(3.0)
+    with hesse.torch.record() as recording:
+        buffer.mul_(2)
+        y = (x * buffer).exp()
+        buffer.zero_()
+    backward(y, 2)
+    diagonal = (torch.arange(3.0) * 2) ** 2 * y.detach()
+    torch.testing.assert_close(x.hgrad[1], torch.diag_embed(torch.diag_embed(diagonal)))
+    assert recording.knows(y)
+
+
+def test_recorded_tensors_inside() -> None:
+    x, w = leaves([(2, 3), (3, 3)])
+    with hesse.torch.record() as recording:
+        inner = x @ w
+        output = torch.exp(inner) * w.sum()
+    controller = Controller(output)
+    controller.require_grad_((inner, w))
+    controller.backward(2)
+    mixed = nested(lambda t, w: torch.exp(t) * w.sum(), [inner, w], (0, 1))
+    torch.testing.assert_close(controller.fetch_hgrad((inner, w))[0].reshape(mixed.shape), mixed)
+    assert recording.knows(inner)
+
+
+def test_what_was_computed_before_the_recording() -> None:
+    (x,) = leaves([(2, 3)])
+    before = x.sin()
+    with hesse.torch.record() as recording:
+        y = before.exp()
+    with pytest.raises(ArgumentError, match=r"of shape \(2, 3\) was computed before the recording began"):
+        backward(y, 2)
+    del recording  # without it the graph is walked
+    check(backward(y, 2), lambda x: x.sin().exp(), [x], 2)
