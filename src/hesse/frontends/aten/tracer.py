@@ -21,8 +21,10 @@ from torch._C import _AutoDispatchBelowAutograd
 from torch._decomp import decomposition_table
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
+from hesse.errors import HesseError
 from hesse.frontends.aten.foreign import applied, is_refused
 from hesse.frontends.aten.functions import autograd_explained
+from hesse.frontends.aten.memory import LAYOUT
 from hesse.frontends.aten.table import HANDLERS, Typed, handler_of, operation_name
 from hesse.frontends.aten.tensor import (
     Content,
@@ -78,6 +80,10 @@ class Tracer(TorchDispatchMode):
     ) -> None:
         super().__init__()
         self._made = made
+        self.refusal: HesseError | None = None
+        """The last error; operators of PyTorch make others of those that are TypeErrors."""
+        self.is_random = False
+        """Whether the function draws random numbers."""
         self._entered: dict[int, tuple[Tensor, TracedTensor]] = {}
         for tensor, expression in stand_ins:
             self._enter(tensor, expression)
@@ -113,7 +119,13 @@ class Tracer(TorchDispatchMode):
         arguments: tuple[Any, ...] = (),
         options: dict[str, Any] | None = None,
     ) -> Any:
-        options = options or {}
+        try:
+            return self._dispatched(function, arguments, options or {})
+        except HesseError as refusal:
+            self.refusal = refusal
+            raise
+
+    def _dispatched(self, function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
         if operation_name(function) in ("lift_fresh", "lift"):
             return known(arguments[0])
         if operation_name(function) == "detach" and is_recording.get():
@@ -122,14 +134,17 @@ class Tracer(TorchDispatchMode):
         arguments = _mapped(self._traced, arguments)
         options = {name: _mapped(self._traced, value) for name, value in options.items()}
         tensors = list(_tensors((*arguments, *options.values())))
+        _check_devices(function, tensors)
         is_known = all(not isinstance(tensor.cell.value, Expression) for tensor in tensors)
-        if is_refused(function) and not (is_known and tensors and not function._schema.is_mutable):
+        if is_refused(function):
+            self.is_random = True
             _check_random(function, arguments, options)
+            self.is_random = False
         if function._schema.is_mutable:
             return self._written(function, arguments, options, is_known)
         if is_known:
             return self._computed(function, arguments, options, tensors)
-        if operation_name(function) in VALUES:
+        if operation_name(function) in VALUES or _is_masked(function, arguments):
             note_need(map(expression_of, tensors))
             raise untraceable(
                 f"{function}, which needs the entries of a traced tensor (if, while, item(), x[x > 0]),",
@@ -201,6 +216,8 @@ class Tracer(TorchDispatchMode):
     ) -> Any:
         """An operation that changes a tensor in place, or writes to the argument `out`."""
         name = operation_name(function)
+        if name in LAYOUT:
+            HANDLERS[name]()
         if name in CHANGED_SHAPES or name == "detach_":
             tensor: TracedTensor = arguments[0]
             if name != "detach_":
@@ -273,6 +290,14 @@ def _is_outside(tensor: TracedTensor, tracer: Tracer) -> bool:
     return isinstance(tensor.cell.value, Expression)
 
 
+def _is_masked(function: Any, arguments: tuple[Any, ...]) -> bool:
+    """Whether entries are chosen by a mask that is not known: the size of the result is not known, either."""
+    if operation_name(function) != "index":
+        return False
+    masks = [index for index in arguments[1] if index is not None and index.dtype == torch.bool]
+    return any(isinstance(content(mask), Expression) for mask in masks)
+
+
 def _functional(name: str) -> Any:
     """The operation that does the same without changing anything."""
     return getattr(torch.ops.aten, name.removesuffix("_"))
@@ -301,11 +326,24 @@ def _is_shared(
         return bool(result.untyped_storage()._cdata == memory.untyped_storage()._cdata)
 
 
+def _check_devices(function: Any, tensors: Sequence[TracedTensor]) -> None:
+    """Refuse tensors on several devices, but for single numbers on the CPU."""
+    devices = {str(t.device) for t in tensors if t.dim() or t.device.type != "cpu"}
+    if len(devices) > 1 and operation_name(function) not in ("copy_", "_to_copy", "to"):
+        raise untraceable(
+            f"{function} of tensors on {' and on '.join(sorted(devices))}", "Move them to one device."
+        )
+
+
 def _check_random(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
     """Refuse random numbers, which would be the same in every call."""
     name = operation_name(function)
+    schema = function._schema.arguments
+    named = {a.name: a.default_value for a in schema if a.has_default_value()} | options
+    named |= dict(zip([a.name for a in schema], arguments, strict=False))
+    if named.get("dropout_p") == 0:
+        return
     if "dropout" in name:
-        named = dict(zip([a.name for a in function._schema.arguments], arguments, strict=False)) | options
         if not named.get("train", True) or named.get("p", 0.5) == 0:
             return
         raise untraceable(
