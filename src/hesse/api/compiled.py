@@ -282,7 +282,7 @@ class Derivative:
                         ) from None
                     continue
                 except Exception:  # whatever became of the refusal to give a value, in anybody's code
-                    if not needed and not hidden:
+                    if not needed and set(hidden.values()) <= set(tried):
                         self._watch.release(tried)
                         self._present = None
                         raise
@@ -298,7 +298,8 @@ class Derivative:
             self._needed.update(known[label] for label in asked if label in known)
             constants = [hidden[label] for label in asked if label in hidden]
             if not needed:
-                tried = constants = list(hidden.values())
+                constants = list(hidden.values())
+                tried += constants
             if constants:
                 self._watch.fix(constants)
                 self.look()
@@ -360,7 +361,7 @@ class Derivative:
         except Exception:
             if opened.further:
                 raise Met(opened.further) from None
-            if captured.is_fixed:
+            if captured.is_fixed or opened.is_final:
                 raise
             try:
                 return self._requested(call, leaves, captured.function(hidden))

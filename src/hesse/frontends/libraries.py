@@ -22,9 +22,11 @@ class Session(ABC):
     """One trace of a function of a library.
 
     `further` are arrays that the function read and nobody had announced; it must be traced again with them.
+    `is_final` says that the function cannot be traced in another way, either.
     """
 
     further: list[Any]
+    is_final: bool
 
     @abstractmethod
     def given(self, expression: Expression, array: Any) -> Any:

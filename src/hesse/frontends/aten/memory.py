@@ -14,11 +14,8 @@ LAYOUT = {
     "as_strided_": "Use slices, torch.diagonal, torch.flip or Tensor.unfold.",
     "resize_": "Use torch.cat or slices.",
     "set_": "Use copy_ or another name.",
-    "apply_": "Write it with functions of torch.",
-    "map_": "Write it with functions of torch.",
-    "map2_": "Write it with functions of torch.",
 }
-"""Operations on entries as they lie in memory, or one by one in Python, and what to do instead."""
+"""Operations on entries as they lie in memory, and what to do instead."""
 
 
 def _refused(name: str, way_out: str) -> Any:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import _disable_current_modes
 
+from hesse.errors import HesseError
 from hesse.frontends.aten.foreign import kind_of
 from hesse.frontends.aten.points import Again, Points, current, points
 from hesse.frontends.aten.tensor import TracedTensor, dtype_of, expression_of, fresh
@@ -27,7 +28,7 @@ class TorchSession(Session):
     """One trace of a torch function."""
 
     def __init__(self, captured: Sequence[tuple[Tensor, Expression]], known: Sequence[Tensor]) -> None:
-        self.further = []
+        self.further, self.is_final = [], False
         self._captured, self._constants = captured, known
         self._given: list[tuple[TracedTensor, Expression]] = []
 
@@ -59,6 +60,12 @@ class TorchSession(Session):
                 except Again:
                     wanted = self._points.wanted
                     self.further.clear()
+                except TypeError as error:
+                    if self._tracer.refusal is None or isinstance(error, HesseError):
+                        raise
+                    raise self._tracer.refusal from error
+                finally:
+                    self.is_final = self._tracer.is_random
 
     def returned(self, leaf: Any) -> Any:
         if not isinstance(leaf, Tensor):
@@ -71,7 +78,7 @@ class NestedSession(Nested):
     """A function called inside a trace that is under way, which traces it, too."""
 
     def __init__(self, under_way: Points, like: Sequence[Tensor]) -> None:
-        self.further = []
+        self.further, self.is_final = [], False
         self._points, self._start = under_way, len(under_way.meaning)
         self._like = next((t for t in like if t.dtype.is_floating_point), None)
 

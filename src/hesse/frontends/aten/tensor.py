@@ -20,6 +20,7 @@ from torch import Tensor
 from torch._C import _DisableTorchDispatch
 from torch.utils._python_dispatch import _disable_current_modes
 
+from hesse.errors import ArgumentError
 from hesse.frontends.aten.points import current
 from hesse.frontends.aten.table import handler_of
 from hesse.frontends.dispatch import call, call_ufunc
@@ -143,10 +144,11 @@ class TracedTensor(torch.Tensor):
     def __torch_dispatch__(
         cls, function: Any, types: Any, arguments: tuple[Any, ...] = (), options: Any = None
     ) -> NoReturn:
-        raise untraceable(
+        refusal = untraceable(
             f"a tensor of a traced function, used in {function} after the function was left,",
             "Return it instead of storing it.",
         )
+        raise ArgumentError(str(refusal))  # operators of PyTorch would swallow a TypeError
 
     def __repr__(self, **_: Any) -> str:
         return f"TracedTensor(shape={tuple(self.shape)}, dtype={self.dtype})"
@@ -177,7 +179,17 @@ class TracedTensor(torch.Tensor):
             "Inside a traced function values are not known; use torch functions instead.",
         )
 
-    numpy = tolist = __array__ = _valueless
+    numpy = tolist = __array__ = data_ptr = untyped_storage = _valueless
+
+    def __format__(self, specification: str) -> str:
+        return repr(self)
+
+    def _called_entry_by_entry(self, *_: Any, **__: Any) -> NoReturn:
+        raise untraceable(
+            "apply_, map_ or map2_, which call Python for every entry,", "Write it with functions of torch."
+        )
+
+    apply_ = map_ = map2_ = _called_entry_by_entry
 
     def __deepcopy__(self, memo: Any) -> TracedTensor:
         return self

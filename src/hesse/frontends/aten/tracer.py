@@ -21,8 +21,10 @@ from torch._C import _AutoDispatchBelowAutograd
 from torch._decomp import decomposition_table
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
+from hesse.errors import HesseError
 from hesse.frontends.aten.foreign import applied, is_refused
 from hesse.frontends.aten.functions import autograd_explained
+from hesse.frontends.aten.memory import LAYOUT
 from hesse.frontends.aten.table import HANDLERS, Typed, handler_of, operation_name
 from hesse.frontends.aten.tensor import (
     Content,
@@ -84,6 +86,10 @@ class Tracer(TorchDispatchMode):
     ) -> None:
         super().__init__()
         self._made = made
+        self.refusal: HesseError | None = None
+        """The last error; operators of PyTorch make others of those that are TypeErrors."""
+        self.is_random = False
+        """Whether the function draws random numbers."""
         self._entered: dict[int, tuple[Tensor, TracedTensor]] = {}
         for tensor, expression in stand_ins:
             self._enter(tensor, expression)
@@ -121,7 +127,13 @@ class Tracer(TorchDispatchMode):
         arguments: tuple[Any, ...] = (),
         options: dict[str, Any] | None = None,
     ) -> Any:
-        options = options or {}
+        try:
+            return self._dispatched(function, arguments, options or {})
+        except HesseError as refusal:
+            self.refusal = refusal
+            raise
+
+    def _dispatched(self, function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
         if operation_name(function) in ("lift_fresh", "lift"):
             return known(arguments[0])
         if operation_name(function) == "detach" and is_recording.get():
@@ -130,14 +142,17 @@ class Tracer(TorchDispatchMode):
         arguments = _mapped(self._traced, arguments)
         options = {name: _mapped(self._traced, value) for name, value in options.items()}
         tensors = list(_tensors((*arguments, *options.values())))
+        _check_devices(function, tensors)
         is_known = all(not isinstance(tensor.cell.value, Expression) for tensor in tensors)
         if is_refused(function):
+            self.is_random = True
             _check_random(function, arguments, options)
+            self.is_random = False
         if function._schema.is_mutable:
             return self._written(function, arguments, options, is_known)
         if is_known:
             return self._computed(function, arguments, options, tensors)
-        if operation_name(function) in VALUES:
+        if operation_name(function) in VALUES or _is_masked(function, arguments):
             note_need(map(expression_of, tensors))
             raise untraceable(
                 f"{function}, which needs the entries of a traced tensor (if, while, item(), x[x > 0]),",
@@ -216,6 +231,8 @@ class Tracer(TorchDispatchMode):
         if function.namespace == "prims":
             raise Undecomposed(function)
         name = operation_name(function)
+        if name in LAYOUT:
+            HANDLERS[name]()
         if name in CHANGED_SHAPES or name == "detach_":
             tensor: TracedTensor = arguments[0]
             if name != "detach_":
@@ -288,6 +305,14 @@ def _without_graph(new: Expression, target: TracedTensor) -> Expression:
     return call(np.add, (stop_gradient(new), kept))  # type: ignore[no-any-return]
 
 
+def _is_masked(function: Any, arguments: tuple[Any, ...]) -> bool:
+    """Whether entries are chosen by a mask that is not known: the size of the result is not known, either."""
+    if operation_name(function) != "index":
+        return False
+    masks = [index for index in arguments[1] if index is not None and index.dtype == torch.bool]
+    return any(isinstance(content(mask), Expression) for mask in masks)
+
+
 def _functional(name: str) -> Any:
     """The operation that does the same without changing anything."""
     if name.startswith("__i"):  # __iand__
@@ -316,6 +341,15 @@ def _is_shared(
             memory = step.of(memory, step.function)
         result = function(memory, *arguments[1:], **options)
         return bool(result.untyped_storage()._cdata == memory.untyped_storage()._cdata)
+
+
+def _check_devices(function: Any, tensors: Sequence[TracedTensor]) -> None:
+    """Refuse tensors on several devices, but for single numbers on the CPU."""
+    devices = {str(t.device) for t in tensors if t.dim() or t.device.type != "cpu"}
+    if len(devices) > 1 and operation_name(function) not in ("copy_", "_to_copy", "to"):
+        raise untraceable(
+            f"{function} of tensors on {' and on '.join(sorted(devices))}", "Move them to one device."
+        )
 
 
 def _check_random(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
