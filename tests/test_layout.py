@@ -87,6 +87,21 @@ def test_values_stay_the_same(name, library):
         np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
 
 
-def _variables(root):
+def test_terms_of_sums_may_fill_a_row_or_lie_along_a_diagonal():
+    def product_and_row(x):
+        return np.tanh(np.sum(np.sin(x))) + x[3] * np.sum(np.cos(x))
 
+    x = RANDOM.normal(size=WIDTH)
+    slope = 1 - np.tanh(np.sum(np.sin(x))) ** 2
+    curvature = -2 * np.tanh(np.sum(np.sin(x))) * slope
+    row = np.zeros((WIDTH, WIDTH))
+    row[3] = -np.sin(x)
+    diagonal = np.diag(-slope * np.sin(x) - x[3] * np.cos(x))
+    expected = curvature * np.outer(np.cos(x), np.cos(x)) + diagonal + row + row.T
+    for library in ("numpy", "torch"):
+        found = hesse.hessian(product_and_row, backend=library)(x)
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+
+
+def _variables(root):
     return [node for node in topological([root]) if isinstance(node, Variable)]

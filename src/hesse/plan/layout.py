@@ -118,8 +118,8 @@ def _orders(item: Contract) -> Iterator[tuple[Ref, bool]]:
 
 def _places(item: Combine) -> Iterator[tuple[Ref, bool]]:
     for term in item.terms:
-        labels = tuple(axis.label for axis in term.output)
-        if sorted(term.labels) == sorted(label for label in labels if label is not None):
+        labels = tuple(label for axis in term.output for label in axis.labels())
+        if sorted(term.labels) == sorted(labels):
             yield term.source, term.labels != labels
 
 
