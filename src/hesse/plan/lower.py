@@ -86,8 +86,8 @@ class _Lowering:
         self.flops: list[float] = []
         self.known: dict[tuple[Instruction, Sizes], Ref] = {}
         self.refs: dict[Node, Ref] = {}
-        self.sums: dict[frozenset[tuple[Node, float]], Ref] = {}
-        """Sums by their terms and factors: the negative of one is not computed again."""
+        self.sums: dict[tuple[Sizes, frozenset[tuple[Node, float]]], Ref] = {}
+        """Sums by their shapes, terms and factors: the negative of one is not computed again."""
 
     def run(self) -> Program:
         for node in self.order:
@@ -136,10 +136,10 @@ class _Lowering:
                 return self._combine([self._placed(node, with_sign=True)], shape, is_sum=False)
             case Add():
                 terms = [unscaled(term) for term in node.operands]
-                negative = self.sums.get(frozenset([(base, -factor) for base, factor in terms]))
+                negative = self.sums.get((shape, frozenset([(base, -factor) for base, factor in terms])))
                 if negative is not None:
                     return self._scaled(negative, -1.0)
-                total = self.sums[frozenset(terms)] = self._sum(node, shape)
+                total = self.sums[shape, frozenset(terms)] = self._sum(node, shape)
                 return total
 
     def _sum(self, node: Add, shape: Sizes) -> Ref:
