@@ -83,7 +83,7 @@ LOOPS = [
     Loop("something in common", in_a_loop(lambda xp, k, x, A, w, D: xp.sin(x[k] * xp.sum(xp.exp(w)))), 10),
     Loop("twice the same", in_a_loop(lambda xp, k, x, A, w, D: xp.sin(x[k]) * xp.exp(xp.sin(x[k]))), 10),
     Loop("rows of a sum", in_a_loop(lambda xp, k, x, A, w, D: xp.sin(D[k] + w * x[k])), 12),
-    Loop("pairs", pairs, 12),
+    Loop("pairs", pairs, 100),
     Loop("below the diagonal", below_the_diagonal, 2000),
     Loop("with gaps", with_gaps, 40),
     Loop("a stack of numbers", stacked(lambda xp, k, x, A, w, D: xp.sin(x[k + 1]) - x[k] ** 2), 12),
