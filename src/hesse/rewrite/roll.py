@@ -75,22 +75,27 @@ def _rolled_sum(node: Node, uses: Mapping[Node, int]) -> Node:
 
 
 def _own(term: Node, uses: Mapping[Node, int]) -> list[Node]:
-    """The nodes that only this term uses, itself included, users before operands; none if they are many."""
+    """The nodes that only this term uses, users before operands, and parts that it reads of others.
+
+    None if they are many.
+    """
     own: list[Node] = []
+    read: dict[Node, None] = {}
     seen: dict[Node, int] = {term: 1}
-    todo = [term]
+    todo = [term] if uses[term] == 1 and isinstance(term, Einsum | Map | Add) else []
     while todo:
         node = todo.pop()
-        if seen[node] < uses[node] or not isinstance(node, Einsum | Map | Add):
-            continue
         own.append(node)
         if len(own) > MOST_NODES:
             return []
         for operand in node.operands:
             seen[operand] = seen.get(operand, 0) + 1
             if seen[operand] == uses[operand]:
-                todo.append(operand)
-    return own
+                if isinstance(operand, Einsum | Map | Add):
+                    todo.append(operand)
+            elif isinstance(operand, Einsum) and len(operand.operands) == 1 and not operand.summed:
+                read[operand] = None  # reading it again takes no time
+    return [*own, *[node for node in read if node not in own]]
 
 
 class _Reading(NamedTuple):
@@ -154,26 +159,26 @@ def _joined(group: Sequence[_Reading]) -> Iterator[Node]:
     start = 0
     while start < len(group):
         first = group[start]
-        end, steps = _run(group, start)
-        count = end - start
-        if count >= FEWEST_TERMS and count * first.entries <= MOST_ENTRIES and first.parts:
-            yield _sum_of(first, steps, count)
+        most = MOST_ENTRIES // max(first.entries, 1)
+        end, steps = _run(group, start, min(len(group), start + most))
+        if end - start >= FEWEST_TERMS and first.parts:
+            yield _sum_of(first, steps, end - start)
             start = end
         else:
             yield first.node
             start += 1
 
 
-def _run(group: Sequence[_Reading], start: int) -> tuple[int, Offsets]:
+def _run(group: Sequence[_Reading], start: int, stop: int) -> tuple[int, Offsets]:
     """Where the progression ends that begins with two terms, and its steps."""
     steps: Offsets = ()
-    for end in range(start + 1, len(group)):
+    for end in range(start + 1, stop):
         pairs = zip(group[end].offsets, group[end - 1].offsets, strict=True)
         difference = tuple([one - other for one, other in pairs])
         if end > start + 1 and difference != steps:
             return end, steps
         steps = difference
-    return len(group), steps
+    return stop, steps
 
 
 def _sum_of(first: _Reading, steps: Offsets, count: int) -> Node:

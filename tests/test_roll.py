@@ -1,0 +1,179 @@
+"""Loops in Python are rolled up: what is written number by number is computed over arrays.
+
+Values are compared with the definition (`naive`), derivatives with JAX, and the programs are counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import hesse
+import naive
+from hesse.ir import Add, Node, add, multiply, select, topological, variable
+from hesse.ops.registry import elementwise
+from hesse.rewrite import roll, simplify
+from oracles import assert_close
+
+COUNT = 40
+ARRAYS = {
+    "x": np.random.default_rng(1).normal(size=(2 * COUNT,)),
+    "A": np.random.default_rng(2).normal(size=(COUNT, COUNT)) / 4,
+    "w": np.random.default_rng(3).normal(size=(3,)),
+    "D": np.random.default_rng(4).normal(size=(COUNT, 3)),
+}
+
+
+def in_a_loop(term: Callable[..., Any]) -> Callable[..., Any]:
+    def function(xp: Any, x: Any, A: Any, w: Any, D: Any) -> Any:
+        total = 0.0
+        for k in range(COUNT):
+            total = total + term(xp, k, x, A, w, D)
+        return total
+
+    return function
+
+
+def stacked(term: Callable[..., Any]) -> Callable[..., Any]:
+    def function(xp: Any, x: Any, A: Any, w: Any, D: Any) -> Any:
+        return xp.stack([term(xp, k, x, A, w, D) for k in range(COUNT)])
+
+    return function
+
+
+def pairs(xp: Any, x: Any, A: Any, w: Any, D: Any) -> Any:
+    total = 0.0
+    for i in range(17):
+        for j in range(18):
+            total = total + xp.sin(A[i, j] * x[i] - x[COUNT + j])
+    return total
+
+
+def below_the_diagonal(xp: Any, x: Any, A: Any, w: Any, D: Any) -> Any:
+    total = 0.0
+    for i in range(22):
+        for j in range(i):
+            total = total + xp.exp(A[i, j] * x[i])
+    return total
+
+
+def with_gaps(xp: Any, x: Any, A: Any, w: Any, D: Any) -> Any:
+    return sum(xp.sin(x[k]) for k in [0, 3, *range(10, 40), 41, 43, *range(50, 70, 1)])
+
+
+class Loop(NamedTuple):
+    name: str
+    function: Callable[..., Any]
+    most_nodes: int
+
+
+LOOPS = [
+    Loop("losses of points", in_a_loop(lambda xp, k, x, A, w, D: xp.log1p(xp.exp(-x[k] * (D[k] @ w)))), 10),
+    Loop("entries", in_a_loop(lambda xp, k, x, A, w, D: x[k]), 4),
+    Loop("neighbours", in_a_loop(lambda xp, k, x, A, w, D: (x[k + 1] - x[k] ** 2) ** 2), 14),
+    Loop("steps", in_a_loop(lambda xp, k, x, A, w, D: xp.tanh(x[2 * k] * x[2 * k + 1])), 10),
+    Loop("backwards", in_a_loop(lambda xp, k, x, A, w, D: xp.exp(x[k]) * xp.sin(x[-1 - k])), 12),
+    Loop("a diagonal", in_a_loop(lambda xp, k, x, A, w, D: xp.sin(A[k, k]) * x[k]), 8),
+    Loop("slices", in_a_loop(lambda xp, k, x, A, w, D: xp.sum(xp.sin(x[k : k + 5]) * x[k])), 10),
+    Loop("something in common", in_a_loop(lambda xp, k, x, A, w, D: xp.sin(x[k] * xp.sum(xp.exp(w)))), 10),
+    Loop("twice the same", in_a_loop(lambda xp, k, x, A, w, D: xp.sin(x[k]) * xp.exp(xp.sin(x[k]))), 10),
+    Loop("rows of a sum", in_a_loop(lambda xp, k, x, A, w, D: xp.sin(D[k] + w * x[k])), 12),
+    Loop("pairs", pairs, 100),
+    Loop("below the diagonal", below_the_diagonal, 2000),
+    Loop("with gaps", with_gaps, 40),
+    Loop("a stack of numbers", stacked(lambda xp, k, x, A, w, D: xp.sin(x[k + 1]) - x[k] ** 2), 12),
+    Loop("a stack of vectors", stacked(lambda xp, k, x, A, w, D: xp.sin(D[k] * w) * x[COUNT - k]), 12),
+    Loop("a stack of matrices", stacked(lambda xp, k, x, A, w, D: xp.exp(A[:3, k : k + 1] * D[k])), 12),
+]
+
+
+@pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: loop.name)
+def test_values_and_sizes(loop: Loop) -> None:
+    arguments = [hesse.variable(name, array.shape) for name, array in ARRAYS.items()]
+    written = loop.function(np, *arguments).node
+    (joined,) = simplify([written])
+    assert len(topological([joined])) <= loop.most_nodes
+    expected = np.asarray(loop.function(np, *ARRAYS.values()))
+    np.testing.assert_allclose(naive.evaluate(joined, ARRAYS), expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: loop.name)
+def test_derivatives_are_those_of_jax(loop: Loop) -> None:
+    arguments = tuple(ARRAYS.values())
+    with jax.enable_x64(True):
+        expected = jax.jacobian(lambda *given: loop.function(jnp, *given), argnums=(0, 1, 2, 3))(*arguments)
+    found = hesse.jacobian(lambda *given: loop.function(np, *given), argnums=(0, 1, 2, 3))
+    for _ in range(2):
+        for one, other in zip(found(*arguments), expected, strict=True):
+            assert_close(np.asarray(one), other, loop.name)
+
+
+@pytest.mark.parametrize("name", ["losses of points", "neighbours", "pairs"])
+def test_second_derivatives_are_those_of_jax(name: str) -> None:
+    (loop,) = (loop for loop in LOOPS if loop.name == name)
+    arguments = tuple(ARRAYS.values())
+    with jax.enable_x64(True):
+        expected = jax.hessian(lambda *given: loop.function(jnp, *given))(*arguments)
+    assert_close(
+        np.asarray(hesse.hessian(lambda *given: loop.function(np, *given))(*arguments)), expected, name
+    )
+
+
+def selected(count: int = COUNT) -> list[Node]:
+    x = variable("x", (2 * COUNT,))
+    return [select(x, (k,)) for k in range(count)]
+
+
+def test_what_others_use_is_not_computed_again() -> None:
+    """Each of these numbers is a result, too."""
+    sines = [elementwise("sin", entry) for entry in selected()]
+    total = add([multiply(sine, sine) for sine in sines], ())
+    *results, _ = simplify([*sines, total])
+    assert results == sines
+    kept = {node for node in topological(simplify([*sines, total])) if getattr(node, "name", "") == "sin"}
+    assert kept == set(sines)
+
+
+def test_short_sums_stay_as_they_are_written() -> None:
+    terms = [elementwise("sin", entry) for entry in selected(roll.LONG_SUM)]
+    (whole,) = simplify([add(terms, ())])
+    assert isinstance(whole, Add) and len(whole.operands) == roll.LONG_SUM
+
+
+def test_large_tensors_are_not_put_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    D, w = variable("D", (COUNT, 3)), variable("w", (3,))
+    terms = [elementwise("sin", multiply(select(D, (k, slice(None))), w)) for k in range(COUNT)]
+    (joined,) = roll.rolled([add(terms, (3,))])
+    assert not isinstance(joined, Add)
+    monkeypatch.setattr(roll, "MOST_ENTRIES", 3 * roll.FEWEST_TERMS - 1)
+    (whole,) = roll.rolled([add(terms, (3,))])
+    assert isinstance(whole, Add) and len(whole.operands) == COUNT
+    monkeypatch.setattr(roll, "MOST_ENTRIES", 3 * COUNT // 2)
+    (halves,) = roll.rolled([add(terms, (3,))])
+    values = {name: ARRAYS[name] for name in "Dw"}
+    expected = np.sin(values["D"] * values["w"]).sum(axis=0)
+    np.testing.assert_allclose(naive.evaluate(halves, values), expected, rtol=1e-12)
+
+
+def test_terms_of_many_nodes_and_readings_are_left_alone() -> None:
+    """Squares of squares read an entry two to the number of squares times: nobody counts that far."""
+    squares = selected()
+    for _ in range(roll.MOST_NODES - 2):
+        squares = [elementwise("hypot", square, square) for square in squares]
+    whole = add(squares, ())
+    assert roll.rolled([whole]) == [whole]
+    for _ in range(10):
+        squares = [elementwise("sin", square) for square in squares]
+    whole = add(squares, ())
+    assert roll.rolled([whole]) == [whole]
+
+
+def test_the_order_of_a_loop_does_not_matter() -> None:
+    terms = [elementwise("sin", entry) for entry in selected()]
+    order = np.random.default_rng(0).permutation(COUNT)
+    assert simplify([add(terms, ())]) == simplify([add([terms[k] for k in order], ())])
