@@ -117,10 +117,12 @@ def _orders(item: Contract) -> Iterator[tuple[Ref, bool]]:
 
 
 def _places(item: Combine) -> Iterator[tuple[Ref, bool]]:
+    """The matrices of a sum, and whether their axes are exchanged in the result."""
     for term in item.terms:
-        labels = tuple(axis.label for axis in term.output)
-        if sorted(term.labels) == sorted(label for label in labels if label is not None):
-            yield term.source, term.labels != labels
+        if all(len(axis.terms) == 1 for axis in term.output):  # else merged, or one row of the result
+            labels = tuple(axis.label for axis in term.output)
+            if sorted(term.labels) == sorted(labels):
+                yield term.source, term.labels != labels
 
 
 def _operands_of_sum(program: Program, item: Contract) -> Iterator[Link]:
