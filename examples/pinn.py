@@ -7,6 +7,7 @@ and the gradient by all parameters, is one program that is made at the first cal
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 
@@ -22,7 +23,7 @@ def parameters_of_net(seed: int = 0) -> list[torch.Tensor]:
     generator = torch.Generator().manual_seed(seed)
     widths = [1, WIDTH, WIDTH, WIDTH, 1]
     found = []
-    for inputs, outputs in zip(widths[:-1], widths[1:], strict=True):
+    for inputs, outputs in itertools.pairwise(widths):
         found.append(torch.randn(outputs, inputs, generator=generator, dtype=torch.float64) / inputs**0.5)
         found.append(torch.zeros(outputs, dtype=torch.float64))
     return found
@@ -37,7 +38,7 @@ def net(parameters: tuple[torch.Tensor, ...], x: torch.Tensor) -> torch.Tensor:
 
 
 def loss(*arguments: torch.Tensor) -> torch.Tensor:
-    """How far the net is from the equation inside, and from u'' = 0 at the ends; the last arguments are points."""
+    """The errors of the equation inside and of u'' = 0 at the ends; these points are the last arguments."""
     *parameters, inside, ends = arguments
 
     def total(x: torch.Tensor) -> torch.Tensor:
