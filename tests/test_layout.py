@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 import hesse
 from hesse.backends.executable import executable
@@ -105,3 +106,26 @@ def test_terms_of_sums_may_fill_a_row_or_lie_along_a_diagonal():
 
 def _variables(root):
     return [node for node in topological([root]) if isinstance(node, Variable)]
+
+
+HEADS, BATCH, LENGTH, SIZE = 2, 4, 8, 16
+
+
+def attention(weight, x):
+    """The gradient by the weight is put together from q, k and v, whose axes are heads and their entries."""
+    parts = torch.nn.functional.linear(x, weight).view(BATCH, LENGTH, 3, HEADS, SIZE // HEADS)
+    q, k, v = parts.permute(2, 0, 3, 1, 4).unbind(0)
+    mixed = torch.softmax(q @ k.transpose(-1, -2), -1) @ v
+    return torch.sum(mixed.transpose(1, 2).reshape(BATCH, LENGTH, SIZE) ** 2)
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script`:DeprecationWarning")  # of its decompositions
+def test_terms_with_merged_axes():
+    """Sums whose terms have merged axes are met on the way, and left alone."""
+    generator = torch.Generator().manual_seed(0)
+    shapes = (3 * SIZE, SIZE), (BATCH, LENGTH, SIZE), (3 * SIZE, SIZE)
+    weight, x, along = (torch.randn(*s, generator=generator, dtype=torch.float64) / 4 for s in shapes)
+    found = hesse.hvp(attention)(weight, x, along)
+    gradient = torch.func.grad(attention)
+    expected = torch.func.jvp(lambda w: gradient(w, x), (weight,), (along,))[1]
+    torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)

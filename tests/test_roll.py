@@ -48,7 +48,7 @@ def stacked(term: Callable[..., Any]) -> Callable[..., Any]:
 
 def pairs(xp: Any, x: Any, A: Any, w: Any, D: Any) -> Any:
     total = 0.0
-    for i in range(17):
+    for i in range(5):
         for j in range(18):
             total = total + xp.sin(A[i, j] * x[i] - x[COUNT + j])
     return total

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import time
+from collections.abc import Callable
 from importlib import import_module
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
@@ -22,10 +23,10 @@ class Task(NamedTuple):
 
 
 class Compiler:
-    """The process; it is begun again after it had to be ended."""
+    """The process; it is begun again after it had to be ended. `serve(connection, *arguments)` runs in it."""
 
-    def __init__(self, device: str, memory: float) -> None:
-        self.arguments = device, memory
+    def __init__(self, *arguments: Any, serve: Callable[..., None] | None = None) -> None:
+        self.arguments, self.serve = arguments, serve or _serve
         self.process: Any = None
         self.connection: Any = None
 
@@ -34,7 +35,7 @@ class Compiler:
         if self.process is None:
             context = multiprocessing.get_context("spawn")
             self.connection, other = context.Pipe()
-            self.process = context.Process(target=_serve, args=(other, *self.arguments), daemon=True)
+            self.process = context.Process(target=self.serve, args=(other, *self.arguments), daemon=True)
             self.process.start()
             other.close()
         self.connection.send(task)

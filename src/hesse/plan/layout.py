@@ -117,6 +117,7 @@ def _orders(item: Contract) -> Iterator[tuple[Ref, bool]]:
 
 
 def _places(item: Combine) -> Iterator[tuple[Ref, bool]]:
+    """The matrices of a sum, and whether their axes are exchanged in the result."""
     for term in item.terms:
         labels = tuple(label for axis in term.output for label in axis.labels())
         if sorted(term.labels) == sorted(labels):

@@ -1,0 +1,1 @@
+"""Derivatives of torch functions and modules: `python -m benchmarks.torch_functions`."""
