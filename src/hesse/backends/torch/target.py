@@ -15,6 +15,7 @@ from torch._C._functorch import is_functorch_wrapped_tensor
 from hesse.backends.records import Namespace
 from hesse.backends.target import Target, host_bytes
 from hesse.backends.torch.algebra import ALGEBRA
+from hesse.backends.torch.fused import Fused
 from hesse.backends.torch.graphs import Graphed, is_worth_capturing
 from hesse.backends.torch.machine import TORCH_MACHINE, TorchMachine
 from hesse.backends.torch.runtime import transformed_zeros
@@ -33,7 +34,8 @@ class TorchTarget(Target):
 
     On CUDA short programs are captured as a graph after the first call, unless `graph` is False; their
     results are copied out of it, unless `copies` is False: then the next call writes over them. `fuse` sends
-    programs through `torch.compile`, which takes seconds and fuses element-wise operations.
+    programs through `torch.compile`, which takes seconds and fuses element-wise operations; its first results
+    are compared with those of the program as it is.
     """
 
     name: ClassVar[str] = "torch"
@@ -71,8 +73,7 @@ class TorchTarget(Target):
         self, function: Callable[..., tuple[Tensor, ...]], program: Program, dtype: torch.dtype, device: str
     ) -> Callable[..., tuple[Tensor, ...]]:
         if self.fuse:
-            fused: Callable[..., tuple[Tensor, ...]] = torch.compile(function, fullgraph=True, dynamic=False)
-            return fused
+            return Fused(function)
         if self.graph and device == "cuda" and is_worth_capturing(program, dtype.itemsize, self.machine):
             return Graphed(function, self.copies)
         return function

@@ -1,0 +1,59 @@
+"""Programs that `torch.compile` fuses: what it computes wrongly is noticed at the first call."""
+
+import numpy as np
+import pytest
+import torch
+
+import hesse
+from hesse.backends.torch.fused import are_close
+
+
+def loss(x):
+    return torch.sum(torch.tanh(x) ** 2)
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """A compiler that changes results as a test says."""
+    calls = []
+
+    def compile_(function, change, **_):
+        def changed(*arrays):
+            calls.append(len(arrays))
+            return tuple(map(change, function(*arrays)))
+
+        return changed
+
+    def use(change):
+        monkeypatch.setattr(torch, "compile", lambda function, **_: compile_(function, change))
+        return calls
+
+    return use
+
+
+def test_wrong_results_are_noticed(compiled):
+    calls = compiled(lambda result: 2 * result)
+    gradient = hesse.grad(loss).compile(backend="torch", fuse=True)
+    x = torch.linspace(0.1, 1.0, 4, dtype=torch.float64)
+    expected = torch.func.grad(loss)(x)
+    with pytest.warns(UserWarning, match="computes something else"):
+        torch.testing.assert_close(gradient(x), expected)
+    torch.testing.assert_close(gradient(x + 1), torch.func.grad(loss)(x + 1))
+    assert len(calls) == 1
+
+
+def test_right_results_are_compared_once(compiled):
+    calls = compiled(lambda result: result * (1 + 1e-9))
+    gradient = hesse.grad(loss).compile(backend="torch", fuse=True)
+    for shift in range(3):
+        x = torch.linspace(0.1, 1.0, 4, dtype=torch.float64) + shift
+        torch.testing.assert_close(gradient(x), torch.func.grad(loss)(x))
+    assert len(calls) == 3
+
+
+def test_what_is_close():
+    values = torch.tensor([1.0, np.inf, np.nan, 0.0])
+    assert are_close([values], [values.clone()])
+    assert are_close([torch.zeros(3)], [torch.zeros(3)])
+    assert not are_close([torch.zeros(3)], [torch.ones(3)])
+    assert not are_close([torch.tensor([1.0, np.nan])], [torch.ones(2)])
