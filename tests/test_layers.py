@@ -71,6 +71,19 @@ def test_several_results_and_further_ones():
     np.testing.assert_allclose(found["cube"]["a"]["b"]["b"], 12.0)
 
 
+@pytest.mark.parametrize(
+    "parameters",
+    [{"a": 1.0, "a.a": 2.0}, {"a.b": 1.0, "a": {"b": 2.0}}, {0: {"w": 1.0}, "0": {"w": 2.0}}],
+    ids=["alone", "container", "number"],
+)
+def test_no_block_is_lost_where_names_agree(parameters):
+    def function(parameters):
+        return sum(np.sum(leaf) ** 2 for leaf in jax.tree.leaves(list(parameters.values())))
+
+    with pytest.raises(ArgumentError, match="the same layer and the same name"):
+        hesse.hessian(function, blocks="layer")(parameters)
+
+
 def test_other_blocks_are_refused():
     with pytest.raises(ArgumentError, match="blocks must be None"):
         hesse.hessian(loss, blocks="layers")

@@ -104,6 +104,20 @@ def test_terms_of_sums_may_fill_a_row_or_lie_along_a_diagonal():
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_products_that_are_results_lie_in_memory_row_by_row(library):
+    def product_and_more(a, b, c):
+        product = a @ b
+        return product, np.tanh(product.T) * c
+
+    _, *arguments = ARRAYS
+    product, more = hesse.compile(product_and_more, backend=library)(*arguments)
+    first, second, third = arguments
+    assert product.flags.c_contiguous
+    np.testing.assert_allclose(product, first @ second, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(more, np.tanh((first @ second).T) * third, rtol=1e-10, atol=1e-12)
+
+
 def _variables(root):
     return [node for node in topological([root]) if isinstance(node, Variable)]
 

@@ -56,7 +56,7 @@ def pairs(xp: Any, x: Any, A: Any, w: Any, D: Any) -> Any:
 
 def below_the_diagonal(xp: Any, x: Any, A: Any, w: Any, D: Any) -> Any:
     total = 0.0
-    for i in range(22):
+    for i in range(18):
         for j in range(i):
             total = total + xp.exp(A[i, j] * x[i])
     return total
@@ -114,7 +114,7 @@ def test_derivatives_are_those_of_jax(loop: Loop) -> None:
             assert_close(np.asarray(one), other, loop.name)
 
 
-@pytest.mark.parametrize("name", ["losses of points", "neighbours", "pairs"])
+@pytest.mark.parametrize("name", ["losses of points", "neighbours"])
 def test_second_derivatives_are_those_of_jax(name: str) -> None:
     (loop,) = (loop for loop in LOOPS if loop.name == name)
     arguments = tuple(ARRAYS.values())

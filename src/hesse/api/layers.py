@@ -10,6 +10,7 @@ from hesse.api.entries import Built, Request
 from hesse.api.layout import Branches, Layout, mapped
 from hesse.api.trees import take_apart
 from hesse.calculus import Choice, derivative_blocks
+from hesse.errors import ArgumentError
 from hesse.ir import Node
 
 STEP = re.compile(r'\[("(?:[^"\\]|\\.)*")\]|\[([^\]]*)\]|\.(\w+)')
@@ -24,7 +25,12 @@ def layer_blocks(request: Request) -> Built:
     """
     layers: dict[str, dict[str, int]] = {}
     for k, path in enumerate(_paths(request.names)):
-        layers.setdefault(".".join(path[:-1] or path), {})[path[-1]] = k
+        members = layers.setdefault(".".join(path[:-1] or path), {})
+        if (other := members.setdefault(path[-1], k)) != k:
+            raise ArgumentError(
+                f"{request.names[other]} and {request.names[k]} have the same layer and the same name in it; "
+                "rename one of them, or leave out blocks='layer'"
+            )
     roots: list[Node] = []
     groups: list[tuple[int, ...]] = []
     choices: list[Choice] = []

@@ -100,9 +100,9 @@ def _links(program: Program, free: set[Ref]) -> Iterator[Link]:
                 yield Link(ref, ROWS, False, math.inf)
         if isinstance(item, CallApply | Reduce):
             yield from (Link(k, ROWS, False, entries) for k in sources(item) if _is_large(program, k))
-    for ref in program.results:
+    for ref in program.results:  # after what cannot be otherwise, before all that is only read
         if _is_large(program, ref):
-            yield Link(ref, ROWS, False, float(math.prod(program.shapes[ref])))
+            yield Link(ref, ROWS, False, math.inf)
 
 
 def _alike(program: Program, ref: Ref, found: Iterable[tuple[Ref, bool]], entries: float) -> Iterator[Link]:

@@ -156,29 +156,29 @@ def _without_offsets(node: Node, order: Sequence[int]) -> tuple[Hashable, Offset
 def _joined(group: Sequence[_Reading]) -> Iterator[Node]:
     """The terms of one form, with those joined whose offsets are arithmetic progressions."""
     group = sorted(group, key=lambda reading: reading.offsets)
+    most = MOST_ENTRIES // max(group[0].entries, 1) if group[0].parts else 1
     start = 0
     while start < len(group):
-        first = group[start]
-        most = MOST_ENTRIES // max(first.entries, 1)
-        end, steps = _run(group, start, min(len(group), start + most))
-        if end - start >= FEWEST_TERMS and first.parts:
-            yield _sum_of(first, steps, end - start)
-            start = end
-        else:
-            yield first.node
-            start += 1
+        end, steps = _run(group, start, most)
+        if end - start >= FEWEST_TERMS:
+            yield _sum_of(group[start], steps, end - start)
+        else:  # the last term may begin another progression
+            end = max(end - 1, start + 1)
+            yield from [reading.node for reading in group[start:end]]
+        start = end
 
 
-def _run(group: Sequence[_Reading], start: int, stop: int) -> tuple[int, Offsets]:
-    """Where the progression ends that begins with two terms, and its steps."""
+def _run(group: Sequence[_Reading], start: int, most: int) -> tuple[int, Offsets]:
+    """Where the progression of at most so many terms ends that begins with two terms, and its steps."""
     steps: Offsets = ()
-    for end in range(start + 1, stop):
+    last = min(len(group), start + most)
+    for end in range(start + 1, last):
         pairs = zip(group[end].offsets, group[end - 1].offsets, strict=True)
         difference = tuple([one - other for one, other in pairs])
         if end > start + 1 and difference != steps:
             return end, steps
         steps = difference
-    return stop, steps
+    return last, steps
 
 
 def _sum_of(first: _Reading, steps: Offsets, count: int) -> Node:
