@@ -272,7 +272,8 @@ class Tracer(TorchDispatchMode):
     def _without_writing(self, function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """What an operation would write."""
         name = operation_name(function).removesuffix("_")
-        if hasattr(torch.ops.aten, name):
+        has_another = name != operation_name(function) or function._schema.arguments[-1].is_out
+        if has_another and hasattr(torch.ops.aten, name):
             with self:
                 return _functional(name)(*arguments, **options)
         if name not in HANDLERS:
