@@ -119,5 +119,5 @@ def test_operations_that_change_further_tensors_are_refused() -> None:
     with hesse.torch.record() as recording:
         y = F.rrelu(x)
     assert recording.knows(y)
-    with pytest.raises(TracingError, match="rrelu_with_noise.* changes a tensor in place"):
+    with pytest.raises(TracingError, match=r"rrelu_with_noise.* changes a tensor in place"):
         backward(y, 2)

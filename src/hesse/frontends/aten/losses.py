@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -110,10 +111,16 @@ def _picked(rows: Any, labels: Labels) -> Any:
 
 
 def _reduced_rows(losses: Any, labels: Labels, reduction: int) -> Any:
-    """Losses of rows, or their sum, or that divided by the sum of the weights."""
-    if reduction == NONE:
-        return losses
-    return np.sum(losses) if reduction != MEAN else np.divide(np.sum(losses), np.sum(labels.weights))
+    """Losses of rows, or their sum, or that divided by the sum of the weights.
+
+    Where no row counts, the mean is not a number, but a constant.
+    """
+    if reduction != MEAN:
+        return losses if reduction == NONE else np.sum(losses)
+    total = np.sum(labels.weights)
+    is_empty = np.equal(total, 0.0)
+    mean = np.divide(np.sum(losses), np.where(is_empty, 1.0, total))
+    return np.add(mean, np.where(is_empty, math.nan, 0.0))
 
 
 def _rows(x: Any) -> Any:
