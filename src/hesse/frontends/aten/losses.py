@@ -9,12 +9,14 @@ import numpy as np
 
 from hesse.frontends import special
 from hesse.frontends.aten.elementwise import clamp_min
+from hesse.frontends.aten.products import linear
 from hesse.frontends.aten.reductions import vector_norm
 from hesse.frontends.aten.table import aten
 from hesse.frontends.ufuncs import elementwise
 
 NONE, MEAN = 0, 1
 """How PyTorch numbers reductions; 2 is the sum."""
+REDUCTIONS = {"none": NONE, "mean": MEAN, "sum": 2}
 LEAST_LOG = -100.0
 """What PyTorch takes for the logarithm of numbers whose logarithm is less."""
 
@@ -162,6 +164,30 @@ def cross_entropy_loss(
         shares = 1 - label_smoothing, label_smoothing / rows.shape[-1]
         losses = np.add(np.multiply(losses, shares[0]), np.multiply(spread, shares[1]))
     return _reduced_rows(losses, labels, reduction)
+
+
+@aten("torch_nn::_linear_cross_entropy_batch_chunked")
+def linear_cross_entropy(
+    x: Any,
+    linear_weight: Any,
+    target: Any,
+    bias: Any,
+    weight: Any,
+    reduction: str,
+    ignore_index: int,
+    *_: Any,
+) -> Any:
+    """The cross entropy of a linear map; PyTorch's own has no second derivatives, and does not say so."""
+    logits = linear(x, linear_weight, bias)
+    return cross_entropy_loss(logits, target, weight, REDUCTIONS[reduction], ignore_index), None, None, None
+
+
+@aten("torch_nn::_linear_cross_entropy_batch_chunked_no_reduction")
+def linear_cross_entropies(
+    x: Any, linear_weight: Any, target: Any, bias: Any, weight: Any, ignore_index: int, *_: Any
+) -> Any:
+    """The same for each row."""
+    return cross_entropy_loss(linear(x, linear_weight, bias), target, weight, NONE, ignore_index)
 
 
 @aten("multi_margin_loss")
