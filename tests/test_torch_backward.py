@@ -280,6 +280,18 @@ def test_data_of_other_dtypes() -> None:
     check(backward(loss(x), 3), loss, [x], 3)
 
 
+def test_numbers_in_a_graph_are_exact() -> None:
+    """A product of two of them would be in the default dtype for PyTorch."""
+    (x,) = leaves([(2, 2)])
+    output = ((x * 0.1) / 0.3).exp()
+    torch.set_default_dtype(torch.float32)
+    backward(output, 2)
+    exact = (x.detach() / 3).exp().flatten() / 9
+    torch.testing.assert_close(
+        x.hgrad[1].reshape(4, 4, 4), torch.diag_embed(torch.diag(exact)), rtol=1e-12, atol=0
+    )
+
+
 def test_modules() -> None:
     torch.manual_seed(0)
     net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 2)).double()

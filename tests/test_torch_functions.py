@@ -202,6 +202,24 @@ def test_the_second_derivative_of_sinc_at_zero_is_right() -> None:
     torch.testing.assert_close(found, torch.tensor(-(math.pi**2) / 3, dtype=torch.float64))
 
 
+@pytest.mark.parametrize("is_captured", [True, False])
+@pytest.mark.parametrize("loss", [F.cross_entropy, lambda x, labels: F.nll_loss(x.log_softmax(1), labels)])
+def test_a_mean_over_no_labels_is_not_a_number_but_constant(
+    loss: Callable[[Tensor, Tensor], Tensor], is_captured: bool
+) -> None:
+    captured = torch.tensor([-100, -100])
+
+    def function(x: Tensor) -> Tensor:
+        return loss(x, captured if is_captured else torch.tensor([-100, -100]))
+
+    x = torch.ones(2, 3, dtype=torch.float64)
+    value, gradient = hesse.value_and_grad(function)(x)
+    assert torch.isnan(value)
+    assert torch.isnan(function(x))
+    assert not gradient.any()
+    assert torch.equal(gradient, torch.func.grad(function)(x))
+
+
 def test_batch_norm_in_training_leaves_its_buffers_alone() -> None:
     module = torch.nn.BatchNorm1d(3).double()
     x = CASES["batch_norm_train"].points()[0]

@@ -11,7 +11,7 @@ from tests.torch_graph_tools import check, in_double_precision, leaves, nested
 from torch import Tensor
 
 import hesse.torch
-from hesse.errors import ArgumentError
+from hesse.errors import ArgumentError, TracingError
 from hesse.torch import Controller, backward
 
 __all__ = ["in_double_precision"]  # a fixture for all tests here
@@ -44,7 +44,13 @@ def _partly_without_graph(x: Tensor) -> Tensor:
     return (x.sin() * scale + x.detach() ** 2) * x
 
 
-@pytest.mark.parametrize("function", [_written, _chosen_by_values, _partly_without_graph])
+def _with_integers(x: Tensor) -> Tensor:
+    often = x[0].repeat_interleave(torch.tensor([1, 2, 3]))
+    places = (x.flatten().sigmoid() * 3).long()
+    return torch.cat([often**2, torch.quantile(x, 0.3)[None] ** 2, often[places] * x.flatten() ** 2])
+
+
+@pytest.mark.parametrize("function", [_written, _chosen_by_values, _partly_without_graph, _with_integers])
 def test_what_a_graph_does_not_tell_is_recorded(function: Callable[[Tensor], Tensor]) -> None:
     for seed in range(2):
         (x,) = leaves([(2, 3)], seed)
@@ -106,3 +112,12 @@ def test_what_was_computed_before_the_recording() -> None:
         backward(y, 2)
     del recording  # without it the graph is walked
     check(backward(y, 2), lambda x: x.sin().exp(), [x], 2)
+
+
+def test_operations_that_change_further_tensors_are_refused() -> None:
+    (x,) = leaves([(2, 3)])
+    with hesse.torch.record() as recording:
+        y = F.rrelu(x)
+    assert recording.knows(y)
+    with pytest.raises(TracingError, match=r"rrelu_with_noise.* changes a tensor in place"):
+        backward(y, 2)

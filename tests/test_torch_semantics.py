@@ -127,6 +127,21 @@ def each_row(y: Tensor) -> None:
         row.mul_(k + 1.0)
 
 
+def converted_mask(x: Tensor) -> Tensor:
+    above = torch.triu(torch.ones(3, 4), 1)
+    mask = above.bool()
+    assert mask.dtype == torch.bool
+    bias = torch.zeros_like(mask, dtype=x.dtype).masked_fill_(mask, -float("inf"))
+    return torch.softmax(x * x + bias, -1) + above
+
+
+def written_after_conversion(x: Tensor) -> Tensor:
+    steps = torch.arange(4)
+    numbers = steps.to(x.dtype)
+    numbers[0] = 5.0
+    return x * x * numbers + steps
+
+
 WRITES: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor] | None]] = {
     "a fresh tensor": (changed(lambda y: y.mul_(2).sin_()), None),
     "chained views": (chained_views, None),
@@ -167,6 +182,8 @@ WRITES: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor] |
     "a flat view": (changed(lambda y: y.reshape(-1)[2:5].mul_(2.0)), None),
     "relu in place": (lambda x: F.relu(x * 2, inplace=True) * x, None),
     "expand": (lambda x: x[:, :1].expand(3, 4) * x, None),
+    "a known mask converted": (converted_mask, None),
+    "known numbers converted": (written_after_conversion, None),
     "contiguous": (lambda x: x.t().contiguous().view(-1)[1:].sin(), None),
 }
 

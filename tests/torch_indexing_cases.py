@@ -122,6 +122,14 @@ def increased(x: Tensor, y: Tensor, i: Tensor) -> Tensor:
     return (result * x).tanh()
 
 
+def masked_by_data(x: Tensor) -> Tensor:
+    """Writing one number where a mask holds that depends on entries, to entries and to rows."""
+    result = x.sin()
+    result[result > 0] = x[0, 0] ** 2
+    result[x[:, 0] > 0] = 0.0
+    return result**2 * x
+
+
 def masked(x: Tensor, mask: Tensor) -> Tensor:
     """Writing where a mask holds."""
     result = x * x
@@ -140,6 +148,7 @@ WRITING = {
         assigned, (X, Y, REPEATED), reference=lambda x, y, i: assigned(x, y[1:], integers(0, 3))
     ),
     "x[i] += y": Case(increased, (X, Y, REPEATED)),
+    "x[x > 0] = x[0, 0]": Case(masked_by_data, (SOURCE,)),
     "x[mask] = 0.5": Case(masked, (SOURCE, MASK)),
     "index_put": Case(
         bent(lambda x, y, i, j: x.index_put((i, j), y)), (X, normal(3), DISTINCT, integers(0, 1, 1))

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from torch_cases import POSITIVE, UNIT, WIDE, Case, Interval
 
@@ -124,6 +124,25 @@ LOSSES = [
         (WIDE, UNIT),
         reference=class_weights_by_hand,
     ),
+    *[
+        Case(
+            f"linear_cross_entropy_in_chunks_{reduction}",
+            lambda x, w, b, reduction=reduction: F.linear_cross_entropy(
+                x,
+                w,
+                IGNORED,
+                linear_bias=b,
+                weight=WEIGHTS,
+                reduction=reduction,
+                options=nn.LinearCrossEntropyOptions(batch_chunk_size=1),
+            ),
+            ((2, 2), (3, 2), (3,)),
+            reference=lambda x, w, b, reduction=reduction: F.cross_entropy(
+                x @ w.T + b, IGNORED, weight=WEIGHTS, reduction=reduction
+            ),
+        )
+        for reduction in ("mean", "sum", "none")
+    ],
     Case("cross_entropy_pixels", lambda x: F.cross_entropy(x, PIXELS, WEIGHTS), ((1, 3, 2, 2),), order=2),
     Case("cross_entropy_vector", lambda x: F.cross_entropy(x, torch.tensor(1)), ((3,),), order=4),
     *_losses("nll", lambda x, **o: F.nll_loss(F.log_softmax(x, 1), LABELS, **o)),

@@ -227,7 +227,10 @@ def _number(value: Any) -> Any:
 
 @aten("index_put", "_unsafe_index_put")
 def index_put(x: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
-    """`x[indices] = values`, or `+=`."""
+    """`x[indices] = values`, or `+=`. One number may go where a mask holds that depends on data."""
+    if len(indices) == 1 and indices[0].boolean and not np.ndim(values) and not accumulate:
+        mask = indices[0]
+        return np.where(np.reshape(mask, (*mask.shape, *[1] * (x.ndim - mask.ndim))), values, x)
     keys = [None if key is None else chosen(key) for key in indices]
     if all(key is None or isinstance(key, np.ndarray) for key in keys):
         grid = np.arange(math.prod(x.shape)).reshape(x.shape)

@@ -35,6 +35,10 @@ class Inputs:
         """The variable for data."""
         with _disable_current_modes():  # the tensor itself, also while another function is traced
             tensor = tensor.detach()
+            if (
+                not tensor.dim()
+            ):  # numbers of Python that autograd kept: products of two are in single precision
+                tensor = tensor.view(1)[0]
         key = tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype
         if key not in self._names:
             if tensor.dtype.is_complex:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from hesse.frontends import special
 from hesse.frontends.aten.elementwise import clamp_min
+from hesse.frontends.aten.products import linear
 from hesse.frontends.aten.reductions import vector_norm
 from hesse.frontends.aten.table import aten
 from hesse.frontends.ufuncs import elementwise
 
 NONE, MEAN = 0, 1
 """How PyTorch numbers reductions; 2 is the sum."""
+REDUCTIONS = {"none": NONE, "mean": MEAN, "sum": 2}
 LEAST_LOG = -100.0
 """What PyTorch takes for the logarithm of numbers whose logarithm is less."""
 
@@ -110,10 +113,16 @@ def _picked(rows: Any, labels: Labels) -> Any:
 
 
 def _reduced_rows(losses: Any, labels: Labels, reduction: int) -> Any:
-    """Losses of rows, or their sum, or that divided by the sum of the weights."""
-    if reduction == NONE:
-        return losses
-    return np.sum(losses) if reduction != MEAN else np.divide(np.sum(losses), np.sum(labels.weights))
+    """Losses of rows, or their sum, or that divided by the sum of the weights.
+
+    Where no row counts, the mean is not a number, but a constant.
+    """
+    if reduction != MEAN:
+        return losses if reduction == NONE else np.sum(losses)
+    total = np.sum(labels.weights)
+    is_empty = np.equal(total, 0.0)
+    mean = np.divide(np.sum(losses), np.where(is_empty, 1.0, total))
+    return np.add(mean, np.where(is_empty, math.nan, 0.0))
 
 
 def _rows(x: Any) -> Any:
@@ -155,6 +164,30 @@ def cross_entropy_loss(
         shares = 1 - label_smoothing, label_smoothing / rows.shape[-1]
         losses = np.add(np.multiply(losses, shares[0]), np.multiply(spread, shares[1]))
     return _reduced_rows(losses, labels, reduction)
+
+
+@aten("torch_nn::_linear_cross_entropy_batch_chunked")
+def linear_cross_entropy(
+    x: Any,
+    linear_weight: Any,
+    target: Any,
+    bias: Any,
+    weight: Any,
+    reduction: str,
+    ignore_index: int,
+    *_: Any,
+) -> Any:
+    """The cross entropy of a linear map; PyTorch's own has no second derivatives, and does not say so."""
+    logits = linear(x, linear_weight, bias)
+    return cross_entropy_loss(logits, target, weight, REDUCTIONS[reduction], ignore_index), None, None, None
+
+
+@aten("torch_nn::_linear_cross_entropy_batch_chunked_no_reduction")
+def linear_cross_entropies(
+    x: Any, linear_weight: Any, target: Any, bias: Any, weight: Any, ignore_index: int, *_: Any
+) -> Any:
+    """The same for each row."""
+    return cross_entropy_loss(linear(x, linear_weight, bias), target, weight, NONE, ignore_index)
 
 
 @aten("multi_margin_loss")

@@ -24,7 +24,7 @@ from hesse.frontends.aten.tensor import TracedTensor, expression_of, fresh
 from hesse.frontends.aten.tracer import Tracer
 from hesse.frontends.operands import as_node
 
-DRAWS = frozenset(
+DATA = frozenset(
     [
         "bernoulli",
         "bernoulli_",
@@ -45,10 +45,11 @@ DRAWS = frozenset(
         "randn_like",
         "random_",
         "randperm",
+        "repeat_interleave",
         "uniform_",
     ]
 )
-"""Operations that draw numbers, which are data."""
+"""Operations whose results are data: numbers drawn, and places as often as counts say."""
 
 Place = tuple[Any, ...]
 """Where the entries of a tensor are in memory."""
@@ -62,7 +63,7 @@ class Line(NamedTuple):
     options: dict[str, Any]
     results: tuple[Tensor, ...]
     drawn: tuple[Tensor, ...]
-    """Copies of the results, if they were drawn at random."""
+    """Copies of the results, if they are data: drawn at random, or integers."""
     has_graph: bool
     """Whether autograd kept a graph."""
 
@@ -97,8 +98,8 @@ class Recording(TorchDispatchMode):
         results = tuple(_tensors(found))
         if results and operation_name(function) not in ("lift", "lift_fresh"):
             self._made |= {_memory(t) for t in results} - {_memory(t) for t in _tensors((arguments, options))}
-            is_drawn = operation_name(function) in DRAWS
-            drawn = tuple(t.detach().clone() for t in results) if is_drawn else ()
+            is_data = operation_name(function) in DATA or _counts(_tensors((arguments, options)), results)
+            drawn = tuple(t.detach().clone() for t in results) if is_data else ()
             line = Line(function, arguments, options, results, drawn, torch.is_grad_enabled())
             self._tape.append(_in_other_words(line))
         return found
@@ -242,6 +243,12 @@ def _places(indices: Sequence[Any]) -> Iterator[Any]:
 def _selected(tensor: Tensor, shape: torch.Size, places: list[Tensor]) -> Tensor:
     """Entries at places of a tensor that is repeated to a shape."""
     return torch.ops.aten.index.Tensor(torch.ops.aten.expand.default(tensor, shape), places)
+
+
+def _counts(operands: Iterator[Tensor], results: Sequence[Tensor]) -> bool:
+    """Whether an operation makes integers of real numbers, which have no derivatives."""
+    is_whole = not any(t.dtype.is_floating_point or t.dtype == torch.bool for t in results)
+    return is_whole and any(t.dtype.is_floating_point for t in operands)
 
 
 def _memory(tensor: Tensor) -> Any:

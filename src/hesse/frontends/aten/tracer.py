@@ -170,7 +170,7 @@ class Tracer(TorchDispatchMode):
         given = _mapped(content, arguments)
         with _disable_current_modes():
             result = function(*given, **{name: _mapped(content, value) for name, value in options.items()})
-        if _is_view(function) and tensors:
+        if _is_view(function) and tensors and not _is_copy(given[0], result):
             return self._views(function, arguments, options, result)
         return _mapped(known, result)
 
@@ -218,7 +218,8 @@ class Tracer(TorchDispatchMode):
 
         def view(value: Content, part: int | None) -> TracedTensor:
             step = Step(function, arguments[1:], options, part, may_copy)
-            return TracedTensor(base.cell, (*base.steps, step), tuple(value.shape), base.dtype, base.device)
+            dtype = base.dtype if isinstance(value, Expression) else value.dtype
+            return TracedTensor(base.cell, (*base.steps, step), tuple(value.shape), dtype, base.device)
 
         if isinstance(result, tuple | list):
             return type(result)(view(value, part) for part, value in enumerate(result))
@@ -271,7 +272,8 @@ class Tracer(TorchDispatchMode):
     def _without_writing(self, function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """What an operation would write."""
         name = operation_name(function).removesuffix("_")
-        if hasattr(torch.ops.aten, name):
+        has_another = name != operation_name(function) or function._schema.arguments[-1].is_out
+        if has_another and hasattr(torch.ops.aten, name):
             with self:
                 return _functional(name)(*arguments, **options)
         if name not in HANDLERS:
@@ -327,6 +329,13 @@ def _is_view(function: Any) -> bool:
         bool(schema.arguments)
         and schema.arguments[0].alias_info is not None
         and any(found.alias_info is not None for found in schema.returns)
+    )
+
+
+def _is_copy(operand: Any, result: Any) -> bool:
+    """Whether an operation that may give a view gave a copy, such as a conversion to another dtype."""
+    return isinstance(result, Tensor) and (
+        result.untyped_storage()._cdata != operand.untyped_storage()._cdata
     )
 
 
