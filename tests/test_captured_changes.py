@@ -278,3 +278,17 @@ def test_globals_with_the_names_of_attributes() -> None:
         space["T"] = T
         gradient(X)
     assert traces[0] == 1
+
+
+@pytest.mark.parametrize("library", [np, torch], ids=["numpy", "torch"])
+def test_arrays_in_a_deque_may_be_written_to_and_exchanged(library):
+    kept = deque([library.asarray([2.0, 2.0])])
+    derivative = hesse.grad(lambda x: library.sum(kept[0] * x**2))
+    x = library.asarray([1.0, 1.0])
+    assert [*derivative(x)] == [4.0, 4.0]
+    kept[0][0] = 3.0
+    assert [*derivative(x)] == [6.0, 4.0]
+    kept[0] = library.asarray([4.0, 5.0])
+    assert [*derivative(x)] == [8.0, 10.0]
+    kept.appendleft(library.asarray([6.0, 7.0]))
+    assert [*derivative(x)] == [12.0, 14.0]

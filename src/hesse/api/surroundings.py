@@ -28,7 +28,7 @@ DIFFERENTIATED = "differentiated"
 READS = "reads"
 """The attribute by which an object of hesse names what it holds that functions may read."""
 EMPTY = object()
-WATCHED = (set, frozenset, bytearray, deque)
+WATCHED = (set, frozenset, bytearray)
 """Containers that are compared as a whole."""
 LONG = 32
 """Longer lists of nothing but plain values are compared as a whole, too."""
@@ -141,7 +141,7 @@ class Walk:
             return type(value), repr(value)
         if isinstance(value, types.FunctionType) and not _is_library(value):
             return value.__code__
-        return type(value) if isinstance(value, tuple | list | dict) else Same(value)
+        return type(value) if isinstance(value, tuple | list | dict | deque) else Same(value)
 
     def _check(self) -> Callable[[], bool]:
         """A function that says whether every place holds what it held."""
@@ -158,7 +158,7 @@ class Walk:
         for value in self._seen.values():
             if _is_whole(value):
                 tests[f"{named(value)} == {named(copy.copy(value))}"] = None
-            elif isinstance(value, list | dict):
+            elif isinstance(value, list | dict | deque):
                 tests[f"len({named(value)}) == {len(value)}"] = None
             elif _has_attributes(value) and not isinstance(value, type | types.ModuleType):
                 # one attribute more may hide that of a class
@@ -258,6 +258,9 @@ def _contents(value: Any, names: frozenset[str]) -> Iterator[Found]:
     if isinstance(value, tuple | list):
         for k, item in enumerate(value):
             yield Found(f"[{k}]", item, value, f"{{holder}}[{k}]")
+    elif isinstance(value, deque):
+        for k, item in enumerate(value):
+            yield Found(f"[{k}]", item, value, f"{{holder}}[{k}]", is_fixed=True)
     elif isinstance(value, dict):
         for key, item in value.items():
             yield Found(f"[{key!r}]", item, value, "{holder}[{key}]", key)
