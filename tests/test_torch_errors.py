@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -196,3 +197,11 @@ def test_functional_names_unknown_parameters() -> None:
         hesse.grad(hesse.torch.functional(net))({"wieght": net.weight}, VECTOR)
     with pytest.raises(ArgumentError, match=r"a torch.nn.Module is needed, not a function"):
         hesse.torch.functional(lambda x: x)
+
+
+@pytest.mark.parametrize("value", [np.ones(3), [1.0, 2.0], 3.0], ids=["array", "list", "number"])
+def test_torch_functions_of_numpy_arrays(value):
+    with pytest.raises(
+        TracingError, match=r"a function of PyTorch, called with NumPy arrays.*torch.as_tensor"
+    ):
+        hesse.grad(lambda x: torch.exp(x).sum())(value)

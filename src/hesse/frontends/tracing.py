@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 from collections.abc import Collection, Iterable, Iterator
@@ -81,7 +82,7 @@ def watched_names(values: Iterable[Any]) -> set[str]:
 
 @contextmanager
 def assignments_explained() -> Iterator[None]:
-    """Around user code: our error instead of NumPy's where a traced value is put into an array.
+    """Around user code: our error instead of NumPy's where a traced value is put into an array, or PyTorch's.
 
     For `a[0] = x` NumPy asks x for a number, and turns the refusal into a bare ValueError ("setting an array
     element with a sequence"), since x has a length and entries. Nothing of x is asked after that.
@@ -95,6 +96,14 @@ def assignments_explained() -> Iterator[None]:
             "the assignment of a traced value to an entry of a NumPy array (a[i] = x, a.fill(x))",
             "Such an array holds numbers and would not record how x was computed. "
             "Build the result with np.stack, np.concatenate or np.where.",
+            _raised_at(error),
+        ) from error
+    except TypeError as error:
+        if not re.search(r"must be (a )?Tensor.* not Expression", str(error)):
+            raise
+        raise untraceable(
+            "a function of PyTorch, called with NumPy arrays or numbers,",
+            "Pass torch tensors: torch.as_tensor(x).",
             _raised_at(error),
         ) from error
 
