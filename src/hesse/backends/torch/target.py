@@ -23,7 +23,7 @@ from hesse.backends.torch.writer import TorchWriter
 from hesse.backends.writer import Compiled
 from hesse.errors import ArgumentError
 from hesse.plan.layout import aligned
-from hesse.plan.program import Program
+from hesse.plan.program import Load, Program
 
 KINDS = {torch.bool: "b", torch.uint8: "u", torch.uint16: "u", torch.uint32: "u", torch.uint64: "u"}
 
@@ -56,14 +56,20 @@ class TorchTarget(Target):
         shared: Collection[str],
     ) -> Compiled:
         written = functools.partial(TorchWriter, program, dtype, self.machine, shared)
-        source = written(torch.device("cpu")).compiled(inputs).source
+        # A function may hold tensors that its derivative does not read: parameters that are replaced.
+        loaded = {item.name for item in program.instructions if isinstance(item, Load)}
+        read = [k for k, name in enumerate(inputs) if name in loaded]
+        names = [inputs[k] for k in read]
+        source = written(torch.device("cpu")).compiled(names).source
         known: dict[tuple[torch.device, bool], Callable[..., tuple[Tensor, ...]]] = {}
 
-        def function(*arrays: Tensor) -> tuple[Tensor, ...]:
-            key = _device(arrays), any(map(is_functorch_wrapped_tensor, arrays))
+        def function(*given: Tensor) -> tuple[Tensor, ...]:
+            arrays = given if len(read) == len(given) else [given[k] for k in read]
+            # the results of a program that reads nothing are where its arguments are
+            key = _device(arrays or given), any(map(is_functorch_wrapped_tensor, arrays))
             if key not in known:
                 device, is_transformed = key
-                plain = written(device, is_transformed).compiled(inputs).function
+                plain = written(device, is_transformed).compiled(names).function
                 known[key] = plain if is_transformed else self._finished(plain, program, dtype, device.type)
             return known[key](*arrays)
 
