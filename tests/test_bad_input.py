@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+import torch
 
 import hesse
 import hesse.errors
@@ -28,6 +29,7 @@ from hesse.errors import (
     MissingKernelError,
     MissingPackageError,
     NotationError,
+    NotComputedError,
     ShapeError,
     TracingError,
     VerificationError,
@@ -309,6 +311,12 @@ UNVERIFIED: Mistakes = {
 UNSOLVED: Mistakes = {
     "root did not converge: the residual is 1.0e+00; start nearer": lambda: hesse.root(np.cosh, 1.0),
 }
+LEAF = torch.ones(2, requires_grad=True)
+NOT_COMPUTED: Mistakes = {
+    "nothing was computed yet: call backward first": lambda: hesse.torch.Controller(
+        (LEAF * LEAF).sum()
+    ).fetch_hgrad((LEAF,)),
+}
 TABLE: list[tuple[type[HesseError], Mistakes]] = [
     (ShapeError, SIZES),
     (NotationError, NOTATION),
@@ -320,6 +328,7 @@ TABLE: list[tuple[type[HesseError], Mistakes]] = [
     (MissingPackageError, PACKAGES),
     (VerificationError, UNVERIFIED),
     (ConvergenceError, UNSOLVED),
+    (NotComputedError, NOT_COMPUTED),
 ]
 
 

@@ -65,8 +65,7 @@ class TorchTarget(Target):
 
         def function(*given: Tensor) -> tuple[Tensor, ...]:
             arrays = given if len(read) == len(given) else [given[k] for k in read]
-            # the results of a program that reads nothing are where its arguments are
-            key = _device(arrays or given), any(map(is_functorch_wrapped_tensor, arrays))
+            key = _device(given), any(map(is_functorch_wrapped_tensor, arrays))
             if key not in known:
                 device, is_transformed = key
                 plain = written(device, is_transformed).compiled(names).function

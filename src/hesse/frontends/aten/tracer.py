@@ -271,7 +271,9 @@ class Tracer(TorchDispatchMode):
 
     def _without_writing(self, function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """What an operation would write."""
-        name = operation_name(function).removesuffix("_")
+        name = operation_name(function)
+        is_operator = name.startswith("__i")  # x &= y: __iand__
+        name = f"__{name.removeprefix('__i')}" if is_operator else name.removesuffix("_")
         has_another = name != operation_name(function) or function._schema.arguments[-1].is_out
         if has_another and hasattr(torch.ops.aten, name):
             with self:
@@ -317,9 +319,7 @@ def _is_masked(function: Any, arguments: tuple[Any, ...]) -> bool:
 
 def _functional(name: str) -> Any:
     """The operation that does the same without changing anything."""
-    if name.startswith("__i"):  # __iand__
-        return getattr(torch.ops.aten, "__" + name.removeprefix("__i"))
-    return getattr(torch.ops.aten, name.removesuffix("_"))
+    return getattr(torch.ops.aten, name if name.startswith("__") else name.removesuffix("_"))
 
 
 def _is_view(function: Any) -> bool:
