@@ -19,7 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 
 from hesse.errors import ArgumentError
 from hesse.frontends.aten.inputs import Inputs, Walked
-from hesse.frontends.aten.table import operation_name
+from hesse.frontends.aten.table import mapped, operation_name, tensors_in
 from hesse.frontends.aten.tensor import TracedTensor, expression_of, fresh
 from hesse.frontends.aten.tracer import Tracer
 from hesse.frontends.operands import as_node
@@ -95,10 +95,12 @@ class Recording(TorchDispatchMode):
                 if _memory(target) not in self._made:
                     self._before.setdefault(_place(target), target.detach().clone())
         found = function(*arguments, **options)
-        results = tuple(_tensors(found))
+        results = tuple(tensors_in(found))
         if results and operation_name(function) not in ("lift", "lift_fresh"):
-            self._made |= {_memory(t) for t in results} - {_memory(t) for t in _tensors((arguments, options))}
-            is_data = operation_name(function) in DATA or _counts(_tensors((arguments, options)), results)
+            self._made |= {_memory(t) for t in results} - {
+                _memory(t) for t in tensors_in((arguments, options))
+            }
+            is_data = operation_name(function) in DATA or _counts(tensors_in((arguments, options)), results)
             drawn = tuple(t.detach().clone() for t in results) if is_data else ()
             line = Line(function, arguments, options, results, drawn, torch.is_grad_enabled())
             self._tape.append(_in_other_words(line))
@@ -119,7 +121,7 @@ class Recording(TorchDispatchMode):
         for line in reversed(self._tape):
             if any(_memory(t) in memories for t in line.results):
                 lines.append(line)
-                memories |= {_memory(t) for t in _tensors((line.arguments, line.options))}
+                memories |= {_memory(t) for t in tensors_in((line.arguments, line.options))}
         return lines[::-1]
 
 
@@ -154,8 +156,8 @@ class _Replay:
         return Walked(as_node(root), False, self._inputs)
 
     def _compute(self, line: Line) -> None:
-        arguments = _mapped(self._found, line.arguments)
-        options = {name: _mapped(self._found, value) for name, value in line.options.items()}
+        arguments = mapped(self._found, line.arguments)
+        options = {name: mapped(self._found, value) for name, value in line.options.items()}
         name = operation_name(line.function) if hasattr(line.function, "_schema") else ""
         if name == "native_dropout":
             with _disable_current_modes():
@@ -166,7 +168,7 @@ class _Replay:
         elif line.drawn:
             found = list(line.drawn)
         else:
-            found = list(_tensors(line.function(*arguments, **options)))
+            found = list(tensors_in(line.function(*arguments, **options)))
         for real, traced in zip(line.results, found, strict=False):  # others are details of a derivative
             self._enter(real, traced, name == "detach")
 
@@ -263,22 +265,4 @@ def _written(function: Any, arguments: tuple[Any, ...], options: dict[str, Any])
     """The tensors that an operation writes to."""
     for k, argument in enumerate(function._schema.arguments):
         if argument.alias_info is not None and argument.alias_info.is_write:
-            yield from _tensors(arguments[k] if k < len(arguments) else options.get(argument.name))
-
-
-def _mapped(change: Any, value: Any) -> Any:
-    if isinstance(value, Tensor):
-        return change(value)
-    if isinstance(value, tuple | list):
-        return type(value)(_mapped(change, part) for part in value)
-    return value
-
-
-def _tensors(value: Any) -> Iterator[Tensor]:
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, tuple | list):
-        for part in value:
-            yield from _tensors(part)
-    elif isinstance(value, dict):
-        yield from _tensors(tuple(value.values()))
+            yield from tensors_in(arguments[k] if k < len(arguments) else options.get(argument.name))

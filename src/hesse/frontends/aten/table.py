@@ -6,10 +6,11 @@ expressions. It may return NotImplemented for arguments that it leaves to PyTorc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 import torch
+from torch import Tensor
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
@@ -52,3 +53,23 @@ def handler_of(function: Any) -> Callable[..., Any] | None:
     """The handler of an overload."""
     name = operation_name(function)
     return HANDLERS.get(f"{name}.{function._overloadname}") or HANDLERS.get(name)
+
+
+def mapped(change: Callable[[Any], Any], value: Any) -> Any:
+    """The arguments of an operation with tensors changed."""
+    if isinstance(value, Tensor):
+        return change(value)
+    if isinstance(value, tuple | list):
+        return type(value)(mapped(change, part) for part in value)
+    return value
+
+
+def tensors_in(value: Any) -> Iterator[Any]:
+    """The tensors in arguments."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, tuple | list):
+        for part in value:
+            yield from tensors_in(part)
+    elif isinstance(value, dict):
+        yield from tensors_in(tuple(value.values()))

@@ -25,7 +25,7 @@ from hesse.errors import HesseError
 from hesse.frontends.aten.foreign import applied, is_refused
 from hesse.frontends.aten.functions import autograd_explained
 from hesse.frontends.aten.memory import LAYOUT
-from hesse.frontends.aten.table import HANDLERS, Typed, handler_of, operation_name
+from hesse.frontends.aten.table import HANDLERS, Typed, handler_of, mapped, operation_name, tensors_in
 from hesse.frontends.aten.tensor import (
     Content,
     Step,
@@ -139,9 +139,9 @@ class Tracer(TorchDispatchMode):
         if operation_name(function) == "detach" and is_recording.get():
             saved = self._traced(arguments[0])  # autograd detaches whatever it saves
             return TracedTensor(saved.cell, saved.steps, tuple(saved.shape), saved.dtype, saved.device)
-        arguments = _mapped(self._traced, arguments)
-        options = {name: _mapped(self._traced, value) for name, value in options.items()}
-        tensors = list(_tensors((*arguments, *options.values())))
+        arguments = mapped(self._traced, arguments)
+        options = {name: mapped(self._traced, value) for name, value in options.items()}
+        tensors = list(tensors_in((*arguments, *options.values())))
         _check_devices(function, tensors)
         is_known = all(not isinstance(tensor.cell.value, Expression) for tensor in tensors)
         if is_refused(function):
@@ -167,12 +167,12 @@ class Tracer(TorchDispatchMode):
         self, function: Any, arguments: tuple[Any, ...], options: dict[str, Any], tensors: list[TracedTensor]
     ) -> Any:
         """The result of an operation whose operands are known."""
-        given = _mapped(content, arguments)
+        given = mapped(content, arguments)
         with _disable_current_modes():
-            result = function(*given, **{name: _mapped(content, value) for name, value in options.items()})
+            result = function(*given, **{name: mapped(content, value) for name, value in options.items()})
         if _is_view(function) and tensors and not _is_copy(given[0], result):
             return self._views(function, arguments, options, result)
-        return _mapped(known, result)
+        return mapped(known, result)
 
     def _applied(
         self, function: Any, arguments: tuple[Any, ...], options: dict[str, Any], tensors: list[TracedTensor]
@@ -180,9 +180,9 @@ class Tracer(TorchDispatchMode):
         """The result of an operation on traced tensors."""
         handler = handler_of(function)
         if handler is not None:
-            given = _mapped(expression_of, arguments)
+            given = mapped(expression_of, arguments)
             result = handler(
-                *given, **{name: _mapped(expression_of, value) for name, value in options.items()}
+                *given, **{name: mapped(expression_of, value) for name, value in options.items()}
             )
             if result is not NotImplemented:
                 if _is_view(function) and not isinstance(result, Typed):
@@ -248,9 +248,9 @@ class Tracer(TorchDispatchMode):
         if not isinstance(target, TracedTensor):
             raise untraceable(f"{function} with these arguments", "Assign its result instead of using out=.")
         if is_known:
-            given = _mapped(content, arguments)
+            given = mapped(content, arguments)
             with _disable_current_modes():
-                function(*given, **{key: _mapped(content, value) for key, value in options.items()})
+                function(*given, **{key: mapped(content, value) for key, value in options.items()})
             target.cell.write(target.cell.value)
             return target
         if name == "copy_":
@@ -282,7 +282,7 @@ class Tracer(TorchDispatchMode):
             raise untraceable(
                 f"{function}, which changes a tensor in place,", "Use torch.where, torch.cat or torch.stack."
             )
-        return HANDLERS[name](*_mapped(expression_of, arguments), **options)
+        return HANDLERS[name](*mapped(expression_of, arguments), **options)
 
     def _write(self, target: TracedTensor, value: Any) -> None:
         """Put a value into the memory of a tensor."""
@@ -408,20 +408,3 @@ def _floating(operands: Sequence[TracedTensor]) -> torch.dtype:
         [t.dtype for t in found],
         torch.get_default_dtype() if not found else found[0].dtype,
     )
-
-
-def _mapped(change: Callable[[Any], Any], value: Any) -> Any:
-    """Tensors inside arguments changed."""
-    if isinstance(value, Tensor):
-        return change(value)
-    if isinstance(value, tuple | list):
-        return type(value)(_mapped(change, part) for part in value)
-    return value
-
-
-def _tensors(value: Any) -> Iterator[TracedTensor]:
-    if isinstance(value, TracedTensor):
-        yield value
-    elif isinstance(value, tuple | list):
-        for part in value:
-            yield from _tensors(part)
