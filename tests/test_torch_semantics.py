@@ -19,6 +19,7 @@ from torch.func import jacrev
 from torch.utils.checkpoint import checkpoint
 
 import hesse
+from hesse.errors import TracingError
 
 _generator = torch.Generator().manual_seed(3)
 
@@ -765,3 +766,17 @@ def test_tensors_are_freed() -> None:
     derivative = weights = None
     gc.collect()
     assert references[0]() is None
+
+
+@pytest.mark.parametrize("write", ["whole", "part"])
+def test_a_reshape_that_may_be_a_copy_stops_later_writes(write: str) -> None:
+    """PyTorch copies here, because the product lies in memory column by column."""
+
+    def function(x: Tensor) -> Tensor:
+        turned = x.t() * 2
+        flat = turned.reshape(-1)
+        (turned if write == "whole" else turned[0]).mul_(3)
+        return (flat**3).sum()
+
+    with pytest.raises(TracingError, match="was reshaped, where the layout in memory decides"):
+        hesse.grad(function)(torch.ones(3, 4))

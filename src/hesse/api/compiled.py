@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -272,14 +273,8 @@ class Derivative:
                 try:
                     built = self._built(call, arrays, labels, captured)
                 except Met as met:
-                    self._watch.hold(met.arrays)
-                    self.look()
                     tries += 1
-                    if tries > SINGLE_NEEDS:
-                        raise TracingError(
-                            f"{self._parameters.function_name} reads other tensors each time it is called; "
-                            "pass them as arguments"
-                        ) from None
+                    self._hold(met.arrays, tries)
                     continue
                 except Exception:  # whatever became of the refusal to give a value, in anybody's code
                     if not needed and set(hidden.values()) <= set(tried):
@@ -292,17 +287,28 @@ class Derivative:
                     tables, _ = self.look()
                 return call, arrays, self._compiled(tables, key, built, labels, call, arrays)
             tries += 1
-            asked = {name.removesuffix(INDEX_SUFFIX) for name in needed}
-            if tries > SINGLE_NEEDS:
-                asked = {*known, *hidden}
-            self._needed.update(known[label] for label in asked if label in known)
-            constants = [hidden[label] for label in asked if label in hidden]
             if not needed:
-                constants = list(hidden.values())
-                tried += constants
-            if constants:
-                self._watch.fix(constants)
-                self.look()
+                tried += hidden.values()
+            asked = {name.removesuffix(INDEX_SUFFIX) for name in needed} or set(hidden)
+            self._fix({*known, *hidden} if tries > SINGLE_NEEDS else asked, known, hidden)
+
+    def _hold(self, arrays: Sequence[Any], tries: int) -> None:
+        """Make inputs of arrays that a trace met, if it does not meet others each time."""
+        if tries > SINGLE_NEEDS:
+            raise TracingError(
+                f"{self._parameters.function_name} reads other tensors each time it is called; "
+                "pass them as arguments"
+            ) from None
+        self._watch.hold(arrays)
+        self.look()
+
+    def _fix(self, labels: Collection[str], known: Mapping[str, str], hidden: Mapping[str, str]) -> None:
+        """Make arguments and captured arrays, by their labels, part of the signature."""
+        self._needed.update(known[label] for label in labels if label in known)
+        constants = [hidden[label] for label in labels if label in hidden]
+        if constants:
+            self._watch.fix(constants)
+            self.look()
 
     def _known(self, call: Call, labels: Sequence[str]) -> dict[str, str]:
         """The labels and names of arrays that are traced but may become part of the signature."""
@@ -363,10 +369,10 @@ class Derivative:
                 raise Met(opened.further) from None
             if captured.is_fixed or opened.is_final:
                 raise
-            try:
+            # A function in NumPy's language may use what tensors lack (x.size, x.astype). If it is no such
+            # function, what that trace says is of no interest: the error of its own library is raised.
+            with suppress(Exception):
                 return self._requested(call, leaves, captured.function(hidden))
-            except Exception:
-                pass
             raise
         if opened.further:
             raise Met(opened.further)

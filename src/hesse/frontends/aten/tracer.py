@@ -287,14 +287,14 @@ class Tracer(TorchDispatchMode):
     def _write(self, target: TracedTensor, value: Any) -> None:
         """Put a value into the memory of a tensor."""
         cell = target.cell
-        if not target.steps:
-            cell.write(value)
-            return
         if not cell.is_ordered and cell.was_reshaped:
             raise untraceable(
                 "writing to a tensor that was reshaped, where the layout in memory decides what changes,",
                 "Write x = x.clone() first, or build the result with torch.where, torch.cat or torch.stack.",
             )
+        if not target.steps:
+            cell.write(value)
+            return
         base = cell.value if isinstance(cell.value, Expression) else as_constant(cell.value)
         shape: tuple[Any, ...] = base.shape
         cell.write(written(base, positions(target, math.prod(shape), shape), value))
