@@ -780,3 +780,29 @@ def test_a_reshape_that_may_be_a_copy_stops_later_writes(write: str) -> None:
 
     with pytest.raises(TracingError, match="was reshaped, where the layout in memory decides"):
         hesse.grad(function)(torch.ones(3, 4))
+
+
+class TimesTheSum(torch.autograd.Function):
+    """A tensor times the sum of an array that is no tensor."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, array: np.ndarray) -> Tensor:
+        ctx.factor = float(array.sum())
+        return x * ctx.factor
+
+    @staticmethod
+    def backward(ctx: Any, cotangent: Tensor) -> tuple[Tensor, None]:
+        return cotangent * ctx.factor, None
+
+
+def test_arguments_of_a_function_that_print_alike_are_different() -> None:
+    zeros = np.zeros(5000)
+    other = zeros.copy()
+    other[2500] = 7.0
+    assert repr(zeros) == repr(other)
+
+    def function(x: Tensor) -> Tensor:
+        return (TimesTheSum.apply(x, zeros) + 10 * TimesTheSum.apply(x, other)).sum()
+
+    for _ in range(2):
+        assert hesse.grad(function)(torch.ones(3)).tolist() == [70.0, 70.0, 70.0]

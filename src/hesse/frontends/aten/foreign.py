@@ -7,7 +7,7 @@ that what its rule computes arrives in the table, and is differentiated again by
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
@@ -80,7 +80,7 @@ def called(
         return value
 
     template = placed(arguments), tuple(sorted((key, placed(value)) for key, value in options.items()))
-    key = function, repr(template)
+    key = function, _marked(template)
     rule = _rules.get(key)
     if rule is None:
         rule = _rules[key] = TorchRule(name, function, *template)
@@ -94,6 +94,15 @@ def called(
         for result, output, dtype in zip(results, outputs, rule.dtypes, strict=True)
     ]
     return tuple(results) if rule.has_several else results[0]
+
+
+def _marked(value: Any) -> Any:
+    """What tells arguments apart: their values and types, or which object it is (which the rule keeps)."""
+    if isinstance(value, tuple) and not isinstance(value, Operand):
+        return tuple(map(_marked, value))
+    if isinstance(value, float):
+        return repr(value)  # tells -0.0 from 0.0
+    return (type(value), value) if isinstance(value, Hashable) else (type(value), id(value))
 
 
 def kind_of(dtype: torch.dtype) -> str:
