@@ -104,7 +104,7 @@ RECORDS: dict[str, Machine] = {
         fewest_rows=1,
         smallest_slice=1,
     ),
-    "torch": TorchMachine(short_sum=0, small_matrix=0, launch_bytes=0.0),
+    "torch": TorchMachine(small_matrix=0, launch_bytes=0.0),
     "jax": JaxMachine(short_sum=0, small_matrix=0, most_pieces=0),
 }
 

@@ -7,7 +7,7 @@ read, and is compiled once.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, assert_never
 
@@ -151,11 +151,15 @@ class FunctionalWriter(Writer):
             case _:
                 assert_never(item)
         if self.frees:
-            self._release(k, item)
+            self._release(k)
 
-    def _release(self, k: Ref, item: Instruction) -> None:
+    def read(self, k: Ref) -> Iterable[Ref]:
+        """The values that the line of an instruction reads."""
+        return sources(self.program.instructions[k])
+
+    def _release(self, k: Ref) -> None:
         """Forget what is done with, so that its memory can be used again."""
-        done = dict.fromkeys(source for source in sources(item) if self.last[source] == k)
+        done = dict.fromkeys(source for source in self.read(k) if self.last[source] == k)
         dead = [self.names[s] for s in done if not isinstance(self.program.instructions[s], Load | Literal)]
         if dead and k + 1 < len(self.program.instructions):
             self.lines.append(f"del {', '.join(dead)}")

@@ -6,7 +6,14 @@ from hesse.cost import Machine
 from hesse.ir import Node
 from hesse.plan.flatten import flatten
 from hesse.plan.lower import lower, require_numbers
-from hesse.plan.memory import allowed_bytes, bytes_text, check_memory, fits_memory, set_memory_limit
+from hesse.plan.memory import (
+    allowed_bytes,
+    bytes_text,
+    check_memory,
+    fits_memory,
+    is_always_allowed,
+    set_memory_limit,
+)
 from hesse.plan.powers import multiplied_out
 from hesse.plan.program import Program
 from hesse.plan.split import split
@@ -18,6 +25,7 @@ __all__ = [
     "check_memory",
     "fits_memory",
     "flatten",
+    "is_always_allowed",
     "lower",
     "make_plan",
     "require_numbers",

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import NamedTuple
 
 from hesse.ir import plain_axes
@@ -19,18 +18,14 @@ from hesse.plan.program import (
     CallMap,
     Combine,
     Contract,
-    Instruction,
-    Literal,
-    Load,
-    Placed,
     Program,
     Reduce,
     Ref,
     Scale,
     View,
     sources,
-    with_sources,
 )
+from hesse.plan.reading import permuted
 
 SMALLEST = 2**10
 """Matrices with fewer entries than this are read in any order at once."""
@@ -54,7 +49,7 @@ def aligned(program: Program) -> Program:
     if not free:
         return program
     turned = _turned(sorted(_links(program, free), key=lambda link: -link.weight), free)
-    return _rewritten(program, turned) if turned else program
+    return permuted(program, dict.fromkeys(turned, (1, 0)))
 
 
 def _is_large(program: Program, ref: Ref) -> bool:
@@ -172,60 +167,3 @@ def _turned(links: Iterable[Link], free: set[Ref]) -> set[Ref]:
         first = False if above == ROWS else next(iter(group.values()))
         found |= {ref for ref, turned in group.items() if turned != first}
     return found
-
-
-def _rewritten(program: Program, turned: set[Ref]) -> Program:
-    """The program with some products computed transposed; who reads them by labels reads them so."""
-    instructions: list[Instruction] = []
-    shapes: list[tuple[int, ...]] = []
-    flops: list[float] = []
-    new: dict[Ref, Ref] = {}
-    straight: dict[Ref, Ref] = {}
-    """For a product that is transposed: the view that is not."""
-
-    def emitted(item: Instruction, shape: tuple[int, ...], work: float) -> Ref:
-        instructions.append(item)
-        shapes.append(shape)
-        flops.append(work)
-        return len(instructions) - 1
-
-    def as_it_was(ref: Ref) -> Ref:
-        if ref not in turned:
-            return new[ref]
-        if ref not in straight:
-            shape = program.shapes[ref]
-            straight[ref] = emitted(View(new[ref], SWAPPED, (0, 1), shape), shape, 0.0)
-        return straight[ref]
-
-    for ref, item in enumerate(program.instructions):
-        shape, work = program.shapes[ref], program.flops[ref]
-        match item:
-            case View() if item.source in turned and item.axes == SWAPPED and item.labels == (0, 1):
-                new[ref] = new[item.source]
-            case Contract():
-                product = replace(
-                    item,
-                    left_labels=_reversed(item.left_labels, item.left in turned),
-                    right_labels=_reversed(item.right_labels, item.right in turned),
-                    labels=_reversed(item.labels, ref in turned),
-                    left=new[item.left],
-                    right=new[item.right],
-                )
-                new[ref] = emitted(product, _reversed(shape, ref in turned), work)
-            case Combine():
-                terms = tuple(_read(term, new, turned) for term in item.terms)
-                new[ref] = emitted(replace(item, terms=terms), shape, work)
-            case Load() | Literal():
-                new[ref] = emitted(item, shape, work)
-            case _:
-                new[ref] = emitted(with_sources(item, [as_it_was(k) for k in sources(item)]), shape, work)
-    results = tuple(as_it_was(ref) for ref in program.results)
-    return Program(tuple(instructions), tuple(shapes), tuple(flops), results, program.node_count)
-
-
-def _reversed(items: tuple[int, ...], is_turned: bool) -> tuple[int, ...]:
-    return items[::-1] if is_turned else items
-
-
-def _read(term: Placed, new: dict[Ref, Ref], turned: set[Ref]) -> Placed:
-    return replace(term, source=new[term.source], labels=_reversed(term.labels, term.source in turned))

@@ -36,11 +36,15 @@ def allowed_bytes(free_bytes: Callable[[], int]) -> float:
     return SHARE * free_bytes() if limit is None else limit
 
 
+def is_always_allowed(needed: float) -> bool:
+    """Whether so many bytes are too few to be checked."""
+    return needed < ALWAYS_ALLOWED and _limit is None
+
+
 def fits_memory(program: Program, itemsize: int, free_bytes: Callable[[], int]) -> bool:
     """Whether a program needs no more memory than it may take."""
     needed = program.peak_elements() * itemsize
-    is_small = needed < ALWAYS_ALLOWED and _limit is None
-    return is_small or needed <= allowed_bytes(free_bytes)
+    return is_always_allowed(needed) or needed <= allowed_bytes(free_bytes)
 
 
 def check_memory(

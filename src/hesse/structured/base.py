@@ -11,12 +11,9 @@ from typing import Any, NamedTuple, Self
 from hesse.backends.executable import Executable, executable
 from hesse.backends.target import Array, DType, Target, target_for
 from hesse.ir import Node, Variable, number, remembered, topological
-from hesse.plan import bytes_text
+from hesse.plan import bytes_text, is_always_allowed
 from hesse.rewrite import simplify
 from hesse.structured.formulas import VECTOR
-
-CHECKED_BYTES = 2**16
-"""Results and intermediates that are larger than this together are checked against the memory limit."""
 
 Formula = Callable[..., Node] | Callable[..., list[Node]]
 """One or several expressions of a tensor's node and of static settings."""
@@ -41,11 +38,11 @@ def _all_simplified(roots: list[Node]) -> list[Node]:
 
 
 class _Ready(NamedTuple):
-    """A formula with the arrays in the dtype it needs; `is_large`: it may take too much memory."""
+    """A formula with the arrays in the dtype it needs, and how many bytes it takes."""
 
     runs: Executable
     arrays: list[Array]
-    is_large: bool
+    needed: int
 
 
 class Patterns:
@@ -70,8 +67,8 @@ class Patterns:
         self._dtype = dtype
         self._ready: dict[Any, _Ready] = {}
         """Compiled formulas, by formula, settings and dtype of the vector."""
-        self._products: dict[Any, tuple[Callable[..., Any], list[Array]]] = {}
-        """Programs of products with vectors, by what can be read off these, and their other operands."""
+        self._products: dict[Any, tuple[Callable[..., Any], list[Array], int]] = {}
+        """Programs of products with vectors, by what can be read off these; their other operands; bytes."""
         if self._target.name == "jax":
             importlib.import_module("hesse.structured.jax_pytree").register(type(self))
 
@@ -134,8 +131,8 @@ class Patterns:
     def run_all(self, formula: Formula, *settings: Any, vector: Array | None = None) -> tuple[Array, ...]:
         """The values of a formula of this tensor; formulas are compiled once for each pattern."""
         key = (formula, settings, None if vector is None else vector.dtype)
-        runs, arrays, is_large = self._ready.get(key) or self._prepared(key, vector)
-        if is_large:
+        runs, arrays, needed = self._ready.get(key) or self._prepared(key, vector)
+        if not is_always_allowed(needed):
             runs.check_memory(self._alternative)
         if vector is None:
             return runs(*arrays)
@@ -149,8 +146,7 @@ class Patterns:
             names, dtype = (*names, VECTOR), self.promoted(vector)
         runs = executable(_roots(self._node, *key[:2]), names, dtype, self._target)
         arrays = self._target.converted([*self._values.values()], [dtype] * len(self._values))
-        is_large = runs.program.peak_elements() * runs.itemsize > CHECKED_BYTES
-        ready = _Ready(runs, arrays, is_large)
+        ready = _Ready(runs, arrays, runs.program.peak_elements() * runs.itemsize)
         # Elsewhere a function may be traced or recorded, which what was cast in it must not outlive.
         if self._target.name == "numpy" or all(map(is_, arrays, self._values.values())):
             self._ready[key] = ready

@@ -21,7 +21,7 @@ from hesse.ir import (
     topological,
     variable,
 )
-from hesse.plan import bytes_text
+from hesse.plan import bytes_text, is_always_allowed
 from hesse.structured import formulas
 from hesse.structured.base import Patterns
 from hesse.structured.chunks import check_chunk, dense_in_chunks
@@ -122,21 +122,23 @@ class Structured(Patterns):
     def matvec(self, vector: Any) -> Array:
         """The product with an array over the trailing variable axes (further axes of it are kept)."""
         try:
-            program, parts = self._products[type(vector), vector.shape, vector.dtype]
+            program, parts, needed = self._products[type(vector), vector.shape, vector.dtype]
         except (AttributeError, KeyError, TypeError):
             pass  # the first one like this, or no array
         else:
-            return program(*parts, vector)[0]
+            if is_always_allowed(needed):
+                return program(*parts, vector)[0]
         array = self._operand("vector", vector)
         columns, rank, shape = self._columns(), self._groups[-1], tuple(array.shape)
         if shape[:rank] != columns:
             raise ShapeError(f"the array has shape {shape}, but the trailing axes are {columns}")
         result = self.run(formulas.times_vector, rank, shape, vector=array)
         ready = self._ready.get((formulas.times_vector, (rank, shape), array.dtype))
-        if ready is not None and array is vector and not ready.is_large and array.dtype == ready.runs.dtype:
+        if ready is not None and array is vector and array.dtype == ready.runs.dtype:
             self._products[type(vector), vector.shape, vector.dtype] = (
                 ready.runs.compiled.function,
                 ready.arrays,
+                ready.needed,
             )
         return result
 

@@ -17,6 +17,7 @@ from hesse.backends.numpy.writer import compile_program
 from hesse.backends.records import Namespace
 from hesse.backends.target import Target, host_bytes
 from hesse.backends.writer import Compiled
+from hesse.plan.batches import batches_first
 from hesse.plan.layout import aligned
 from hesse.plan.program import Program
 
@@ -29,7 +30,7 @@ class NumpyTarget(Target):
     machine: NumpyMachine = NUMPY_MACHINE
 
     def passes(self, program: Program) -> NumpyProgram:
-        return sliced(beside_softmax(aligned(program)), self.machine)
+        return sliced(beside_softmax(batches_first(aligned(program))), self.machine)
 
     def compile(
         self,

@@ -48,30 +48,45 @@ class Graphed:
         self._arguments: list[Tensor] = []
         self._results: tuple[Tensor, ...] = ()
         self._lock = threading.Lock()
-        self._done = torch.cuda.Event()
-        """The results of the last call have been copied: other streams may write to the arguments."""
+        self._stream: torch.cuda.Stream | None = None
+        """Where it was replayed last: on another stream it waits until that has read the results."""
 
     def __call__(self, *arrays: Tensor) -> tuple[Tensor, ...]:
         if not self._is_known or _is_watched(arrays):
             self._is_known = True
             return self._function(*arrays)
-        with self._lock, torch.inference_mode(False), torch.no_grad(), torch.cuda.device(arrays[0].device):
+        device = arrays[0].device
+        if device.index != torch.cuda.current_device():
+            with torch.cuda.device(device):
+                return self(*arrays)
+        with self._lock:
             if self._graph is None:
-                self._capture(arrays)
+                with torch.inference_mode(False), torch.no_grad():
+                    self._capture(arrays)
                 assert self._graph is not None
-            torch.cuda.current_stream().wait_event(self._done)
-            for held, array in zip(self._arguments, arrays, strict=True):
-                held.copy_(array)
+            self._wait(device.index)
+            torch._foreach_copy_(self._arguments, arrays)  # one launch for many
             self._graph.replay()
-            results = tuple(self._given_back(result, arrays) for result in self._results)
-            self._done.record()
-            return results
+            return self._given_back(arrays)
 
-    def _given_back(self, result: Tensor, arrays: Sequence[Tensor]) -> Tensor:
-        for held, array in zip(self._arguments, arrays, strict=True):
-            if result is held:  # data that a structured result refers to
-                return array
-        return result.clone() if self._copies else result
+    def _wait(self, device: int) -> None:
+        last = self._stream
+        # asking for the number is much faster than for the stream
+        if last is None or torch._C._cuda_getCurrentRawStream(device) != last.cuda_stream:
+            self._stream = torch.cuda.current_stream()
+            if last is not None:
+                self._stream.wait_stream(last)
+
+    def _given_back(self, arrays: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        # data that a structured result refers to is what was given
+        given = {id(held): array for held, array in zip(self._arguments, arrays, strict=True)}
+        if self._copies:
+            computed = [result for result in self._results if id(result) not in given]
+            copies = [torch.empty_like(result) for result in computed]
+            if computed:
+                torch._foreach_copy_(copies, computed)
+            given |= {id(result): copy for result, copy in zip(computed, copies, strict=True)}
+        return tuple(given.get(id(result), result) for result in self._results)
 
     def _capture(self, arrays: Sequence[Tensor]) -> None:
         self._arguments = [array.detach().clone() for array in arrays]

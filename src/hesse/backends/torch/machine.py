@@ -12,10 +12,8 @@ class TorchMachine(Machine):
     """The thresholds of the PyTorch back end, which computes line by line: sums are begun early."""
 
     large_sum: float = 2**14
-    short_sum: int = 32
-    """Many inner products of at most so many entries are multiplied and summed: as products they are slow."""
     small_matrix: int = 9
-    """The same for many products that are matrices of at most so many entries."""
+    """Many products of so few entries are multiplied and summed, like inner products: else each is a call."""
     launch_bytes: float = 3e7
     """Bytes that CUDA copies in the time it takes to start one operation (10 µs)."""
     replay_launches: int = 8

@@ -22,6 +22,7 @@ from hesse.backends.torch.runtime import transformed_zeros
 from hesse.backends.torch.writer import TorchWriter
 from hesse.backends.writer import Compiled
 from hesse.errors import ArgumentError
+from hesse.plan.batches import batches_first
 from hesse.plan.layout import aligned
 from hesse.plan.program import Load, Program
 
@@ -45,7 +46,7 @@ class TorchTarget(Target):
     machine: TorchMachine = TORCH_MACHINE
 
     def passes(self, program: Program) -> Program:
-        return aligned(program)
+        return batches_first(aligned(program))
 
     def compile(
         self,
@@ -78,7 +79,7 @@ class TorchTarget(Target):
         self, function: Callable[..., tuple[Tensor, ...]], program: Program, dtype: torch.dtype, device: str
     ) -> Callable[..., tuple[Tensor, ...]]:
         if self.fuse:
-            return Fused(function)
+            function = Fused(function)
         if self.graph and device == "cuda" and is_worth_capturing(program, dtype.itemsize, self.machine):
             return Graphed(function, self.copies)
         return function

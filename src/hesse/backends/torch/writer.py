@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import numpy as np
@@ -22,9 +21,10 @@ from hesse.backends.text import (
 from hesse.backends.torch import elementwise, records
 from hesse.backends.torch.machine import TorchMachine
 from hesse.backends.torch.runtime import STRIDED, TRANSFORMED
+from hesse.backends.torch.sums import Sums
 from hesse.backends.writer import FunctionalWriter
 from hesse.ir import Axis
-from hesse.plan.program import Combine, Contract, Load, Placed, Program, Ref, Scale, View, sources
+from hesse.plan.program import Combine, Contract, Instruction, Load, Placed, Program, Ref, Scale, View
 
 TORCH = Dialect("torch", permute="permute", total="torch.sum", has_negative_steps=False)
 
@@ -49,10 +49,17 @@ class TorchWriter(FunctionalWriter):
     ) -> None:
         super().__init__(program)
         self.dtype, self.machine, self.device, self.shared = dtype, machine, device, shared
-        read = [source for item in program.instructions for source in sources(item)]
-        self.reads = Counter([*read, *program.results])
+        self.sums = Sums(program)
+        self.last = self.sums.last_uses()
         self.namespace |= {"torch": torch, "dtype": dtype, "device": device}
         self.namespace |= TRANSFORMED if is_transformed else STRIDED
+
+    def instruction(self, k: Ref, item: Instruction) -> None:
+        if k not in self.sums.inside:
+            super().instruction(k, item)
+
+    def read(self, k: Ref) -> Iterable[Ref]:
+        return self.sums.read(k)
 
     def literal(self, value: np.ndarray) -> Any:
         dtype = None if value.dtype.kind in "iu" else self.dtype
@@ -69,22 +76,18 @@ class TorchWriter(FunctionalWriter):
         if found is None and not item.labels:
             right = TORCH.permuted(right, tuple(b.index(label) for label in a))
             return f"torch.dot({left}.reshape(-1), {right}.reshape(-1))"
-        summed = math.prod(sizes[label] for label in a if label not in item.labels)
         entries = 1 if found is None else math.prod(sizes[label] for label in found.rows + found.columns)
-        if found is None and summed > self.machine.short_sum:
-            return TORCH.einsum(item, left, right)
         if found is None or (found.batch and entries <= self.machine.small_matrix):
             return TORCH.multiplied_and_summed(item, left, right)
         return found.finished(f"torch.matmul({found.first}, {found.second})", item, sizes, TORCH)
 
     def combine(self, k: Ref, item: Combine) -> None:
         shape = self.program.shapes[k]
-        terms = [(term, self.names[term.source]) for term in item.terms]
-        dense = [(term, name) for term, name in terms if term.is_dense(shape)]
-        placed = [(term, name) for term, name in terms if not term.is_dense(shape)]
+        dense = [term for term in item.terms if term.is_dense(shape)]
+        placed = [(term, self.names[term.source]) for term in item.terms if not term.is_dense(shape)]
         size = tuple_text(shape)
-        total = TORCH.dense_sum(dense) if dense else None
-        if not terms:
+        total = self.sums.text(dense, self.names, TORCH) if dense else None
+        if not item.terms:
             self.set(k, f"torch.zeros({size}, dtype=dtype, device=device)")
         elif not placed:
             self.set(k, f"({total}).expand{size}" if item.repeats(shape) else str(total))
@@ -95,15 +98,15 @@ class TorchWriter(FunctionalWriter):
         for term, name in placed:
             self.lines.append(self._added(f"t{k}", term, name, shape))
 
-    def _array(self, item: Combine, dense: list[tuple[Placed, str]], shape: tuple[int, ...]) -> str:
+    def _array(self, item: Combine, dense: list[Placed], shape: tuple[int, ...]) -> str:
         """What makes an array that can be added to out of the dense terms: new memory, if it must be."""
         if len(dense) > 1:
             return "new_array" if item.repeats(shape) else "own_array"
-        ((term, _),) = dense
+        (term,) = dense
         # autograd may need the result of a function later, but not that of a product or a sum; it needs
         # what others have read, and these may be views
         is_computed = isinstance(self.program.instructions[term.source], Contract | Combine | Scale)
-        is_ours = is_computed and self.program.is_fresh(term.source) and self.reads[term.source] == 1
+        is_ours = is_computed and self.program.is_fresh(term.source) and self.sums.reads[term.source] == 1
         is_whole = term.factor == 1 and len(term.labels) == len(shape)
         return "own_array" if is_ours and is_whole else "new_array"
 

@@ -1,0 +1,106 @@
+"""Values with their axes in another order, read accordingly by everything that uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from hesse.ir import Axis, plain_axes
+from hesse.plan.program import (
+    Combine,
+    Contract,
+    Instruction,
+    Literal,
+    Load,
+    Program,
+    Ref,
+    View,
+    sources,
+    with_sources,
+)
+
+Item = TypeVar("Item")
+Order = tuple[int, ...]
+"""For each axis of a value which of its axes it was before."""
+
+
+def permuted(program: Program, orders: Mapping[Ref, Order]) -> Program:
+    """The program with the axes of some products in other orders."""
+    return _Permuting(program, orders).run() if orders else program
+
+
+class _Permuting:
+    def __init__(self, program: Program, orders: Mapping[Ref, Order]) -> None:
+        self.program, self.orders = program, orders
+        self.instructions: list[Instruction] = []
+        self.shapes: list[tuple[int, ...]] = []
+        self.flops: list[float] = []
+        self.new: dict[Ref, Ref] = {}
+        self.straight: dict[Ref, Ref] = {}
+        """For a value whose axes are in another order: the view with those it had."""
+
+    def run(self) -> Program:
+        for ref, item in enumerate(self.program.instructions):
+            self.new[ref] = self._read(ref, item)
+        results = tuple(map(self._as_it_was, self.program.results))
+        return Program(
+            tuple(self.instructions), tuple(self.shapes), tuple(self.flops), results, self.program.node_count
+        )
+
+    def _emitted(self, item: Instruction, shape: tuple[int, ...], work: float) -> Ref:
+        self.instructions.append(item)
+        self.shapes.append(shape)
+        self.flops.append(work)
+        return len(self.instructions) - 1
+
+    def _read(self, ref: Ref, item: Instruction) -> Ref:
+        shape, work = self.program.shapes[ref], self.program.flops[ref]
+        match item:
+            case Contract():
+                product = replace(
+                    item,
+                    left_labels=self._ordered(item.left, item.left_labels),
+                    right_labels=self._ordered(item.right, item.right_labels),
+                    labels=self._ordered(ref, item.labels),
+                    left=self.new[item.left],
+                    right=self.new[item.right],
+                )
+                return self._emitted(product, self._ordered(ref, shape), work)
+            case View():
+                return self._viewed(item, shape)
+            case Combine():
+                terms = [
+                    replace(
+                        term, source=self.new[term.source], labels=self._ordered(term.source, term.labels)
+                    )
+                    for term in item.terms
+                ]
+                return self._emitted(replace(item, terms=tuple(terms)), shape, work)
+            case Load() | Literal():
+                return self._emitted(item, shape, work)
+            case _:
+                return self._emitted(
+                    with_sources(item, [self._as_it_was(k) for k in sources(item)]), shape, work
+                )
+
+    def _viewed(self, item: View, shape: tuple[int, ...]) -> Ref:
+        source, axes = self.new[item.source], self._ordered(item.source, item.axes)
+        is_whole = item.labels == tuple(range(len(shape))) and axes == plain_axes(len(shape))
+        if is_whole and self.shapes[source] == shape:
+            return source
+        return self._emitted(replace(item, source=source, axes=axes), shape, 0.0)
+
+    def _ordered(self, ref: Ref, items: tuple[Item, ...]) -> tuple[Item, ...]:
+        order = self.orders.get(ref)
+        return items if order is None else tuple([items[k] for k in order])
+
+    def _as_it_was(self, ref: Ref) -> Ref:
+        if ref not in self.orders:
+            return self.new[ref]
+        if ref not in self.straight:
+            shape = self.program.shapes[ref]
+            axes: tuple[Axis, ...] = self._ordered(ref, plain_axes(len(shape)))
+            view = View(self.new[ref], axes, tuple(range(len(shape))), shape)
+            self.straight[ref] = self._emitted(view, shape, 0.0)
+        return self.straight[ref]
