@@ -21,20 +21,16 @@ Formula = Callable[..., Node] | Callable[..., list[Node]]
 
 def _roots(node: Node, formula: Formula, settings: tuple[Any, ...]) -> list[Node]:
     """The expressions of a formula."""
-    found = _simplified(node, formula, settings)
-    return [found] if isinstance(found, Node) else found
+    return [node if found is None else found for found in _simplified(node, formula, settings)]
 
 
 @remembered
-def _simplified(node: Node, formula: Formula, settings: tuple[Any, ...]) -> Node | list[Node]:
-    found = formula(node, *settings)
-    if isinstance(found, Node):
-        return _all_simplified([found])[0]
-    return _all_simplified(found)
-
-
-def _all_simplified(roots: list[Node]) -> list[Node]:
-    return simplify(simplify(roots))  # sums that the first pass made have common factors, too
+def _simplified(node: Node, formula: Formula, settings: tuple[Any, ...]) -> list[Node | None]:
+    """The same with None for the node itself, which must not remember itself."""
+    made = formula(node, *settings)
+    roots = [made] if isinstance(made, Node) else made
+    # sums that the first pass made have common factors, too
+    return [None if found is node else found for found in simplify(simplify(roots))]
 
 
 class _Ready(NamedTuple):
