@@ -6,7 +6,6 @@ import torch
 
 import hesse
 
-
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
 
 

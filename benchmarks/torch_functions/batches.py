@@ -95,9 +95,14 @@ def _by_hesse(setting: Setting, f: Any, x: Any, form: str, entries: Any) -> list
         derivative = hesse.hessian(f, form=form)
         return lambda: derivative(x)
 
+    def fused() -> Any:
+        derivative = hesse.hessian(f, form=form).compile(backend="torch", fuse=True)
+        return lambda: derivative(x)
+
     found = [Candidate(f"hesse {form}", default, entries)]
     if setting.torch.device != "cpu":
         found.append(Candidate(f"hesse {form}, eager", eager, entries))
+        found.append(Candidate(f"hesse {form}, fused", fused, entries, True))
     return found
 
 
