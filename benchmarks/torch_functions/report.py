@@ -32,7 +32,8 @@ way, divided by that of the fastest other one: below 1 hesse is faster. `hesse s
 (B, d, B, d) as `torch.func.hessian` gives it. Rows where both forms occur compare like with like: dense
 with dense, blocks with blocks. The functions are those of THOAD's benchmarks (its figures 3, 4, 6
 and 7), with tanh instead of ReLU and softmax, whose sum is constant.
-`fused` is `.compile(backend="torch", fuse=True)`; `torch.compile` is tried at the largest size of a problem.
+`fused` is `.compile(backend="torch", fuse=True)`; other ways are sent through `torch.compile`
+at the largest size of a problem only.
 Written by `python -m benchmarks.torch_functions --report`."""
 
 
