@@ -167,7 +167,13 @@ def _as_piece(term: Node, kept: Kept | None, factors: tuple[Node, ...]) -> tuple
 
 
 def _multiplied_out(term: Node, factors: tuple[Node, ...]) -> Node:
-    """A product with inner products multiplied out as far as they are none of the factors."""
+    """A product with inner products multiplied out as far as they are none of the factors.
+
+    One that can no longer become a product of just these is left alone: chains are long.
+    """
+    others = [operand for operand in term.operands if operand not in factors]
+    if len(term.operands) > len(factors) or not all(isinstance(operand, Einsum) for operand in others):
+        return term
     for k, operand in enumerate(term.operands):
         if isinstance(term, Einsum) and isinstance(operand, Einsum) and operand not in factors:
             merged = opened(term, (k,))
