@@ -1,0 +1,66 @@
+"""Differential operators on nodes: directional derivatives of high order, diagonals, Laplacians.
+
+A directional derivative is made by Taylor mode, or one order after the other, whichever costs less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from hesse.calculus.derivative import TAYLOR, Choice
+from hesse.calculus.modes import push_forward
+from hesse.calculus.taylor import Index, Parameter, Propagation
+from hesse.cost import estimate
+from hesse.ir import Node, delta, keep_nodes
+from hesse.rewrite import simplify
+
+Direction = Mapping[Node, Node]
+"""How the variables move."""
+
+
+@keep_nodes()
+def along(output: Node, directions: Sequence[tuple[Direction, int]], mode: str = "auto") -> Choice:
+    """The derivative along each direction of an order, by Taylor mode or one order after the other."""
+    parameters = [Parameter(order) for _, order in directions]
+    seeds: dict[Node, dict[Index, Node]] = {}
+    for k, (direction, _) in enumerate(directions):
+        for point, tangent in direction.items():
+            seeds.setdefault(point, {})[_unit(k, len(directions))] = tangent
+    index = tuple([order for _, order in directions])
+    found = simplify([Propagation(parameters, seeds).coefficient(output, index)])
+    if mode == TAYLOR:
+        return Choice(found, TAYLOR, {})
+    cost = estimate(found)
+    repeated = output
+    for direction, order in directions:
+        for _ in range(order):
+            (repeated,) = simplify([push_forward(repeated, direction)])
+            if estimate([repeated]) > cost:  # derivatives of higher orders cost still more
+                return Choice(found, TAYLOR, {})
+    return Choice([repeated], "forward", {TAYLOR: cost, "forward": estimate([repeated])})
+
+
+def taylor_diagonal(output: Node, point: Node, order: int) -> Node:
+    """The derivative of an order along each unit tensor: `[output…, point…]`."""
+    return _along_units(output, [(point, Parameter(order, point.shape))])
+
+
+def taylor_laplacian(output: Node, *points: Node) -> Node:
+    """The sum of the second derivatives along all unit tensors, for each point, one after the other.
+
+    Each is propagated as one coefficient. Of two points it is the Laplacian of the Laplacian.
+    """
+    return _along_units(output, [(point, Parameter(2, point.shape, is_summed=True)) for point in points])
+
+
+def _along_units(output: Node, moves: Sequence[tuple[Node, Parameter]]) -> Node:
+    """The derivative of the highest order in each parameter, with which a point moves along unit tensors."""
+    seeds: dict[Node, dict[Index, Node]] = {}
+    for k, (point, _) in enumerate(moves):
+        seeds.setdefault(point, {})[_unit(k, len(moves))] = delta(point.shape)
+    parameters = [parameter for _, parameter in moves]
+    return Propagation(parameters, seeds).coefficient(output, tuple([p.order for p in parameters]))
+
+
+def _unit(place: int, count: int) -> Index:
+    return tuple([int(k == place) for k in range(count)])
