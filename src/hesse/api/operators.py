@@ -83,7 +83,6 @@ def partial(
     f: Callable[..., Any],
     orders: int | Sequence[int],
     argnums: int = 0,
-    mode: str = "auto",
     backend: Backend = None,
 ) -> Derivative:
     """A mixed partial derivative: by entry k of the variable, `orders[k]` times.
@@ -115,11 +114,11 @@ def partial(
         steps: list[tuple[Direction, int]] = [
             ({point: _unit(point, k)}, order) for k, order in enumerate(index) if order
         ]
-        choices = [along(output, steps, request.mode) for output in request.output.nodes]
+        choices = [along(output, steps) for output in request.output.nodes]
         roots = [root for choice in choices for root in choice.derivatives]
         return Built(simplify(roots), request.output.layout, choices=tuple(choices))
 
-    return Derivative(f, build, Options(_one(argnums), mode, backend=backend, is_directional=True))
+    return Derivative(f, build, Options(_one(argnums), backend=backend))
 
 
 def _check_orders(orders: Any) -> tuple[int, ...]:

@@ -20,24 +20,31 @@ Direction = Mapping[Node, Node]
 
 @keep_nodes()
 def along(output: Node, directions: Sequence[tuple[Direction, int]], mode: str = "auto") -> Choice:
-    """The derivative along each direction of an order, by Taylor mode or one order after the other."""
-    parameters = [Parameter(order) for _, order in directions]
+    """The derivative along each direction of an order, by Taylor mode or in forward mode again and again.
+
+    The latter goes on as long as it is the cheaper one; a first derivative is the same in both.
+    """
+    steps = [k for k, (_, order) in enumerate(directions) for _ in range(order)]
     seeds: dict[Node, dict[Index, Node]] = {}
     for k, (direction, _) in enumerate(directions):
         for point, tangent in direction.items():
             seeds.setdefault(point, {})[_unit(k, len(directions))] = tangent
-    index = tuple([order for _, order in directions])
-    found = simplify([Propagation(parameters, seeds).coefficient(output, index)])
-    if mode == TAYLOR:
-        return Choice(found, TAYLOR, {})
-    cost = estimate(found)
+    propagation = Propagation([Parameter(order) for _, order in directions], seeds)
+
+    def by_taylor(count: int) -> Node:
+        index = tuple([steps[:count].count(k) for k in range(len(directions))])
+        return simplify([propagation.coefficient(output, index)])[0]
+
     repeated = output
-    for direction, order in directions:
-        for _ in range(order):
-            (repeated,) = simplify([push_forward(repeated, direction)])
-            if estimate([repeated]) > cost:  # derivatives of higher orders cost still more
-                return Choice(found, TAYLOR, {})
-    return Choice([repeated], "forward", {TAYLOR: cost, "forward": estimate([repeated])})
+    for count, k in enumerate(steps, 1):
+        if mode == TAYLOR:
+            break
+        (repeated,) = simplify([push_forward(repeated, directions[k][0])])
+        if count > 1 and estimate([by_taylor(count)]) <= estimate([repeated]):
+            break
+    else:
+        return Choice([repeated], "forward", {})
+    return Choice([by_taylor(len(steps))], TAYLOR, {})
 
 
 def taylor_diagonal(output: Node, point: Node, order: int) -> Node:
