@@ -42,6 +42,7 @@ from hesse.ir import (
     plain_axes,
     rebuild,
     topological,
+    transpose,
     variable,
     zero,
 )
@@ -75,6 +76,7 @@ class Propagation:
     def __init__(self, parameters: Sequence[Parameter], seeds: Mapping[Node, Mapping[Index, Node]]) -> None:
         self._parameters = tuple(parameters)
         self._seeds = seeds
+        self._is_symmetric = _are_alike(parameters, seeds)
         self._known: dict[Key, Node] = {}
         self._ready: dict[Node, Node] = {}
         """Nodes with their products in the form in which they are propagated."""
@@ -190,6 +192,10 @@ class Propagation:
             return seeds.get(index, zero(self._shape(node, index)))
         if not self._live[node]:
             return zero(self._shape(node, index))
+        if self._is_symmetric and node not in self._lifted:
+            first = tuple(sorted(index, reverse=True))
+            if first != index:
+                return self._swapped(node, (yield node, first), index)
         if isinstance(node, Add):
             return (yield from self._sum(node, index))
         if isinstance(node, Einsum):
@@ -203,6 +209,17 @@ class Propagation:
         if parameter is None:  # the lowest order gives the fewest terms
             parameter = min((order, k) for k, order in enumerate(index) if order)[1]
         return (yield self._tangent(node, parameter), index)
+
+    def _swapped(self, node: Node, coefficient: Node, index: Index) -> Node:
+        """The coefficient of an index from that of the same orders descending, all parameters being alike."""
+        rank = len(self._parameters[0].directions)
+        places = sorted(range(len(index)), key=lambda k: -index[k])
+        trail = [k for k in places if k in self._trail(index)]
+        groups = [
+            range(node.rank + rank * trail.index(k), node.rank + rank * trail.index(k) + rank)
+            for k in sorted(trail)
+        ]
+        return transpose(coefficient, [*range(node.rank), *itertools.chain(*groups)])
 
     def _sum(self, node: Add, index: Index) -> Steps:
         terms = []
@@ -282,6 +299,16 @@ class Propagation:
         product = self._prepared(equation.product(unknown, other))
         assert isinstance(product, Einsum)
         return product, unknown
+
+
+def _are_alike(parameters: Sequence[Parameter], seeds: Mapping[Node, Mapping[Index, Node]]) -> bool:
+    """Whether the variables move in the same way with each of several parameters."""
+    if len(parameters) < 2 or len(set(parameters)) > 1:
+        return False
+    units = [tuple([int(k == place) for k in range(len(parameters))]) for place in range(len(parameters))]
+    return all(
+        len({table.get(unit) for unit in units}) == 1 and set(table) <= set(units) for table in seeds.values()
+    )
 
 
 def _equation(node: Node) -> Equation | None:
