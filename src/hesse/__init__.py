@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hesse.api import (
+        biharmonic,
         compile,
         custom_derivative,
         derivative,
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
         jacobian,
         jvp,
         laplacian,
+        partial,
         root,
+        taylor,
         value_and_grad,
         variable,
         vjp,
@@ -95,6 +98,7 @@ __all__ = [
     "Structured",
     "TracingError",
     "VerificationError",
+    "biharmonic",
     "celu",
     "check",
     "compile",
@@ -130,6 +134,7 @@ __all__ = [
     "ndtr",
     "ndtri",
     "parse",
+    "partial",
     "polygamma",
     "relu",
     "root",
@@ -143,6 +148,7 @@ __all__ = [
     "softsign",
     "solve_triangular",
     "stop_gradient",
+    "taylor",
     "unfold",
     "value_and_grad",
     "variable",

@@ -5,20 +5,20 @@ from hesse.api.custom import custom_derivative
 from hesse.api.derivatives import (
     compile,
     derivative,
-    diagonal,
     grad,
     hessian,
     hvp,
     jacobian,
     jvp,
-    laplacian,
     value_and_grad,
     vjp,
 )
 from hesse.api.implicit import fixed_point, root
+from hesse.api.operators import biharmonic, diagonal, laplacian, partial, taylor
 from hesse.api.symbolic import einsum, variable
 
 __all__ = [
+    "biharmonic",
     "check",
     "compile",
     "custom_derivative",
@@ -32,7 +32,9 @@ __all__ = [
     "jacobian",
     "jvp",
     "laplacian",
+    "partial",
     "root",
+    "taylor",
     "value_and_grad",
     "variable",
     "vjp",

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from hesse.errors import ArgumentError, DifferentiationError
+from hesse.ir import Node
 
 
 class Parameters:
@@ -124,8 +125,14 @@ def check_argnums(argnums: Any, count: int, names: Sequence[str]) -> tuple[tuple
     return normal, not single
 
 
-def check_order(order: Any) -> int:
+def check_order(order: Any, name: str = "order") -> int:
     """The order of a derivative: an int of at least one."""
     if isinstance(order, bool) or not isinstance(order, int | np.integer) or order < 1:
-        raise ArgumentError(f"order must be an integer of at least 1, not {order!r}")
+        raise ArgumentError(f"{name} must be an integer of at least 1, not {order!r}")
     return int(order)
+
+
+def check_same_shape(name: str, node: Node, other_name: str, other: Node) -> None:
+    """Refuse directions and weights of a shape that is not that of what they belong to."""
+    if node.shape != other.shape:
+        raise ArgumentError(f"{name} has shape {node.shape}, but {other_name} has shape {other.shape}")

@@ -6,20 +6,25 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from hesse.api.arguments import check_order
+from hesse.api.arguments import check_order, check_same_shape
 from hesse.api.compiled import Derivative
 from hesse.api.entries import Builder, Built, Options, Request
 from hesse.api.layers import layer_blocks
 from hesse.api.layout import Layout, mapped, same_structure, shifted
 from hesse.backends.target import Target
-from hesse.calculus import Choice, choose, derivative_blocks, differentiate, estimate, pull_back, push_forward
-from hesse.cost import PLAIN_MACHINE
+from hesse.calculus import (
+    TAYLOR,
+    Choice,
+    along,
+    choose,
+    derivative_blocks,
+    differentiate,
+    pull_back,
+    push_forward,
+)
 from hesse.errors import ArgumentError
-from hesse.ir import Node, add, einsum, plain_axes
+from hesse.ir import Node, add, einsum, plain_axes, uniform
 from hesse.rewrite import simplify
-from hesse.structured import formulas
 
 Backend = str | Target | None
 """Where to compute: "numpy", "torch", "jax", one of these with settings, or None: the arrays decide."""
@@ -28,6 +33,10 @@ Backend = str | Target | None
 def _blocks(order: int) -> Builder:
     def build(request: Request) -> Built:
         count = len(request.variables)
+        if request.mode == TAYLOR or (order > 1 and request.mode == "auto"):
+            repeated = _repeated(request, order)
+            if repeated is not None:
+                return repeated
         ranks = [variable.rank for variable in request.variables]
         indices = list(itertools.product(range(count), repeat=order))
         roots: list[Node] = []
@@ -44,6 +53,23 @@ def _blocks(order: int) -> Builder:
         return _with_aux(Built(roots, layout, tuple(groups), tuple(choices)), request)
 
     return build
+
+
+def _repeated(request: Request, order: int) -> Built | None:
+    """The derivative by one number, perhaps by Taylor mode; None if it is by anything else."""
+    if len(request.variables) != 1 or request.variables[0].shape:
+        if request.mode == TAYLOR:
+            raise ArgumentError(
+                "mode='taylor' makes derivatives along directions: by one number, or diagonal, laplacian, "
+                f"biharmonic, partial and taylor; this one is by {', '.join(request.names)}"
+            )
+        return None
+    direction: dict[Node, Node] = {request.variables[0]: uniform(1.0)}
+    choices = [along(output, [(direction, order)], request.mode) for output in request.output.nodes]
+    roots = [root for choice in choices for root in choice.derivatives]
+    groups = tuple((root.rank, *(0,) * order) for root in roots)
+    layout = mapped(request.output.layout, lambda k: _nested(request.layout, 1, order, k))
+    return _with_aux(Built(roots, layout, groups, tuple(choices)), request)
 
 
 def _nested(layout: Layout, count: int, order: int, start: int) -> Layout:
@@ -75,13 +101,15 @@ def derivative(
     With a tuple of `argnums` the result is a nested tuple of blocks, one level for each order. With
     `form="structured"` the blocks are `Structured` tensors instead of arrays. Dense results are computed
     `chunk` entries of their first axis at a time; by default so many that everything fits into memory.
-    `backend` says where to compute ("numpy", "torch" or "jax"); by default the arrays decide.
+    `backend` says where to compute ("numpy", "torch" or "jax"); by default the arrays decide. Derivatives of
+    high order by one number are made by Taylor mode where that is cheaper.
 
     >>> import numpy as np, hesse
     >>> hesse.derivative(lambda x: np.sum(x**3), order=3)(np.ones(2)).shape
     (2, 2, 2)
     """
-    return Derivative(f, _blocks(check_order(order)), Options(argnums, mode, form, chunk, backend))
+    options = Options(argnums, mode, form, chunk, backend, is_directional=True)
+    return Derivative(f, _blocks(check_order(order)), options)
 
 
 def jacobian(
@@ -243,7 +271,7 @@ def vjp(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, backend: Back
         if not same_structure(structure, layout):
             raise ArgumentError("u must have the structure of the result, with an array for each leaf of it")
         for name, node, output in zip(names, weights, outputs, strict=True):
-            _same_shape(name, node, "the result", output)
+            check_same_shape(name, node, "the result", output)
         if len(outputs) == 1:
             return Built(simplify(pull_back(outputs[0], weights[0], request.variables)), request.layout)
         total = add([_inner(*pair) for pair in zip(weights, outputs, strict=True)], ())
@@ -274,7 +302,7 @@ def _tangents(request: Request) -> dict[Node, Node]:
     """The directions by variable."""
     names, nodes, _ = request.extra
     for name, node, other, point in zip(names, nodes, request.names, request.variables, strict=True):
-        _same_shape(name, node, other, point)
+        check_same_shape(name, node, other, point)
     return dict(zip(request.variables, nodes, strict=True))
 
 
@@ -282,70 +310,6 @@ def _inner(left: Node, right: Node) -> Node:
     """The sum of the products of the entries."""
     axes = plain_axes(left.rank)
     return einsum([left, right], [axes, axes], (), (), left.shape)
-
-
-def diagonal(
-    f: Callable[..., Any], argnums: int = 0, mode: str = "auto", backend: Backend = None, order: int = 2
-) -> Derivative:
-    """The diagonal of the Hessian, or of a derivative of another order: made without anything larger.
-
-    For a scalar function it has the shape of the variable; axes of a result come first. Of a sum over a batch
-    of points, of which each has one number as its variable, it is the derivative at each point.
-
-    >>> import numpy as np, hesse
-    >>> hesse.diagonal(lambda x: np.sum(x**3) + x[0] * x[1])(np.array([1.0, 2.0]))
-    array([ 6., 12.])
-    >>> hesse.diagonal(lambda x: np.sum(np.sin(x)), order=4)(np.array([0.0, np.pi / 2])).round(12)
-    array([0., 1.])
-    """
-    count_of_groups = check_order(order)
-
-    def build(request: Request) -> Built:
-        parts, choices = _contracted(
-            request, count_of_groups, lambda block, rank: formulas.diagonal(block, rank, count_of_groups)
-        )
-        count = len(request.variables)
-        layout = mapped(request.output.layout, lambda k: shifted(request.layout, k * count))
-        return Built(simplify(list(itertools.chain(*parts))), layout, choices=choices)
-
-    return Derivative(f, build, Options(_one(argnums), mode, backend=backend))
-
-
-def laplacian(
-    f: Callable[..., Any], argnums: int = 0, mode: str = "auto", backend: Backend = None
-) -> Derivative:
-    """The trace of the Hessian, contracted before anything larger is made.
-
-    >>> import numpy as np, hesse
-    >>> print(hesse.laplacian(lambda x: np.sum(x**3) + x[0] * x[1])(np.array([1.0, 2.0])))
-    18.0
-    """
-
-    def build(request: Request) -> Built:
-        parts, choices = _contracted(request, 2, formulas.trace)
-        sums = [add(row, node.shape) for row, node in zip(parts, request.output.nodes, strict=True)]
-        return Built(simplify(sums), request.output.layout, choices=choices)
-
-    return Derivative(f, build, Options(_one(argnums), mode, backend=backend))
-
-
-def _contracted(
-    request: Request, order: int, formula: Callable[[Node, int], Node]
-) -> tuple[list[list[Node]], tuple[Choice, ...]]:
-    """For each result a part of its derivative by each variable, in the mode that makes it cheapest."""
-    modes = ("auto", "forward", "reverse") if request.mode == "auto" else (request.mode,)
-    rows: list[list[Node]] = []
-    choices: list[Choice] = []
-    for output in request.output.nodes:
-        rows.append([])
-        for point in request.variables:
-            found = [derivative_blocks(output, [point], order, mode) for mode in modes]
-            parts = simplify([formula(blocks.nodes[(0,) * order], point.rank) for blocks in found])
-            costs = [estimate([part], PLAIN_MACHINE) for part in parts]
-            best = costs.index(min(costs))
-            rows[-1].append(parts[best])
-            choices += found[best].choices
-    return rows, tuple(choices)
 
 
 def compile(f: Callable[..., Any], backend: Backend = None) -> Derivative:
@@ -363,14 +327,3 @@ def compile(f: Callable[..., Any], backend: Backend = None) -> Derivative:
         return Built(request.output.nodes, request.output.layout)
 
     return Derivative(f, build, Options(backend=backend, as_it_is=True))
-
-
-def _one(argnums: Any) -> int:
-    if isinstance(argnums, bool) or not isinstance(argnums, int | np.integer):
-        raise ArgumentError(f"argnums must be one int here, not {argnums!r}")
-    return int(argnums)
-
-
-def _same_shape(name: str, node: Node, other_name: str, other: Node) -> None:
-    if node.shape != other.shape:
-        raise ArgumentError(f"{name} has shape {node.shape}, but {other_name} has shape {other.shape}")

@@ -27,7 +27,10 @@ Kept = TypeVar("Kept")
 
 @dataclass(frozen=True)
 class Options:
-    """What to differentiate by, and how; or to compute the function itself (`as_it_is`)."""
+    """What to differentiate by, and how; or to compute the function itself (`as_it_is`).
+
+    `is_directional` says that only derivatives along directions are asked for, which Taylor mode can make.
+    """
 
     argnums: int | tuple[int, ...] = 0
     mode: str = "auto"
@@ -36,6 +39,7 @@ class Options:
     backend: str | Target | None = None
     has_aux: bool = False
     as_it_is: bool = False
+    is_directional: bool = False
 
     def __post_init__(self) -> None:
         if self.backend is not None:
@@ -46,7 +50,7 @@ class Options:
                 raise ArgumentError("chunk slices a dense result; a structured one has dense(chunk=...)")
         if self.form not in FORMS:
             raise ArgumentError(f"form must be one of {', '.join(map(repr, FORMS))}, not {self.form!r}")
-        check_mode(self.mode)
+        check_mode(self.mode, self.is_directional)
 
 
 class Extra(NamedTuple):

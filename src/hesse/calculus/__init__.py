@@ -1,6 +1,7 @@
 """Partials, and the orders in which they are multiplied."""
 
 from hesse.calculus.derivative import (
+    TAYLOR,
     Choice,
     check_mode,
     choose,
@@ -9,12 +10,19 @@ from hesse.calculus.derivative import (
     sorted_blocks,
 )
 from hesse.calculus.modes import MODES, cross_country, forward, pull_back, push_forward, reverse
+from hesse.calculus.operators import Direction, along, taylor_diagonal, taylor_laplacian
 from hesse.calculus.partial import partial, pull, push
+from hesse.calculus.taylor import Parameter, Propagation
 from hesse.cost import contraction_path, einsum_cost, estimate
 
 __all__ = [
     "MODES",
+    "TAYLOR",
     "Choice",
+    "Direction",
+    "Parameter",
+    "Propagation",
+    "along",
     "check_mode",
     "choose",
     "contraction_path",
@@ -31,4 +39,6 @@ __all__ = [
     "push_forward",
     "reverse",
     "sorted_blocks",
+    "taylor_diagonal",
+    "taylor_laplacian",
 ]

@@ -31,10 +31,15 @@ class Choice(NamedTuple):
     estimates: Mapping[str, float]
 
 
-def check_mode(mode: str) -> None:
-    """Refuse a mode that does not exist."""
-    if mode not in ["auto", *MODES]:
-        raise ArgumentError(f"mode must be 'auto' or one of {', '.join(map(repr, MODES))}, not {mode!r}")
+TAYLOR = "taylor"
+"""The mode of derivatives along directions."""
+
+
+def check_mode(mode: str, is_directional: bool = False) -> None:
+    """Refuse a mode that does not exist, or not for what is asked for."""
+    known = [*MODES, TAYLOR] if is_directional else [*MODES]
+    if mode not in ["auto", *known]:
+        raise ArgumentError(f"mode must be 'auto' or one of {', '.join(map(repr, known))}, not {mode!r}")
 
 
 @keep_nodes()  # the modes have products in common

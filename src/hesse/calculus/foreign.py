@@ -159,6 +159,11 @@ def _rebuilt(
     return new.get(linear.value, linear.value)
 
 
+def transparent(name: str, linear: LinearMap) -> Node:
+    """The value as a node in which the argument passes through no foreign function."""
+    return _transparent(linear, _checked(name, linear))
+
+
 def _transparent(linear: LinearMap, live: Collection[Node]) -> Node:
     """The value with the foreign functions through which directions pass as products with their matrices.
 

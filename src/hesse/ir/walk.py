@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from typing import assert_never, cast
 
 from hesse.ir.axis import Size, bound_size
@@ -13,17 +13,18 @@ from hesse.ir.product import core
 from hesse.ir.sum import add
 
 
-def topological(roots: Iterable[Node], above: Iterable[Node] = ()) -> list[Node]:
+def topological(roots: Iterable[Node], above: Collection[Node] = ()) -> list[Node]:
     """All nodes below the roots, operands before their users, but those `above` which it is to stay."""
     order: list[Node] = []
-    seen: set[Node] = set(above)
+    seen: set[Node] = set()
+    ends = above if isinstance(above, Mapping | Set) else frozenset(above)  # large ones are not copied
     path: list[Node] = []
     stack: list[Node | None] = [*reversed([*roots])]
     while stack:
         node = stack.pop()
         if node is None:  # all operands of the last node on the path are done
             order.append(path.pop())
-        elif node not in seen:
+        elif node not in seen and node not in ends:
             seen.add(node)
             if node.operands:
                 path.append(node)

@@ -60,7 +60,7 @@ from hesse.ops.choices import (
 )
 from hesse.ops.kinks import clamp, safe_reciprocal, safe_sqrt
 from hesse.ops.ranges import NONNEGATIVE, POSITIVE, UNKNOWN, at_least
-from hesse.ops.registry import ELEMENTWISE, define, elementwise
+from hesse.ops.registry import ELEMENTWISE, Equation, define, elementwise
 from hesse.ops.special import (
     digamma,
     erf,
@@ -254,6 +254,7 @@ sqrt = define(
     value=math.sqrt,
     flops=2,
     behaviour=Behaviour(NONNEGATIVE, whole("concave", 1), "upper", closed=True),
+    equation=Equation(lambda y, x: square(y), lambda y, r: multiply(reciprocal(y), r) * 0.5, 0),
 )
 
 cbrt = define(
@@ -274,6 +275,7 @@ define(
     sample=(INSIDE,),
     value=lambda x: 1.0 / x,
     behaviour=power_behaviour(-1.0),
+    equation=Equation(lambda y, x: multiply(x, y), multiply),
 )
 
 

@@ -23,6 +23,7 @@ from hesse.ir import (
     broadcast,
     constant,
     delta,
+    einsum,
     multiply,
     pairwise,
     plain_axes,
@@ -32,7 +33,7 @@ from hesse.ir import (
     view,
 )
 from hesse.ops.behaviour import Behaviour, whole
-from hesse.ops.registry import General, operation, register
+from hesse.ops.registry import Equation, General, operation, register
 
 ShapeRule = Callable[[tuple[Shape, ...], tuple[Any, ...]], Shape]
 Cost = Callable[[tuple[Shape, ...]], float]
@@ -257,6 +258,22 @@ def _triangular_partial_right(y: Apply) -> Node:
     return _right_partial(_triangular_inverse(a), b)
 
 
+def _times(x: Node, a: Node) -> Node:
+    """`a x`, for matrices or vectors x."""
+    return pairwise("...ij,...j->...i" if x.rank < a.rank else "...ij,...jk->...ik", a, x)
+
+
+def _lower_triangle(a: Node) -> Node:
+    size = _concrete("triangular_solve", a.shape[-1])
+    return pairwise("...ij,ij->...ij", a, constant(np.tri(size)))
+
+
+def _cholesky_change(y: Apply, r: Node) -> Node:
+    axes = plain_axes(2 * y.rank)
+    partial = _cholesky_partial(y)
+    return einsum([partial, r], [axes, axes[y.rank :]], axes[: y.rank], y.shape, partial.shape, expand=(0,))
+
+
 def _cholesky_partial(y: Apply) -> Node:
     """dL = L phi(inv(L) dA inv(L)'), phi taking the lower triangle with half of the diagonal.
 
@@ -342,6 +359,7 @@ register(
         keeps_symmetry=True,
         short="inv",
         behaviour=Behaviour(domain="definite"),
+        equation=Equation(lambda y, a: matrix_product(a, y), matrix_product),
     ),
     General(
         "determinant",
@@ -375,6 +393,7 @@ register(
         "{}^{{-1}} {}",
         flops=_cubic(2 / 3),
         behaviour=Behaviour(domain="definite"),
+        equation=Equation(_times, lambda y, r: _times(r, inverse(y.operands[0])), 1),
     ),
     General(
         "triangular_solve",
@@ -382,6 +401,12 @@ register(
         (_triangular_partial_matrix, _triangular_partial_right),
         "{}^{{-1}} {}",
         flops=_cubic(1.0),
+        equation=Equation(
+            _times,
+            lambda y, r: _times(r, _triangular_inverse(y.operands[0])),
+            1,
+            lambda y: _lower_triangle(y.operands[0]),
+        ),
     ),
     General(
         "cholesky",
@@ -389,6 +414,7 @@ register(
         (_cholesky_partial,),
         r"\operatorname{{chol}}\left({}\right)",
         flops=_cubic(1 / 3),
+        equation=Equation(lambda y, a: pairwise("...ik,...jk->...ij", y, y), _cholesky_change, 0),
     ),
     General(
         "pseudo_inverse",

@@ -25,17 +25,33 @@ from hesse.ops.ranges import UNKNOWN, Range
 Formula = Callable[..., Node]
 
 
+@dataclass(frozen=True)
+class Equation:
+    """What the value `y` of an operation solves: `product(y, x)` is its operand `slot`, or a constant.
+
+    `x` is `factor(y)`, by default the first operand. `solution(y, r)` is the change of y for a change r of
+    the product, x being fixed: with it, Taylor coefficients follow from those of lower order.
+    """
+
+    product: Callable[[Node, Node], Node]
+    solution: Callable[[Any, Node], Node]
+    slot: int | None = None
+    factor: Callable[[Node], Node] = lambda y: y.operands[0]
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Facts:
     """What an operation may say of itself; whatever is left out is not claimed.
 
     `short` is its name in formulas if that is another one than its own. `image(*ranges)` is a range of the
-    values for operands in given ranges, where that is more than `behaviour.values`.
+    values for operands in given ranges, where that is more than `behaviour.values`. `equation` is what Taylor
+    mode uses instead of the partials, where that is cheaper.
     """
 
     short: str | None = None
     behaviour: Behaviour | None = None
     image: Callable[..., Range] | None = None
+    equation: Equation | None = None
 
     def range(self, *operands: Range) -> Range:
         """A range in which all values lie."""
@@ -145,6 +161,7 @@ def define(
     short: str | None = None,
     behaviour: Behaviour | None = None,
     image: Callable[..., Range] | None = None,
+    equation: Equation | None = None,
 ) -> Callable[..., Node]:
     """Enter a row into the element-wise table and return the function on nodes that applies it."""
     if latex is None:
@@ -165,6 +182,7 @@ def define(
             short=short,
             behaviour=behaviour,
             image=image,
+            equation=equation,
         )
     )
     return partial(elementwise, name)

@@ -1,0 +1,75 @@
+"""Differential operators on nodes: directional derivatives of high order, diagonals, Laplacians.
+
+A directional derivative is made by Taylor mode, or one order after the other, whichever costs less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from hesse.calculus.derivative import TAYLOR, Choice
+from hesse.calculus.modes import push_forward
+from hesse.calculus.taylor import Index, Parameter, Propagation
+from hesse.cost import estimate
+from hesse.ir import Node, delta, keep_nodes
+from hesse.rewrite import simplify
+
+SAVED_SHARE = 0.1
+"""What forward mode must save to be taken: unlike Taylor mode it takes longer to build with each order."""
+Direction = Mapping[Node, Node]
+"""How the variables move."""
+
+
+@keep_nodes()
+def along(output: Node, directions: Sequence[tuple[Direction, int]], mode: str = "auto") -> Choice:
+    """The derivative along each direction of an order, by Taylor mode or in forward mode again and again.
+
+    The latter goes on as long as it is the cheaper one; a first derivative is the same in both.
+    """
+    steps = [k for k, (_, order) in enumerate(directions) for _ in range(order)]
+    seeds: dict[Node, dict[Index, Node]] = {}
+    for k, (direction, _) in enumerate(directions):
+        for point, tangent in direction.items():
+            seeds.setdefault(point, {})[_unit(k, len(directions))] = tangent
+    propagation = Propagation([Parameter(order) for _, order in directions], seeds)
+
+    def by_taylor(count: int) -> Node:
+        index = tuple([steps[:count].count(k) for k in range(len(directions))])
+        return simplify([propagation.coefficient(output, index)])[0]
+
+    repeated = output
+    for count, k in enumerate(steps, 1):
+        if mode == TAYLOR:
+            break
+        (repeated,) = simplify([push_forward(repeated, directions[k][0])])
+        if count > 1 and (1.0 - SAVED_SHARE) * estimate([by_taylor(count)]) <= estimate([repeated]):
+            break
+    else:
+        return Choice([repeated], "forward", {})
+    return Choice([by_taylor(len(steps))], TAYLOR, {})
+
+
+def taylor_diagonal(output: Node, point: Node, order: int) -> Node:
+    """The derivative of an order along each unit tensor: `[output…, point…]`."""
+    return _along_units(output, [(point, Parameter(order, point.shape))])
+
+
+def taylor_laplacian(output: Node, *points: Node) -> Node:
+    """The sum of the second derivatives along all unit tensors, for each point, one after the other.
+
+    Each is propagated as one coefficient. Of two points it is the Laplacian of the Laplacian.
+    """
+    return _along_units(output, [(point, Parameter(2, point.shape, is_summed=True)) for point in points])
+
+
+def _along_units(output: Node, moves: Sequence[tuple[Node, Parameter]]) -> Node:
+    """The derivative of the highest order in each parameter, with which a point moves along unit tensors."""
+    seeds: dict[Node, dict[Index, Node]] = {}
+    for k, (point, _) in enumerate(moves):
+        seeds.setdefault(point, {})[_unit(k, len(moves))] = delta(point.shape)
+    parameters = [parameter for _, parameter in moves]
+    return Propagation(parameters, seeds).coefficient(output, tuple([p.order for p in parameters]))
+
+
+def _unit(place: int, count: int) -> Index:
+    return tuple([int(k == place) for k in range(count)])
