@@ -6,7 +6,7 @@ Expressions are arrays of NumPy here: its functions find the way to the engine.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -103,8 +103,10 @@ def library(array: Array) -> Library:
     return _made[name]
 
 
-def common_library(what: str, arrays: Iterable[Array]) -> Library:
+def common_library(what: str, arrays: Sequence[Array]) -> Library:
     """The library of all arrays; an error if they come from several."""
+    if any(hasattr(array, "node") for array in arrays):
+        return NUMPY
     found = {library(array).name: library(array) for array in arrays}
     if len(found) != 1:
         raise ArgumentError(

@@ -16,6 +16,9 @@ from hesse.tt.indices import checked_indices
 from hesse.tt.orthogonal import centred
 from hesse.tt.rounding import rounded
 
+PROBES = 4
+"""Pairs of random vectors by which symmetric operators are recognised."""
+
 
 def is_scalar(value: Any) -> bool:
     """Whether a value is a number, or an array without axes."""
@@ -98,11 +101,13 @@ class TensorTrain(_Algebra):
 
     def norm(self) -> Array:
         """The root of the sum of the squares of all entries, computed without cancellation."""
+        if not hasattr(self.cores[0], "dtype"):  # expressions have no QR decomposition
+            return dot(self, self) ** 0.5
         first = self.orthogonalize(0).cores[0]
         return (first**2).sum((-3, -2, -1)) ** 0.5
 
     def orthogonalize(self, mu: int) -> TensorTrain:
-        """The same tensor, with cores before `mu` orthogonal from the left and those behind from the right."""
+        """The same tensor, with cores orthogonal from the left before `mu` and from the right behind."""
         if not 0 <= mu < len(self):
             raise ArgumentError(f"mu must be a position from 0 to {len(self) - 1}, not {mu!r}")
         return TensorTrain([*map(sealed, centred(self.library, self.cores, mu))])
@@ -196,11 +201,20 @@ class TTMatrix(_Algebra):
         return bool(self.memo("symmetric", self._is_symmetric))
 
     def _is_symmetric(self) -> bool:
+        """By random vectors: u'Av and v'Au are polynomials that differ almost everywhere, or nowhere."""
         if any(rows != columns for rows, columns in self.sizes) or self.batch is not None:
             return False
-        size = float(as_vector(self).norm())
-        off = float(as_vector(self - self.T).norm())
-        return math.isfinite(size) and off <= 64 * float(np.finfo(str(self.dtype).rsplit(".")[-1]).eps) * size
+        generator = np.random.default_rng(0)
+        there = back = np.ones((PROBES, 1))
+        for core in map(self.library.host, self.cores):
+            u, v = generator.choice([-1.0, 1.0], (2, PROBES, core.shape[1]))
+            columns = np.tensordot(v, core, (1, 2)), np.tensordot(u, core, (1, 2))
+            there = np.einsum("sa,saib,si->sb", there, columns[0], u)
+            back = np.einsum("sa,saib,si->sb", back, columns[1], v)
+            size = max(float(np.abs(there).max()), float(np.abs(back).max())) or 1.0
+            there, back = there / size, back / size
+        limit = 1024 * float(np.finfo(self.library.host(self.cores[0]).dtype).eps)
+        return bool((np.abs(there - back) <= limit * (np.abs(there) + np.abs(back))).all())
 
     def __matmul__(self, other: Any) -> Any:
         if not isinstance(other, TensorTrain | TTMatrix):
@@ -213,7 +227,7 @@ class TTMatrix(_Algebra):
         pattern = "...aijb,...cjd->...acibd" if other.inner == 1 else "...aijb,...cjkd->...acikbd"
         return type(other)(
             [
-                _merged_bonds(self.library.einsum(pattern, a, x), other.inner)
+                _merged_bonds(other.library.einsum(pattern, a, x), other.inner)
                 for a, x in zip(self.cores, other.cores, strict=True)
             ]
         )
