@@ -10,7 +10,7 @@ import numpy as np
 from hesse.errors import ArgumentError
 from hesse.frontends.special import stop_gradient
 from hesse.manifolds.opaque import Opaque
-from hesse.manifolds.record import Recorded, check_value
+from hesse.manifolds.record import Recorded
 from hesse.manifolds.tangent import Tangent
 from hesse.tt.arrays import Array
 from hesse.tt.forms import Form
@@ -36,10 +36,14 @@ class Objective:
         self._opaque: Opaque | None = None
 
     def value(self, X: TensorTrain) -> Array:
-        """The value."""
-        value = self.function(_checked(X))
-        check_value(value)
-        return value
+        """The value, without products of trains being formed."""
+        point = point_of(_checked(X))
+        if self._opaque is None:
+            try:
+                return self._recorded.at(point).value
+            except ReadsCores:
+                self._opaque = Opaque(self.function)
+        return self.function(X)
 
     def value_and_grad(self, X: TensorTrain) -> tuple[Array, Tangent]:
         """The value and the Riemannian gradient."""
