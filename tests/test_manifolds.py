@@ -13,13 +13,14 @@ import hesse
 from hesse import tt
 from hesse.errors import ArgumentError, ShapeError, TracingError
 from hesse.manifolds import FixedRankMatrices, TensorTrains
+from hesse.tt import entries, entries_kernel
 
 jnp = jax.numpy
 SHAPE, RANK = (5, 5, 5, 5), 3
 SIZE = int(np.prod(SHAPE))
 rng = np.random.default_rng(7)
-A = tt.random_matrix([(5, 5)] * 4, 2, rng=1) * 20.0
-B = tt.random_matrix([(5, 5)] * 4, 2, rng=2) * 20.0
+A = tt.random_matrix([(5, 5)] * 4, 2, rng=1)
+B = tt.random_matrix([(5, 5)] * 4, 2, rng=2)
 S = A + A.T
 F = tt.random(SHAPE, 2, rng=3)
 WHERE = tuple(rng.integers(0, 5, (4, 200)))
@@ -529,3 +530,63 @@ def test_libraries_of_constants_are_checked():
     pytest.importorskip("torch")
     with pytest.raises(ArgumentError, match="the point is of torch, a constant train of numpy"):
         hesse.manifolds.grad(lambda X: tt.dot(X, F))(in_library(X0, "torch"))
+
+
+@pytest.mark.parametrize("shape", [(5, 5, 5, 5), (30, 20), (7,)])
+@pytest.mark.parametrize("kernel", [True, False])
+def test_entries_with_and_without_a_compiler(shape, kernel, monkeypatch):
+    if not kernel:
+        monkeypatch.setattr(entries_kernel, "_is_installed", lambda: False)
+    monkeypatch.setattr(entries, "CHUNK", 700)
+    monkeypatch.setattr(entries_kernel, "ALONE", 500)
+    rank = 1 if len(shape) == 1 else 3
+    M = TensorTrains(shape, rank)
+    X = M.random_point(0)
+    Z = M.random_tangent(X, 1)
+    for count in (0, 1, 50, 2000):
+        where = tuple(np.random.default_rng(count).integers(0, shape, (count, len(shape))).T)
+        weights = np.random.default_rng(1).standard_normal(count)
+        f = lambda X: np.sum(weights * np.sin(tt.gather(X, where)))  # noqa: B023, E731
+        project = Dense(dense(X), X.ranks)
+        x, z = dense(X)[where], Z.dense()[where]
+        for found, wanted in (
+            (hesse.manifolds.grad(f)(X), weights * np.cos(x)),
+            (hesse.manifolds.hvp(f)(X, Z), -weights * np.sin(x) * z),
+        ):
+            spread = np.zeros(shape)
+            np.add.at(spread, where, wanted)
+            close(found.dense(), project(spread), 1e-12)
+
+
+def test_entries_in_parts_on_several_threads(monkeypatch):
+    numba = pytest.importorskip("numba")
+    monkeypatch.setattr(entries_kernel, "ALONE", 10)
+    monkeypatch.setattr(numba, "get_num_threads", lambda: 3)
+    f = FUNCTIONS["completion"][0]
+    X = point()
+    found = hesse.manifolds.grad(f)(X)
+    monkeypatch.setattr(numba, "get_num_threads", lambda: 1)
+    close(found.dense(), hesse.manifolds.grad(f)(X).dense(), 1e-13)
+
+
+def test_long_trains_in_single_precision():
+    size, count = 20, 100
+    second = 2.0 * np.eye(size) - np.eye(size, k=1) - np.eye(size, k=-1)
+    identity = np.eye(size)
+    middle = np.zeros((2, size, size, 2))
+    middle[0, :, :, 0], middle[0, :, :, 1], middle[1, :, :, 1] = identity, second, identity
+    first = np.zeros((1, size, size, 2))
+    first[0, :, :, 0], first[0, :, :, 1] = identity, second
+    last = np.zeros((2, size, size, 1))
+    last[0, :, :, 0], last[1, :, :, 0] = second, identity
+    cores = [first, *[middle] * (count - 2), last]
+    found = {}
+    for dtype in ("f4", "f8"):
+        operator = tt.TTMatrix([core.astype(dtype) for core in cores])
+        X = tt.TensorTrain([core.astype(dtype) for core in tt.random((size,) * count, 4, rng=0).cores])
+        f = lambda X: tt.dot(operator @ X, X) / tt.dot(X, X)  # noqa: B023, E731
+        value, G = hesse.manifolds.value_and_grad(f)(X)
+        found[dtype] = float(value), float(G.norm()), float(hesse.manifolds.hvp(f)(X, G).norm())
+        assert G.deltas[0].dtype == dtype
+    np.testing.assert_allclose(found["f4"], found["f8"], rtol=1e-3)
+    assert 100.0 < found["f8"][0] < 400.0

@@ -5,6 +5,7 @@ Expressions are arrays of NumPy here: its functions find the way to the engine.
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -32,6 +33,12 @@ class Library(NamedTuple):
     like: Callable[[Any, Array], Array]
     """Numbers or an array of NumPy, of the dtype and on the device of an array."""
     host: Callable[[Array], np.ndarray]
+    compiled: Callable[[Callable[..., Array]], Callable[..., Array]]
+    """A function whose first two arguments are no arrays, as the library runs it best."""
+
+
+def _as_it_is(function: Callable[..., Array]) -> Callable[..., Array]:
+    return function
 
 
 def _numpy_qr(a: Array) -> tuple[Array, Array]:
@@ -58,6 +65,7 @@ NUMPY = Library(
     lambda shape, like: np.zeros(shape, getattr(like, "dtype", np.float64)),
     lambda values, like: np.asarray(values, like.dtype),
     np.asarray,
+    _as_it_is,
 )
 
 
@@ -73,11 +81,13 @@ def _torch() -> Library:
         lambda shape, like: torch.zeros(tuple(shape), dtype=like.dtype, device=like.device),
         lambda values, like: torch.as_tensor(np.asarray(values), dtype=like.dtype, device=like.device),
         lambda a: a.detach().cpu().numpy(),
+        _as_it_is,
     )
 
 
 def _jax() -> Library:
-    jnp = importlib.import_module("jax.numpy")
+    jax = importlib.import_module("jax")
+    jnp = jax.numpy
     return Library(
         "jax",
         jnp.transpose,
@@ -88,6 +98,7 @@ def _jax() -> Library:
         lambda shape, like: jnp.zeros(tuple(shape), like.dtype),
         lambda values, like: jnp.asarray(values, like.dtype),
         np.asarray,
+        functools.cache(lambda function: jax.jit(function, static_argnums=(0, 1))),
     )
 
 

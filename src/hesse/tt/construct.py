@@ -57,10 +57,11 @@ def random(shape: Sequence[int], rank: int | Sequence[int], rng: Generator = Non
 def random_matrix(
     shape: Sequence[tuple[int, int]], rank: int | Sequence[int], rng: Generator = None
 ) -> TTMatrix:
-    """An operator with normally distributed cores, whose entries have squares that sum to one."""
+    """An operator with normally distributed cores, scaled so that it keeps the mean square of entries."""
     pairs = [(int(rows), int(columns)) for rows, columns in shape]
     ranks = feasible_ranks(_sizes([rows * columns for rows, columns in pairs]), rank)
-    return TTMatrix(_random_cores(pairs, ranks, rng))
+    cores = _random_cores(pairs, ranks, rng)
+    return TTMatrix([sealed(core * rows**0.5) for core, (rows, _) in zip(cores, pairs, strict=True)])
 
 
 def _random_cores(sizes: Sequence[tuple[int, ...]], ranks: Sequence[int], rng: Generator) -> list[Array]:

@@ -14,10 +14,10 @@ from hesse.tt import entries_kernel
 from hesse.tt.arrays import Array, Library
 from hesse.tt.functional import Deltas, Functional, MovingFrames
 from hesse.tt.point import Point
-from hesse.tt.train import TensorTrain
+from hesse.tt.train import CHUNK, TensorTrain
 
-CHUNK = 16384
-"""Samples at a time: their rows stay in cache."""
+MANY = 32
+"""Samples for each place on an axis from which on those of a place are multiplied as a matrix."""
 
 Columns = tuple[np.ndarray, ...]
 
@@ -48,23 +48,22 @@ class EntriesFunctional(Functional):
         if self._samples is not None:
             return entries_kernel.pull(left.cores, right.cores, weights, self._samples)
         deltas = [self.point.library.zeros(core.shape, core) for core in left.cores]
-        for part in _chunks(len(self.columns[0])):
-            columns = tuple(column[part] for column in self.columns)
+        for part, columns in _chunks(self.columns, right.shape):
             rights = _rights(right, columns)
             lefts = _lefts(left, columns)
-            for k, column in enumerate(columns):
-                outer = (lefts[k] * weights[part, None])[:, :, None] * rights[k + 1][:, None, :]
-                deltas[k] = _scattered(self.point.library, deltas[k], column, outer)
+            for k, at in enumerate(columns):
+                weighted = lefts[k] * weights[part, None]
+                deltas[k] = _scattered(self.point.library, deltas[k], at, weighted, rights[k + 1])
         return deltas
 
     def push(self, tangent: TensorTrain) -> Array:
         left, right = self.point.left, self.point.right
         if self._samples is not None:
             return entries_kernel.push(left.cores, right.cores, tangent.cores, self._samples)
-        parts = []
-        for part in _chunks(len(self.columns[0])):
-            columns = tuple(column[part] for column in self.columns)
-            parts.append(_tails(self.point, tangent, columns, _rights(right, columns))[0][:, 0])
+        parts = [
+            _tails(self.point, tangent, columns, _rights(right, columns))[0][:, 0]
+            for _, columns in _chunks(self.columns, right.shape)
+        ]
         return self.point.library.concatenate(parts, 0) if parts else self.value * 0.0
 
     def second(self, weights: Array, tangent: TensorTrain) -> None:
@@ -74,63 +73,87 @@ class EntriesFunctional(Functional):
         point, count = self.point, len(self.columns)
         library = point.library
         deltas = [library.zeros(core.shape, core) for core in point.left.cores]
-        for part in _chunks(len(self.columns[0])):
-            columns = tuple(column[part] for column in self.columns)
+        for part, columns in _chunks(self.columns, point.train.shape):
             rights, lefts = _rights(point.right, columns), _lefts(point.left, columns)
             tails = _tails(point, frames.tangent, columns, rights)
             moved = _moved_lefts(point.left, frames.left, columns, lefts)
-            for k, column in enumerate(columns):
-                outer = moved[k][:, :, None] * rights[k + 1][:, None, :]
+            weight = weights[part, None]
+            for k, at in enumerate(columns):
+                deltas[k] = _scattered(library, deltas[k], at, moved[k] * weight, rights[k + 1])
                 if k + 1 < count:
-                    moving = (tails[k + 1] - rights[k + 1] @ frames.overlaps[k].mT) @ frames.inverse_links[
-                        k
-                    ].mT
-                    outer = outer + lefts[k][:, :, None] * moving[:, None, :]
-                deltas[k] = _scattered(library, deltas[k], column, outer * weights[part, None, None])
+                    moving = tails[k + 1] - rights[k + 1] @ frames.overlaps[k].mT
+                    moving = moving @ frames.inverse_links[k].mT
+                    deltas[k] = _scattered(library, deltas[k], at, lefts[k] * weight, moving)
         return deltas
 
 
 def entries(train: TensorTrain, columns: Columns) -> Array:
     """The entries of a train at positions that were checked."""
-    parts = []
-    for part in _chunks(len(columns[0])):
-        rows = train.cores[0][0][columns[0][part]]
-        for core, column in zip(train.cores[1:], columns[1:], strict=True):
-            rows = _row_times(train.library, rows, core, column[part])
-        parts.append(rows[:, 0])
+    parts = [_rights(train, part)[0][:, 0] for _, part in _chunks(columns, train.shape)]
     return train.library.concatenate(parts, 0) if parts else train.library.zeros((0,), train.cores[0])
 
 
-def _chunks(count: int) -> Iterator[slice]:
-    return (slice(start, start + CHUNK) for start in range(0, count, CHUNK))
+class Positions:
+    """The positions of some samples along one axis."""
+
+    def __init__(self, index: np.ndarray, size: int) -> None:
+        self.index = index
+        self._size = size
+
+    @cached_property
+    def groups(self) -> list[np.ndarray] | None:
+        """For each place on the axis the samples there; None: there are too few for products of matrices."""
+        if len(self.index) < MANY * self._size:
+            return None
+        order = np.argsort(self.index, kind="stable")
+        return np.split(order, np.searchsorted(self.index[order], np.arange(1, self._size)))
 
 
-def _row_times(library: Library, rows: Array, core: Array, column: np.ndarray) -> Array:
+def _chunks(columns: Columns, shape: Sequence[int]) -> Iterator[tuple[slice, list[Positions]]]:
+    """Parts of the samples, and their positions along each axis."""
+    for start in range(0, len(columns[0]), CHUNK):
+        part = slice(start, start + CHUNK)
+        yield part, [Positions(column[part], size) for column, size in zip(columns, shape, strict=True)]
+
+
+def _row_times(library: Library, rows: Array, core: Array, at: Positions) -> Array:
     """Each row times the matrix of the core at its position."""
-    return library.einsum("sa,asb->sb", rows, core[:, column])
+    if library.name == "numpy" and at.groups is not None:
+        result = np.empty((len(rows), core.shape[2]), core.dtype)
+        for i, samples in enumerate(at.groups):
+            result[samples] = rows[samples] @ core[:, i, :]
+        return result
+    return library.einsum("sa,asb->sb", rows, core[:, at.index])
 
 
-def _times_row(library: Library, core: Array, column: np.ndarray, rows: Array) -> Array:
-    return library.einsum("asb,sb->sa", core[:, column], rows)
+def _times_row(library: Library, core: Array, at: Positions, rows: Array) -> Array:
+    """The matrix of the core at its position times each row."""
+    return _row_times(library, rows, library.transpose(core, (2, 1, 0)), at)
 
 
-def _lefts(left: TensorTrain, columns: Sequence[np.ndarray]) -> list[Array]:
+def _lefts(left: TensorTrain, columns: Sequence[Positions]) -> list[Array]:
     """For each position and sample the product of what is before it."""
-    found = [left.library.zeros((len(columns[0]), 1), left.cores[0]) + 1.0]
-    for core, column in zip(left.cores[:-1], columns[:-1], strict=True):
-        found.append(_row_times(left.library, found[-1], core, column))
+    found = [_ones(left, columns)]
+    for core, at in zip(left.cores[:-1], columns[:-1], strict=True):
+        found.append(_row_times(left.library, found[-1], core, at))
     return found
 
 
-def _rights(right: TensorTrain, columns: Sequence[np.ndarray]) -> list[Array]:
+def _rights(right: TensorTrain, columns: Sequence[Positions]) -> list[Array]:
     """For each bond and sample the product of what is behind it."""
-    found = [right.library.zeros((len(columns[0]), 1), right.cores[0]) + 1.0]
-    for core, column in zip(right.cores[:0:-1], columns[:0:-1], strict=True):
-        found.append(_times_row(right.library, core, column, found[-1]))
-    return [found[-1], *found[::-1]]  # that of the first bond is not needed
+    found = [_ones(right, columns)]
+    for core, at in zip(right.cores[::-1], columns[::-1], strict=True):
+        found.append(_times_row(right.library, core, at, found[-1]))
+    return found[::-1]
 
 
-def _tails(point: Point, tangent: TensorTrain, columns: Columns, rights: list[Array]) -> list[Array]:
+def _ones(train: TensorTrain, columns: Sequence[Positions]) -> Array:
+    return train.library.zeros((len(columns[0].index), 1), train.cores[0]) + 1.0
+
+
+def _tails(
+    point: Point, tangent: TensorTrain, columns: Sequence[Positions], rights: list[Array]
+) -> list[Array]:
     """The same with a tangent vector behind the bond."""
     library = point.library
     found: list[Array] = [rights[-1] * 0.0]
@@ -140,7 +163,9 @@ def _tails(point: Point, tangent: TensorTrain, columns: Columns, rights: list[Ar
     return found[::-1]
 
 
-def _moved_lefts(left: TensorTrain, moving: TensorTrain, columns: Columns, lefts: list[Array]) -> list[Array]:
+def _moved_lefts(
+    left: TensorTrain, moving: TensorTrain, columns: Sequence[Positions], lefts: list[Array]
+) -> list[Array]:
     """The products of what is before each position, with one core replaced by how it moves."""
     found: list[Array] = [lefts[0] * 0.0]
     for k in range(len(columns) - 1):
@@ -149,18 +174,19 @@ def _moved_lefts(left: TensorTrain, moving: TensorTrain, columns: Columns, lefts
     return found
 
 
-def _scattered(library: Library, delta: Array, column: np.ndarray, outer: Array) -> Array:
-    """A delta with matrices added at their positions."""
-    a, _, b = delta.shape
-    match library.name:
-        case "torch":
-            index = library.like(column, delta).long()
-            added = library.transpose(outer, (1, 0, 2))
-            return delta.index_add(1, index, added)
-        case "jax":
-            return delta.at[:, column, :].add(library.transpose(outer, (1, 0, 2)))
-    order = np.argsort(column, kind="stable")
-    where, starts = np.unique(column[order], return_index=True)
-    sums = np.add.reduceat(outer.reshape(-1, a * b)[order], starts, axis=0)
-    delta[:, where, :] += sums.reshape(-1, a, b).transpose(1, 0, 2)
-    return delta
+def _scattered(library: Library, delta: Array, at: Positions, left: Array, right: Array) -> Array:
+    """A delta with the products of rows added at their positions."""
+    if library.name == "numpy":
+        if at.groups is not None:
+            for i, samples in enumerate(at.groups):
+                delta[:, i, :] += left[samples].T @ right[samples]
+            return delta
+        order = np.argsort(at.index, kind="stable")
+        where, starts = np.unique(at.index[order], return_index=True)
+        sums = np.add.reduceat(left[order][:, :, None] * right[order][:, None, :], starts, axis=0)
+        delta[:, where, :] += sums.transpose(1, 0, 2)
+        return delta
+    outer = left.mT[:, :, None] * right[None, :, :]
+    if library.name == "torch":
+        return delta.index_add(1, library.like(at.index, delta).long(), outer)
+    return delta.at[:, at.index, :].add(outer)

@@ -68,25 +68,31 @@ def multiplied(
     library: Library, first: Labelled, chain: Chain, k: int, labels: Labels, later: frozenset[int]
 ) -> Labelled:
     """An array times a core of a chain."""
+    if library.name == "jax":  # it lays out by itself
+        return product(library, first, Labelled(chain.cores[k], labels), later)
     made = plan(first.labels, labels, later)
     shape = chain.cores[k].shape
     sizes = [shape[axis] for axis in made.second_order]
     array, kept, own, width = _first_matrix(library, first.array, made)
     second = chain.layout(k, made.second_order, (*_merged(kept), width, -1))
     summed = len(made.second_order) - made.kept - (len(made.labels) - made.kept - made.own)
-    product = array @ second
-    return Labelled(product.reshape((*kept, *own, *sizes[made.kept + summed :])), made.labels)
+    result = array @ second
+    return Labelled(result.reshape((*kept, *own, *sizes[made.kept + summed :])), made.labels)
 
 
 def product(library: Library, first: Labelled, second: Labelled, later: frozenset[int]) -> Labelled:
     """An array times an array."""
     made = plan(first.labels, second.labels, later)
-    turned = library.transpose(second.array, made.second_order)
-    array, kept, own, width = _first_matrix(library, first.array, made)
+    return Labelled(library.compiled(_multiply)(library, made, first.array, second.array), made.labels)
+
+
+def _multiply(library: Library, made: Plan, first: Array, second: Array) -> Array:
+    turned = library.transpose(second, made.second_order)
+    array, kept, own, width = _first_matrix(library, first, made)
     summed = len(made.second_order) - made.kept - (len(made.labels) - made.kept - made.own)
     rest = turned.shape[made.kept + summed :]
     result = array @ turned.reshape((*_merged(kept), width, math.prod(rest)))
-    return Labelled(result.reshape((*kept, *own, *rest)), made.labels)
+    return result.reshape((*kept, *own, *rest))
 
 
 def _merged(sizes: Sequence[int]) -> tuple[int, ...]:

@@ -16,6 +16,8 @@ from hesse.tt.indices import checked_indices
 from hesse.tt.orthogonal import centred
 from hesse.tt.rounding import rounded
 
+CHUNK = 16384
+"""Entries that are gathered at a time."""
 PROBES = 4
 """Pairs of random vectors by which symmetric operators are recognised."""
 
@@ -104,7 +106,9 @@ class TensorTrain(_Algebra):
         if not hasattr(self.cores[0], "dtype"):  # expressions have no QR decomposition
             return dot(self, self) ** 0.5
         first = self.orthogonalize(0).cores[0]
-        return (first**2).sum((-3, -2, -1)) ** 0.5
+        size = abs(first).max()
+        size = size + (size == 0.0)  # squares of large numbers do not fit into short types
+        return size * ((first / size) ** 2).sum((-3, -2, -1)) ** 0.5
 
     def orthogonalize(self, mu: int) -> TensorTrain:
         """The same tensor, with cores orthogonal from the left before `mu` and from the right behind."""
@@ -293,6 +297,14 @@ def gather(train: Any, indices: Any) -> Any:
     if train.batch is not None:
         raise ArgumentError("tt.gather of a batch of trains: take its trains one by one")
     columns = checked_indices(indices, train.shape)
+    parts = [
+        _gathered(train, [column[start : start + CHUNK] for column in columns])
+        for start in range(0, max(1, len(columns[0])), CHUNK)
+    ]
+    return parts[0] if len(parts) == 1 else train.library.concatenate(parts, 0)
+
+
+def _gathered(train: TensorTrain, columns: Sequence[np.ndarray]) -> Array:
     rows = train.cores[0][0][columns[0]]
     for core, column in zip(train.cores[1:], columns[1:], strict=True):
         rows = train.library.einsum("sa,asb->sb", rows, core[:, column])
