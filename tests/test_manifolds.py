@@ -250,27 +250,42 @@ def test_gauge_changes_and_ranks_above_the_bound(name):
 
 
 IN_TORCH = ["rayleigh", "completion", "exponential machine", "norm", "stopped coefficient", "dense", "cores"]
-IN_JAX = ["quadratic", "completion"]  # which compiles each operation for each shape
 
 
-@pytest.mark.parametrize(
-    ("library", "name"), [*(("torch", name) for name in IN_TORCH), *(("jax", name) for name in IN_JAX)]
-)
-def test_other_libraries(library, name, monkeypatch):
+@pytest.mark.parametrize("name", IN_TORCH)
+def test_torch(name, monkeypatch):
     f, _ = FUNCTIONS[name]
     X, M = point(), TensorTrains(SHAPE, RANK)
     Z = M.random_tangent(X, rng=1)
     wanted, value = [hesse.manifolds.grad(f)(X), hesse.manifolds.hvp(f)(X, Z)], f(X)
+    for constant in ("A", "S", "F", "WORDS"):
+        monkeypatch.setitem(globals(), constant, in_library(globals()[constant], "torch"))
+    Y = in_library(X, "torch")
+    found, G = hesse.manifolds.value_and_grad(f)(Y)
+    close(G.dense(), wanted[0].dense(), 1e-11)
+    assert type(G.deltas[0]) is type(Y.cores[0]) is type(found) and np.isclose(float(found), value)
+    direction = M.project(Y, in_library(Z.to_tt(), "torch"))
+    close(hesse.manifolds.hvp(f)(Y, direction).dense(), wanted[1].dense(), 1e-10)
+    close(M.retract(Y, direction).dense(), M.retract(X, Z).dense(), 1e-11)
+
+
+def test_jax():
+    """Two positions only: JAX compiles each operation for each shape."""
+    M, operator = TensorTrains((4, 4), 2), tt.random_matrix([(4, 4)] * 2, 2, rng=0)
+    X, where = M.random_point(0), tuple(np.random.default_rng(0).integers(0, 4, (2, 9)))
+    Z = M.random_tangent(X, rng=1)
+
+    def function(operator):
+        return lambda X: np.exp(tt.dot(operator @ X, X)) + np.sum(tt.gather(X, where) ** 2)
+
+    plain = function(operator)
     with jax.enable_x64(True):
-        for constant in ("A", "S", "F", "WORDS"):
-            monkeypatch.setitem(globals(), constant, in_library(globals()[constant], library))
-        Y = in_library(X, library)
+        Y, f = in_library(X, "jax"), function(in_library(operator, "jax"))
         found, G = hesse.manifolds.value_and_grad(f)(Y)
-        close(G.dense(), wanted[0].dense(), 1e-11)
-        assert type(G.deltas[0]) is type(Y.cores[0]) is type(found) and np.isclose(float(found), value)
-        direction = M.project(Y, in_library(Z.to_tt(), library))
-        close(hesse.manifolds.hvp(f)(Y, direction).dense(), wanted[1].dense(), 1e-10)
-        close(M.retract(Y, direction).dense(), M.retract(X, Z).dense(), 1e-11)
+        assert isinstance(G.deltas[0], jax.Array) and np.isclose(float(found), plain(X))
+        close(G.dense(), hesse.manifolds.grad(plain)(X).dense(), 1e-12)
+        direction = M.project(Y, in_library(Z.to_tt(), "jax"))
+        close(hesse.manifolds.hvp(f)(Y, direction).dense(), hesse.manifolds.hvp(plain)(X, Z).dense(), 1e-12)
 
 
 def test_batches_of_trains():

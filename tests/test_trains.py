@@ -64,7 +64,8 @@ def matrix(operator):
 def test_algebra(library):
     jax = pytest.importorskip("jax")
     with jax.enable_x64(True):
-        X, Y = random_train(library=library), random_train(seed=5, rank=2, library=library)
+        shape = SHAPE if library != "jax" else SHAPE[:2]  # JAX compiles each operation for each shape
+        X, Y = random_train(shape, library=library), random_train(shape, seed=5, rank=2, library=library)
         x, y = dense(X), dense(Y)
         close = lambda a, b: np.testing.assert_allclose(np.asarray(a), b, atol=1e-13)  # noqa: E731
         close(X.dense(), x)
@@ -77,12 +78,12 @@ def test_algebra(library):
         close((X * Y).dense(), x * y)
         close(tt.dot(X, Y), np.sum(x * y))
         close((7.0 * X).norm(), 7.0 * np.linalg.norm(x))
-        close(X.orthogonalize(2).dense(), x)
+        close(X.orthogonalize(1).dense(), x)
         close((X + Y).round(tol=1e-12).dense(), x + y)
-        where = np.array([[0, 3, 1, 4], [2, 0, 0, 0], [1, -1, -2, 2]])
+        where = np.array([[0, 3, 1, 4], [2, 0, 0, 0], [1, -1, -2, 2]])[:, : len(shape)]
         close(tt.gather(X, where), x[tuple(where.T)])
         close(X.gather(*where.T), x[tuple(where.T)])
-        assert X.shape == SHAPE and X.ranks == (1, 3, 3, 3, 1) and (X + Y).ranks == (1, 5, 5, 5, 1)
+        assert X.shape == shape and set(X.ranks) == {1, 3} and set((X + Y).ranks) == {1, 5}
 
 
 def test_operators():
