@@ -35,6 +35,8 @@ def _method(function: Any) -> Callable[..., Any]:
 
 def _binary(ufunc: np.ufunc) -> Callable[[Expression, Any], Any]:
     def method(self: Expression, other: Any) -> Any:
+        if getattr(other, "__array_ufunc__", self) is None:  # NumPy's sign that the other one takes over
+            return NotImplemented
         return call(ufunc, (self, other))
 
     return method

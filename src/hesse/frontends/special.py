@@ -213,9 +213,14 @@ def hard_tanh(x: Any) -> Any:
 
 
 @_also_for_arrays(1)
-def stop_gradient(x: Any) -> Any:
+def _stop_gradient(x: Any) -> Any:
     """`x`, taken for a constant by every derivative."""
     return elementwise("stop_gradient", x)
+
+
+def stop_gradient(x: Any) -> Any:
+    """`x`, taken for a constant by every derivative; it may be a tensor train, which knows how."""
+    return x.stop_gradient() if hasattr(type(x), "stop_gradient") else _stop_gradient(x)
 
 
 @_also_for_arrays(1)

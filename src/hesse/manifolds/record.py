@@ -1,0 +1,228 @@
+"""Functions of trains, recorded: which numbers they compute from the train, and what they make of them.
+
+A function is called with a net. Each number that it asks for is a functional of the train; what it does with
+the numbers is ordinary array code, which the engine differentiates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from hesse.api import hvp, value_and_grad
+from hesse.api.compiled import Derivative
+from hesse.errors import ArgumentError, ShapeError, TracingError
+from hesse.frontends.special import stop_gradient
+from hesse.tt.arrays import Array, library
+from hesse.tt.entries import EntriesFunctional
+from hesse.tt.forms import Form
+from hesse.tt.functional import DenseFunctional, FormFunctional, Functional
+from hesse.tt.indices import checked_indices
+from hesse.tt.nets import Leaf, Net, Occurrence, variable
+from hesse.tt.point import Point
+from hesse.tt.train import TensorTrain
+
+Function = Callable[[Any], Any]
+
+
+class Recording:
+    """A recorder that computes the numbers at a point. It takes over what another one knows of the point."""
+
+    def __init__(self, point: Point, known: Recording | None, on_host: bool) -> None:
+        self.point = point
+        self._on_host = on_host
+        """Whether to answer with arrays of NumPy, whatever library the point is of."""
+        self.functionals: list[Functional] = []
+        self.requests: list[tuple[Any, int]] = []
+        """For each number that was asked for: what it was, and by which functional it was answered."""
+        self._known = known.functionals if known is not None and known.point is point else []
+
+    def form(self, leaves: tuple[Leaf, ...], batch: int | None) -> Any:
+        def is_same(functional: Functional) -> bool:
+            return isinstance(functional, FormFunctional) and functional.form.leaves == leaves
+
+        found = self._first(is_same)
+        if found is None:
+            form = Form(leaves, batch)
+            found = self._first(lambda f: isinstance(f, FormFunctional) and f.form.same_as(form))
+            found = found or FormFunctional(form, self.point)
+        return self._entered(found, _kind_of_form(leaves))
+
+    def entries(self, indices: Any) -> Any:
+        columns = checked_indices(indices, self.point.train.shape)
+
+        def is_same(functional: Functional) -> bool:
+            return isinstance(functional, EntriesFunctional) and functional.reads(columns)
+
+        return self._entered(self._first(is_same) or EntriesFunctional(self.point, columns), "entries")
+
+    def whole(self) -> Any:
+        known = self._first(lambda functional: isinstance(functional, DenseFunctional))
+        return self._entered(known or DenseFunctional(self.point), "whole")
+
+    def _first(self, is_same: Callable[[Functional], bool]) -> Functional | None:
+        return next((f for f in (*self.functionals, *self._known) if is_same(f)), None)
+
+    def _entered(self, functional: Functional, kind: Any) -> Any:
+        where = next((k for k, known in enumerate(self.functionals) if known is functional), None)
+        if where is None:
+            where = len(self.functionals)
+            self.functionals.append(functional)
+        self.requests.append((kind, where))
+        value = functional.value
+        return self.point.library.host(value) if self._on_host else value
+
+    def stopped(self, value: Any) -> Any:
+        return value
+
+    def root(self, square: Any) -> Any:
+        return safe_root(square)
+
+
+class Replay:
+    """A recorder that answers with other numbers, in the order of a recording."""
+
+    def __init__(self, recording: Recording, numbers: Sequence[Any]) -> None:
+        self._requests = iter(recording.requests)
+        self._numbers = numbers
+
+    def form(self, leaves: tuple[Leaf, ...], batch: int | None) -> Any:
+        return self._next(_kind_of_form(leaves))
+
+    def entries(self, indices: Any) -> Any:
+        return self._next("entries")
+
+    def whole(self) -> Any:
+        return self._next("whole")
+
+    def _next(self, kind: Any) -> Any:
+        known, where = next(self._requests, (None, -1))
+        if known != kind:
+            raise TracingError(
+                "the function computes other numbers from its train each time; make it a pure one"
+            )
+        return self._numbers[where]
+
+    def stopped(self, value: Any) -> Any:
+        return stop_gradient(value) if hasattr(value, "shape") else value
+
+    def root(self, square: Any) -> Any:
+        return safe_root(square)
+
+
+def _kind_of_form(leaves: tuple[Leaf, ...]) -> Any:
+    """What two calls of a function have in common, which may make their constant trains anew."""
+    return tuple(
+        (leaf.source if isinstance(leaf.source, Occurrence) else type(leaf.source), leaf.labels)
+        for leaf in leaves
+    )
+
+
+def safe_root(square: Any) -> Any:
+    """The root of a sum of squares, which rounding may make negative; its derivative at zero is zero."""
+    if library(square).name == "torch":
+        own = square.clamp(min=0.0)
+        positive = own > 0.0
+        return own.where(positive, own * 0.0 + 1.0).sqrt().where(positive, own * 0.0)
+    positive = square > 0.0
+    return np.where(positive, np.sqrt(np.where(positive, square, 1.0)), 0.0)
+
+
+class Outer:
+    """What a function of a train makes of its numbers: a function of a tuple of arrays."""
+
+    def __init__(self, function: Function, recording: Recording) -> None:
+        self._function = function
+        self.recording = recording
+
+    @property
+    def differentiated(self) -> Function:
+        """The function, whose surroundings are watched for changes."""
+        return self._function
+
+    def over(self, function: Function) -> Outer:
+        """The same for another function."""
+        return Outer(function, self.recording)
+
+    def __call__(self, numbers: Sequence[Any]) -> Any:
+        replay = Replay(self.recording, numbers)
+        return self._function(variable(replay, self.recording.point.train))
+
+
+class Evaluation:
+    """A function at a point: its value, the functionals it is made of and their weights."""
+
+    def __init__(self, functionals: list[Functional], outer: Derivatives) -> None:
+        self.functionals = functionals
+        self._outer = outer
+        self.numbers = tuple(functional.value for functional in functionals)
+        self.value: Array
+        self.weights: tuple[Array, ...]
+        self.value, self.weights = outer.gradient(self.numbers)
+
+    def weights_along(self, direction: Sequence[Array]) -> tuple[Array, ...]:
+        """How the weights change when the numbers do."""
+        found: tuple[Array, ...] = self._outer.product(self.numbers, tuple(direction))
+        return found
+
+
+class Derivatives:
+    """The derivatives of the outer function, compiled."""
+
+    def __init__(self, function: Function, recording: Recording) -> None:
+        self.outer = Outer(function, recording)
+        self.gradient: Derivative = value_and_grad(self.outer)
+        self.product: Derivative = hvp(self.outer)
+
+
+class Recorded:
+    """A function of a train, evaluated at points; what is known of the last point is used again."""
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self._last: Recording | None = None
+        self._on_host = False
+        self._derivatives: dict[Any, Derivatives] = {}
+
+    def at(self, point: Point) -> Evaluation:
+        """The function at a point."""
+        recording = self._last = self._recording(point)
+        train = point.train
+        key = train.shape, train.batch, train.library.name
+        if key not in self._derivatives:
+            self._derivatives[key] = Derivatives(self.function, recording)
+        found = self._derivatives[key]
+        found.outer.recording = recording
+        return Evaluation(recording.functionals, found)
+
+    def _recording(self, point: Point) -> Recording:
+        """The function called with numbers of the library of the point, or of NumPy if its constants are.
+
+        What it computes from them is not used: the engine can do with constants of both.
+        """
+        try:
+            return self._recorded(point, self._on_host)
+        except (TypeError, DeprecationWarning):
+            if self._on_host or point.library.name == "numpy":
+                raise
+            recording = self._recorded(point, on_host=True)
+            self._on_host = True
+            return recording
+
+    def _recorded(self, point: Point, on_host: bool) -> Recording:
+        recording = Recording(point, self._last, on_host)
+        check_value(self.function(variable(recording, point.train)))
+        if not recording.functionals:
+            raise ArgumentError("the function does not depend on its train: it computes nothing from it")
+        return recording
+
+
+def check_value(value: Any) -> None:
+    """A function to differentiate gives one number."""
+    if isinstance(value, Net | TensorTrain):
+        raise ArgumentError("the function returns a train; return a number made of it, such as tt.dot(X, Y)")
+    shape = tuple(np.shape(value))
+    if shape != ():
+        raise ShapeError(f"the function must return one number, not an array of shape {shape}; sum it up")

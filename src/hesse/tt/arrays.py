@@ -1,0 +1,126 @@
+"""The few functions of arrays that trains need, for NumPy, PyTorch and JAX.
+
+Expressions are arrays of NumPy here: its functions find the way to the engine.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hesse.backends.target import library_of
+from hesse.errors import ArgumentError
+
+Array = Any
+"""An array of NumPy, PyTorch or JAX."""
+
+
+class Library(NamedTuple):
+    """What the libraries spell differently."""
+
+    name: str
+    transpose: Callable[[Array, Sequence[int]], Array]
+    concatenate: Callable[[Sequence[Array], int], Array]
+    einsum: Callable[..., Array]
+    qr: Callable[[Array], tuple[Array, Array]]
+    svd: Callable[[Array], tuple[Array, Array, Array]]
+    zeros: Callable[[Sequence[int], Array], Array]
+    """Zeros of a shape, of the dtype and on the device of an array."""
+    like: Callable[[Any, Array], Array]
+    """Numbers or an array of NumPy, of the dtype and on the device of an array."""
+    host: Callable[[Array], np.ndarray]
+    compiled: Callable[[Callable[..., Array]], Callable[..., Array]]
+    """A function whose first two arguments are no arrays, as the library runs it best."""
+
+
+def _as_it_is(function: Callable[..., Array]) -> Callable[..., Array]:
+    return function
+
+
+def _numpy_qr(a: Array) -> tuple[Array, Array]:
+    q, r = np.linalg.qr(a)
+    return q, r
+
+
+def _numpy_svd(a: Array) -> tuple[Array, Array, Array]:
+    try:
+        u, s, vt = np.linalg.svd(a, full_matrices=False)
+    except np.linalg.LinAlgError:  # divide and conquer may fail where QR iteration does not
+        scipy_linalg = importlib.import_module("scipy.linalg")
+        u, s, vt = scipy_linalg.svd(a, full_matrices=False, lapack_driver="gesvd")
+    return u, s, vt
+
+
+NUMPY = Library(
+    "numpy",
+    np.transpose,
+    lambda arrays, axis: np.concatenate(arrays, axis=axis),
+    np.einsum,
+    _numpy_qr,
+    _numpy_svd,
+    lambda shape, like: np.zeros(shape, getattr(like, "dtype", np.float64)),
+    lambda values, like: np.asarray(values, like.dtype),
+    np.asarray,
+    _as_it_is,
+)
+
+
+def _torch() -> Library:
+    torch = importlib.import_module("torch")
+    return Library(
+        "torch",
+        torch.permute,
+        torch.cat,
+        torch.einsum,
+        lambda a: tuple(torch.linalg.qr(a)),
+        lambda a: tuple(torch.linalg.svd(a, full_matrices=False)),
+        lambda shape, like: torch.zeros(tuple(shape), dtype=like.dtype, device=like.device),
+        lambda values, like: torch.as_tensor(np.asarray(values), dtype=like.dtype, device=like.device),
+        lambda a: a.detach().cpu().numpy(),
+        _as_it_is,
+    )
+
+
+def _jax() -> Library:
+    jax = importlib.import_module("jax")
+    jnp = jax.numpy
+    return Library(
+        "jax",
+        jnp.transpose,
+        lambda arrays, axis: jnp.concatenate(arrays, axis=axis),
+        jnp.einsum,
+        lambda a: tuple(jnp.linalg.qr(a)),
+        lambda a: tuple(jnp.linalg.svd(a, full_matrices=False)),
+        lambda shape, like: jnp.zeros(tuple(shape), like.dtype),
+        lambda values, like: jnp.asarray(values, like.dtype),
+        np.asarray,
+        functools.cache(lambda function: jax.jit(function, static_argnums=(0, 1))),
+    )
+
+
+_MAKERS: dict[str | None, Callable[[], Library]] = {None: lambda: NUMPY, "torch": _torch, "jax": _jax}
+_made: dict[str | None, Library] = {}
+
+
+def library(array: Array) -> Library:
+    """The library of an array."""
+    name = library_of(array)
+    if name not in _made:
+        _made[name] = _MAKERS[name]()
+    return _made[name]
+
+
+def common_library(what: str, arrays: Sequence[Array]) -> Library:
+    """The library of all arrays; an error if they come from several."""
+    if any(hasattr(array, "node") for array in arrays):
+        return NUMPY
+    found = {library(array).name: library(array) for array in arrays}
+    if len(found) != 1:
+        raise ArgumentError(
+            f"{what} has arrays of {' and '.join(sorted(found))}; convert them to one library first"
+        )
+    return next(iter(found.values()))

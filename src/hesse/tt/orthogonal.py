@@ -1,0 +1,47 @@
+"""Sweeps of QR decompositions through rows of cores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hesse.tt.arrays import Array, Library
+
+
+def left_orthogonal(library: Library, core: Array) -> tuple[Array, Array]:
+    """A core as `Q @ C`, with columns of Q that are orthonormal."""
+    *batch, left, size, right = core.shape
+    q, c = library.qr(core.reshape((*batch, left * size, right)))
+    return q.reshape((*batch, left, size, q.shape[-1])), c
+
+
+def right_orthogonal(library: Library, core: Array) -> tuple[Array, Array]:
+    """A core as `C @ Q`, with rows of Q that are orthonormal: (C, Q)."""
+    *batch, left, size, right = core.shape
+    q, c = library.qr(core.reshape((*batch, left, size * right)).mT)
+    return c.mT, q.mT.reshape((*batch, q.shape[-1], size, right))
+
+
+def times_left(matrix: Array, core: Array) -> Array:
+    """A matrix times a core, along its left bond."""
+    *batch, left, size, right = core.shape
+    product = matrix @ core.reshape((*batch, left, size * right))
+    return product.reshape((*product.shape[:-1], size, right))
+
+
+def times_right(core: Array, matrix: Array) -> Array:
+    """A core times a matrix, along its right bond."""
+    *batch, left, size, right = core.shape
+    product = core.reshape((*batch, left * size, right)) @ matrix
+    return product.reshape((*product.shape[:-2], left, size, product.shape[-1]))
+
+
+def centred(library: Library, cores: Sequence[Array], mu: int) -> list[Array]:
+    """Cores of the same tensor, orthogonal from the left before a position and from the right behind it."""
+    made = list(cores)
+    for k in range(mu):
+        made[k], c = left_orthogonal(library, made[k])
+        made[k + 1] = times_left(c, made[k + 1])
+    for k in range(len(made) - 1, mu, -1):
+        c, made[k] = right_orthogonal(library, made[k])
+        made[k - 1] = times_right(made[k - 1], c)
+    return made

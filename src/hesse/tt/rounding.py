@@ -1,0 +1,57 @@
+"""Rounding: trains of smaller ranks, found by SVDs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from hesse.errors import ArgumentError
+from hesse.tt.arrays import Array, Library
+from hesse.tt.orthogonal import centred, times_left
+
+
+def rounded(
+    library: Library, cores: Sequence[Array], tol: float, rank: int | Sequence[int] | None
+) -> list[Array]:
+    """The cores of a train near the given one: TT-SVD, the error shared by the bonds."""
+    if not tol >= 0.0:
+        raise ArgumentError(f"tol must not be negative, not {tol!r}")
+    count = len(cores)
+    limits = rank_limits(rank, count)
+    made = centred(library, cores, 0)
+    size = float(np.max(np.sqrt((library.host(made[0]) ** 2).sum((-3, -2, -1)))))
+    allowed = tol * size / math.sqrt(max(count - 1, 1))
+    for k in range(count - 1):
+        *batch, left, middle, right = made[k].shape
+        u, s, vt = library.svd(made[k].reshape((*batch, left * middle, right)))
+        kept = _kept(library.host(s), allowed, limits[k])
+        made[k] = u[..., :kept].reshape((*batch, left, middle, kept))
+        made[k + 1] = times_left(s[..., :kept, None] * vt[..., :kept, :], made[k + 1])
+    return made
+
+
+def rank_limits(rank: int | Sequence[int] | None, count: int) -> list[int | None]:
+    """The largest rank for each inner bond of a train with so many positions."""
+    if rank is None:
+        return [None] * (count - 1)
+    if isinstance(rank, int | np.integer):
+        limits = [int(rank)] * (count - 1)
+    else:
+        limits = [int(limit) for limit in rank]
+        if len(limits) == count + 1 and limits[0] == limits[-1] == 1:
+            limits = limits[1:-1]
+    if len(limits) != count - 1:
+        raise ArgumentError(f"{len(limits)} ranks for the {count - 1} inner bonds of a train")
+    if any(limit < 1 for limit in limits):
+        raise ArgumentError(f"ranks must be at least 1, not {rank!r}")
+    return list(limits)
+
+
+def _kept(values: np.ndarray, allowed: float, limit: int | None) -> int:
+    """How many singular values to keep, so that the others have at most the allowed norm."""
+    worst = values.reshape(-1, values.shape[-1]).max(0)
+    rest = np.sqrt(np.cumsum(worst[::-1] ** 2))[::-1]
+    needed = int(np.count_nonzero(rest > allowed))
+    return max(1, min(needed, values.shape[-1] if limit is None else limit))

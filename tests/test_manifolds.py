@@ -1,0 +1,607 @@
+"""Riemannian derivatives against dense projections, finite differences and slopes.
+
+The oracle knows nothing of trains: JAX differentiates the dense function, and the projection is made from
+SVDs of the dense tensor.
+"""
+
+import jax
+import numpy as np
+import pytest
+from tests.test_trains import dense, in_library, matrix
+
+import hesse
+from hesse import tt
+from hesse.errors import ArgumentError, ShapeError, TracingError
+from hesse.manifolds import FixedRankMatrices, TensorTrains
+from hesse.tt import entries, entries_kernel
+
+jnp = jax.numpy
+SHAPE, RANK = (5, 5, 5, 5), 3
+SIZE = int(np.prod(SHAPE))
+rng = np.random.default_rng(7)
+A = tt.random_matrix([(5, 5)] * 4, 2, rng=1)
+B = tt.random_matrix([(5, 5)] * 4, 2, rng=2)
+S = A + A.T
+F = tt.random(SHAPE, 2, rng=3)
+WHERE = tuple(rng.integers(0, 5, (4, 200)))
+VALUES = rng.standard_normal(200) * 0.1
+WORDS = tt.rank_one([rng.standard_normal((6, 5)) for _ in range(4)])
+LABELS = np.array([1.0, -1.0, 1.0, 1.0, -1.0, 1.0])
+a, b, s, f_dense = matrix(A), matrix(B), matrix(S), dense(F)
+words = np.asarray(WORDS.dense()).reshape(6, -1)
+stop = jax.lax.stop_gradient
+
+
+def norm(x):
+    return jnp.sqrt(jnp.sum(x * x))
+
+
+FUNCTIONS = {
+    "quadratic": (lambda X: tt.dot(S @ X, X), lambda x: x @ s @ x),
+    "quadratic, not symmetric": (lambda X: tt.dot(A @ X, X), lambda x: x @ a @ x),
+    "gram": (lambda X: tt.dot(A @ X, A @ X), lambda x: jnp.sum((a @ x) ** 2)),
+    "gram by transposes": (lambda X: tt.dot(X, A.T @ (A @ X)), lambda x: jnp.sum((a @ x) ** 2)),
+    "rayleigh": (lambda X: tt.dot(S @ X, X) / tt.dot(X, X), lambda x: x @ s @ x / (x @ x)),
+    "completion": (
+        lambda X: ((tt.gather(X, WHERE) - VALUES) ** 2).sum(),
+        lambda x: jnp.sum((x.reshape(SHAPE)[WHERE] - VALUES) ** 2),
+    ),
+    "exponential machine": (
+        lambda X: np.sum(np.log(1.0 + np.exp(-LABELS * tt.dot(WORDS, X)))),
+        lambda x: jnp.sum(jnp.log(1.0 + jnp.exp(-LABELS * (words @ x)))),
+    ),
+    "norm": (lambda X: (X - F).norm(), lambda x: norm(x - f_dense.ravel())),
+    "linear": (lambda X: tt.dot(X, F), lambda x: x @ f_dense.ravel()),
+    "logarithm of a sum": (
+        lambda X: np.log(2.0 + tt.dot(X, F) ** 2 + X.norm()),
+        lambda x: jnp.log(2.0 + (x @ f_dense.ravel()) ** 2 + norm(x)),
+    ),
+    "fourth powers": (lambda X: 40 * tt.dot(X * X, X * X), lambda x: 40 * jnp.sum(x**4)),
+    "cubes": (lambda X: 20 * tt.dot(X * X, X * F), lambda x: 20 * jnp.sum(x**3 * f_dense.ravel())),
+    "rounding inside": (
+        lambda X: tt.dot((X + S @ X).round(tol=1e-10), X - F),
+        lambda x: (x + s @ x) @ (x - f_dense.ravel()),
+    ),
+    "sums of trains": (
+        lambda X: tt.dot(2.0 * X - F + X / 4.0, A @ (X + F) - X),
+        lambda x: (2.25 * x - f_dense.ravel()) @ (a @ (x + f_dense.ravel()) - x),
+    ),
+    "preconditioned": (
+        lambda X: tt.dot(B @ (A @ hesse.stop_gradient(X) - F), X),
+        lambda x: (b @ (a @ stop(x) - f_dense.ravel())) @ x,
+    ),
+    "stopped coefficient": (
+        lambda X: tt.dot((hesse.stop_gradient(X * tt.dot(X, F)) + X), A @ X) * 3.0,
+        lambda x: 3.0 * ((stop(x * (x @ f_dense.ravel())) + x) @ (a @ x)),
+    ),
+    "number times a train": (
+        lambda X: tt.dot(np.exp(tt.dot(X, F)) * X, A @ X),
+        lambda x: jnp.exp(x @ f_dense.ravel()) * (x @ a @ x),
+    ),
+    "batched squares": (
+        lambda X: np.sum(np.sin(tt.dot(WORDS, X * X))),
+        lambda x: jnp.sum(jnp.sin(words @ (x * x))),
+    ),
+    "dense": (
+        lambda X: np.sum(np.exp((A @ X - X).dense()) * f_dense),
+        lambda x: jnp.sum(jnp.exp(a @ x - x) * f_dense.ravel()),
+    ),
+    "entries of products": (
+        lambda X: np.sum(tt.gather(X * X - F, WHERE) * VALUES),
+        lambda x: jnp.sum((x**2 - f_dense.ravel()).reshape(SHAPE)[WHERE] * VALUES),
+    ),
+    "cores": (
+        lambda X: np.einsum("aib,bjc,ckd,dle->", *X.cores) ** 2 + tt.dot(A @ X, X),
+        lambda x: jnp.sum(x) ** 2 + x @ a @ x,
+    ),
+}
+LINEAR = ["linear"]
+OPAQUE = ["cores"]
+STOPPED = ["preconditioned", "stopped coefficient"]
+
+
+class Dense:
+    """The projection to the tangent space at a dense tensor, from its SVDs."""
+
+    def __init__(self, x, ranks):
+        self.shape = x.shape
+        self.frames = []
+        for k in range(1, x.ndim):
+            u, _, vt = np.linalg.svd(x.reshape(int(np.prod(x.shape[:k])), -1), full_matrices=False)
+            self.frames.append((u[:, : ranks[k]], vt[: ranks[k]]))
+
+    def __call__(self, z):
+        """The sum over positions, each made orthogonal to what is on its left."""
+        z, count = np.asarray(z).reshape(self.shape), len(self.shape)
+        total = np.zeros(z.size)
+        for k in range(count):
+            part = z.reshape(-1)
+            if k + 1 < count:
+                vt = self.frames[k][1]
+                part = (part.reshape(-1, vt.shape[1]) @ vt.T @ vt).reshape(-1)
+            if k > 0:
+                u = self.frames[k - 1][0]
+                part = (u @ (u.T @ part.reshape(u.shape[0], -1))).reshape(-1)
+            if k + 1 < count:
+                u = self.frames[k][0]
+                full = part.reshape(u.shape[0], -1)
+                part = (full - u @ (u.T @ full)).reshape(-1)
+            total += part
+        return total
+
+
+def point(seed=0, rank=RANK):
+    return tt.random(SHAPE, rank, rng=seed) * 1.5
+
+
+def close(found, wanted, tolerance=1e-10):
+    found, wanted = np.asarray(found).ravel(), np.asarray(wanted).ravel()
+    assert np.linalg.norm(found - wanted) <= tolerance * max(1.0, np.linalg.norm(wanted))
+
+
+def is_gauged(tangent):
+    left = tangent.point.left.cores
+    for u, delta in list(zip(left, tangent.deltas, strict=True))[:-1]:
+        overlap = np.einsum("aib,aic->bc", np.asarray(u), np.asarray(delta))
+        assert np.abs(overlap).max() <= 1e-12 * max(1.0, np.abs(np.asarray(delta)).max())
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_derivatives_against_dense_projections(name):
+    f, g = FUNCTIONS[name]
+    X = point()
+    Z = TensorTrains(SHAPE, RANK).random_tangent(X, rng=5)
+    with jax.enable_x64(True):
+        x, z = jnp.asarray(dense(X).ravel()), jnp.asarray(Z.dense().ravel())
+        value, gradient, product = g(x), jax.grad(g)(x), jax.jvp(jax.grad(g), (x,), (z,))[1]
+    project = Dense(dense(X), X.ranks)
+    for _ in range(2):  # the second call is a cached one
+        found, G = hesse.manifolds.value_and_grad(f)(X)
+        assert np.isclose(found, value, rtol=1e-12, atol=1e-13)
+        close(G.dense(), project(gradient))
+        is_gauged(G)
+        H = hesse.manifolds.hvp(f)(X, Z)
+        close(H.dense(), project(product))
+        is_gauged(H)
+    if name in LINEAR:
+        assert float(H.norm()) < 1e-14
+
+
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name not in OPAQUE + STOPPED])
+def test_exact_hessian_is_the_derivative_of_the_gradient(name):
+    f, g = FUNCTIONS[name]
+    X = point(seed=2)
+    M = TensorTrains(SHAPE, RANK)
+    Z = M.random_tangent(X, rng=3)
+    H = hesse.manifolds.hvp(f, exact=True)(X, Z)
+    is_gauged(H)
+    with jax.enable_x64(True):
+        fixed = jax.grad(g)
+
+    def field(step):
+        x = dense(M.retract(X, Z * step))
+        with jax.enable_x64(True):
+            return Dense(x, X.ranks)(fixed(jnp.asarray(x.ravel())))
+
+    h = 1e-3
+    central = [(field(h * k) - field(-h * k)) / (2 * h * k) for k in (1.0, 2.0)]
+    slope = (4 * central[0] - central[1]) / 3
+    close(H.dense(), Dense(dense(X), X.ranks)(slope), 3e-8)
+    Y = M.random_tangent(X, rng=4)
+    K = hesse.manifolds.hvp(f, exact=True)(X, Y)
+    assert abs(float(H.inner(Y)) - float(K.inner(Z))) <= 1e-12 * max(1.0, float(H.norm()))
+
+
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name not in STOPPED])
+def test_approximate_hessian_is_symmetric(name):
+    f, _ = FUNCTIONS[name]
+    X, M = point(seed=4), TensorTrains(SHAPE, RANK)
+    Y, Z = M.random_tangent(X, rng=1), M.random_tangent(X, rng=2)
+    product = hesse.manifolds.hvp(f)
+    left, right = product(X, Y).inner(Z), product(X, Z).inner(Y)
+    assert abs(float(left) - float(right)) <= 1e-12 * max(1.0, abs(float(left)))
+    both = product(X, 2.0 * Y - Z)
+    close(both.dense(), (2.0 * product(X, Y) - product(X, Z)).dense(), 1e-12)
+
+
+def test_slopes_along_the_retraction():
+    f = FUNCTIONS["quadratic"][0]
+    X, M = point(seed=1), TensorTrains(SHAPE, RANK)
+    T = M.random_tangent(X, rng=0)
+    value, G = hesse.manifolds.value_and_grad(f)(X)
+    orders = {}
+    for exact in (False, True):
+        H = hesse.manifolds.hvp(f, exact=exact)(X, T)
+        errors = [
+            abs(f(M.retract(X, T * t)) - value - t * G.inner(T) - 0.5 * t**2 * H.inner(T))
+            for t in (1e-1, 1e-2)
+        ]
+        orders[exact] = np.log10(errors[0] / errors[1])
+    assert 2.7 < orders[True] < 3.5 and orders[False] < 2.3
+
+
+def test_both_hessians_agree_where_the_residual_is_zero():
+    X, M = point(seed=1), TensorTrains(SHAPE, RANK)
+    target = tt.TensorTrain(X.cores)
+    f = lambda X: tt.dot(X - target, X - target)  # noqa: E731
+    Z = M.random_tangent(X, rng=0)
+    rough, exact = (hesse.manifolds.hvp(f, exact=e)(X, Z) for e in (False, True))
+    close(rough.dense(), exact.dense(), 1e-12)
+    close(rough.dense(), 2.0 * Z.dense(), 1e-12)
+    assert float(rough.norm()) > 1.0
+
+
+@pytest.mark.parametrize("name", ["quadratic", "completion", "exponential machine", "fourth powers"])
+def test_gauge_changes_and_ranks_above_the_bound(name):
+    f, _ = FUNCTIONS[name]
+    X = point()
+    wanted = hesse.manifolds.grad(f)(X).dense()
+    cores = [np.array(core) for core in X.cores]
+    generator = np.random.default_rng(3)
+    for k in range(3):
+        change = generator.standard_normal((RANK, RANK)) + 3 * np.eye(RANK)
+        cores[k] = cores[k] @ change
+        cores[k + 1] = np.einsum("ab,bic->aic", np.linalg.inv(change), cores[k + 1])
+    close(hesse.manifolds.grad(f)(tt.TensorTrain(cores)).dense(), wanted, 1e-12)
+    full = tt.random(SHAPE, (5, 8, 5), rng=1)
+    wide = full + full * 0.5  # ranks 10, 16 and 10, where 5, 16 and 5 are possible
+    G = hesse.manifolds.grad(f)(wide)
+    assert G.point.ranks == (1, 5, 16, 5, 1)
+
+
+IN_TORCH = ["rayleigh", "completion", "exponential machine", "norm", "stopped coefficient", "dense", "cores"]
+
+
+@pytest.mark.parametrize("name", IN_TORCH)
+def test_torch(name, monkeypatch):
+    f, _ = FUNCTIONS[name]
+    X, M = point(), TensorTrains(SHAPE, RANK)
+    Z = M.random_tangent(X, rng=1)
+    wanted, value = [hesse.manifolds.grad(f)(X), hesse.manifolds.hvp(f)(X, Z)], f(X)
+    for constant in ("A", "S", "F", "WORDS"):
+        monkeypatch.setitem(globals(), constant, in_library(globals()[constant], "torch"))
+    Y = in_library(X, "torch")
+    found, G = hesse.manifolds.value_and_grad(f)(Y)
+    close(G.dense(), wanted[0].dense(), 1e-11)
+    assert type(G.deltas[0]) is type(Y.cores[0]) is type(found) and np.isclose(float(found), value)
+    direction = M.project(Y, in_library(Z.to_tt(), "torch"))
+    close(hesse.manifolds.hvp(f)(Y, direction).dense(), wanted[1].dense(), 1e-10)
+    close(M.retract(Y, direction).dense(), M.retract(X, Z).dense(), 1e-11)
+
+
+def test_jax():
+    """Two positions only: JAX compiles each operation for each shape."""
+    M, operator = TensorTrains((4, 4), 2), tt.random_matrix([(4, 4)] * 2, 2, rng=0)
+    X, where = M.random_point(0), tuple(np.random.default_rng(0).integers(0, 4, (2, 9)))
+    Z = M.random_tangent(X, rng=1)
+
+    def function(operator):
+        return lambda X: np.exp(tt.dot(operator @ X, X)) + np.sum(tt.gather(X, where) ** 2)
+
+    plain = function(operator)
+    with jax.enable_x64(True):
+        Y, f = in_library(X, "jax"), function(in_library(operator, "jax"))
+        found, G = hesse.manifolds.value_and_grad(f)(Y)
+        assert isinstance(G.deltas[0], jax.Array) and np.isclose(float(found), plain(X))
+        close(G.dense(), hesse.manifolds.grad(plain)(X).dense(), 1e-12)
+        direction = M.project(Y, in_library(Z.to_tt(), "jax"))
+        close(hesse.manifolds.hvp(f)(Y, direction).dense(), hesse.manifolds.hvp(plain)(X, Z).dense(), 1e-12)
+
+
+def test_batches_of_trains():
+    generator = np.random.default_rng(0)
+    batch = tt.TensorTrain([generator.standard_normal((3, *core.shape)) * 0.5 for core in point().cores])
+    Z = TensorTrains(SHAPE, RANK).random_tangent(batch, rng=0)
+    f = lambda X: np.sum(np.sin(tt.dot(A @ X, X)) + tt.dot(X, F))  # noqa: E731
+    value, G = hesse.manifolds.value_and_grad(f)(batch)
+    H = hesse.manifolds.hvp(f)(batch, Z)
+    E = hesse.manifolds.hvp(f, exact=True)(batch, Z)
+    total = 0.0
+    for k in range(3):
+        X = tt.TensorTrain([core[k] for core in batch.cores])
+        own, g = hesse.manifolds.value_and_grad(f)(X)
+        total += own
+        z = TensorTrains(SHAPE, RANK).project(X, np.asarray(Z.dense())[k])
+        close(np.asarray(G.dense())[k], g.dense(), 1e-11)
+        close(np.asarray(H.dense())[k], hesse.manifolds.hvp(f)(X, z).dense(), 1e-10)
+        close(np.asarray(E.dense())[k], hesse.manifolds.hvp(f, exact=True)(X, z).dense(), 1e-9)
+    assert np.isclose(value, total)
+
+
+def test_project_residual():
+    X = point()
+    found = hesse.manifolds.project_residual(A, B, F)(X)
+    wanted = Dense(dense(X), X.ranks)(b @ (a @ dense(X).ravel() - f_dense.ravel()))
+    close(found.dense(), wanted, 1e-12)
+
+
+def test_manifold_operations():
+    M = TensorTrains(SHAPE, RANK)
+    X, Y = M.random_point(rng=0), M.random_point(rng=1)
+    S_, T = M.random_tangent(X, rng=2), M.random_tangent(X, rng=3)
+    assert np.isclose(M.inner(X, S_, T), np.sum(S_.dense() * T.dense()))
+    assert np.isclose(float(T.norm()), 1.0) and np.isclose(np.linalg.norm(T.dense()), 1.0)
+    z = np.random.default_rng(0).standard_normal(SHAPE)
+    close(M.project(X, z).dense(), Dense(dense(X), X.ranks)(z), 1e-12)
+    close(M.project(X, F).dense(), Dense(dense(X), X.ranks)(f_dense), 1e-12)
+    close(M.project(X, S_).dense(), S_.dense(), 1e-14)
+    close(M.transport(X, Y, T).dense(), Dense(dense(Y), Y.ranks)(T.dense()), 1e-12)
+    close(M.retract(X, M.zero_tangent(X)).dense(), dense(X), 1e-13)
+    steps = [np.linalg.norm(M.retract(X, T * t).dense() - dense(X) - t * T.dense()) for t in (1e-2, 1e-3)]
+    assert 1.9 < np.log10(steps[0] / steps[1]) < 2.1
+    assert M.retract(X, T).ranks == X.ranks
+    close((2.0 * S_ - T / 4.0 + (-T)).dense(), 2 * S_.dense() - 1.25 * T.dense(), 1e-13)
+    assert M.dimension == 15 + 45 + 45 + 15 - 27
+
+
+# Matrices of fixed rank.
+
+LEFT, RIGHT = np.random.default_rng(5).standard_normal((2, 30, 30))
+ROWS, COLUMNS = np.random.default_rng(6).integers(0, 20, (2, 150))
+TARGET = np.random.default_rng(8).standard_normal((30, 20))
+WEIGHTS = np.random.default_rng(9).random((30, 20))
+
+MATRIX_FUNCTIONS = {
+    "entries": (
+        lambda X: ((X.gather(ROWS, COLUMNS) - TARGET[ROWS, COLUMNS]) ** 2).sum(),
+        lambda x: jnp.sum((x[ROWS, COLUMNS] - TARGET[ROWS, COLUMNS]) ** 2),
+    ),
+    "weighted dense": (
+        lambda X: np.sum(WEIGHTS * (X.dense() - TARGET) ** 2),
+        lambda x: jnp.sum(WEIGHTS * (x - TARGET) ** 2),
+    ),
+    "products with arrays": (
+        lambda X: (LEFT @ X @ TARGET.T).norm() ** 2 + np.sum(X.left) * 0.0,
+        lambda x: jnp.sum((LEFT @ x @ TARGET.T) ** 2),
+    ),
+    "factors": (
+        lambda X: np.sum(np.log(1.0 + (X.left @ X.right.T) ** 2)),
+        lambda x: jnp.sum(jnp.log(1.0 + x**2)),
+    ),
+    "transposes": (
+        lambda X: np.sum((X.T @ TARGET).dense() ** 2),
+        lambda x: jnp.sum((x.T @ TARGET) ** 2),
+    ),
+    "norm": (lambda X: X.norm(), norm),
+}
+
+
+@pytest.mark.parametrize("name", MATRIX_FUNCTIONS)
+@pytest.mark.parametrize("values", ["random", "equal", "tiny", "zero"])
+def test_matrices(name, values):
+    f, g = MATRIX_FUNCTIONS[name]
+    generator = np.random.default_rng(0)
+    u, v = (np.linalg.qr(generator.standard_normal((n, 4)))[0] for n in (30, 20))
+    sigma = {
+        "random": [4.0, 3.0, 2.0, 1.0],
+        "equal": [2.0] * 4,
+        "tiny": [2.0, 2.0, 1.0, 1e-12],
+        "zero": [2.0, 1.0, 1.0, 0.0],
+    }
+    M = FixedRankMatrices(30, 20, 4)
+    X = M.from_factors(u * np.array(sigma[values]), v)
+    Z = M.random_tangent(X, rng=1)
+    x, z = X.dense(), Z.dense()
+    # Where singular values are zero, the frames are those of the factors, and any others are as good.
+    frames = Z.point.left.cores[0][0], Z.point.right.cores[1][:, :, 0]
+    left, right = frames[0] @ frames[0].T, frames[1].T @ frames[1]
+    project = lambda w: left @ w + w @ right - left @ w @ right  # noqa: E731
+    with jax.enable_x64(True):
+        gradient, product = jax.jvp(jax.grad(g), (jnp.asarray(x),), (jnp.asarray(z),))
+    close(hesse.manifolds.grad(f)(X).dense(), project(np.asarray(gradient)), 1e-12)
+    close(hesse.manifolds.hvp(f)(X, Z).dense(), project(np.asarray(product)), 1e-12)
+    if values == "zero" and name in ("entries", "norm"):
+        with pytest.raises(ArgumentError, match="singular values, and at bond 1 one is zero"):
+            hesse.manifolds.hvp(f, exact=True)(X, Z)
+
+
+def test_frames_span_what_the_matrix_spans():
+    M = FixedRankMatrices(30, 20, 4)
+    X = M.random_point(rng=0)
+    P = Dense(X.dense(), X.ranks)
+    close(
+        hesse.manifolds.grad(MATRIX_FUNCTIONS["weighted dense"][0])(X).dense(),
+        P(2 * WEIGHTS * (X.dense() - TARGET)),
+        1e-12,
+    )
+
+
+def test_norm_at_zero_is_finite():
+    X = tt.random(SHAPE, RANK, rng=0) * 0.0
+    G = hesse.manifolds.grad(lambda X: X.norm())(X)
+    assert float(G.norm()) == 0.0
+
+
+# Changes of what a function reads.
+
+
+def test_changed_surroundings_are_seen():
+    X = point()
+    values = np.zeros(200)
+    where = np.array(WHERE)
+    f = lambda X: ((tt.gather(X, tuple(where)) - values) ** 2).sum()  # noqa: E731
+    gradient = hesse.manifolds.grad(f)
+    product = hesse.manifolds.hvp(f)
+    Z = TensorTrains(SHAPE, RANK).random_tangent(X, rng=0)
+    x, project = dense(X), Dense(dense(X), X.ranks)
+
+    def wanted(weights):
+        out = np.zeros(SHAPE)
+        np.add.at(out, tuple(where), weights)
+        return project(out)
+
+    for _ in range(2):
+        close(gradient(X).dense(), wanted(2 * (x[tuple(where)] - values)), 1e-12)
+        close(product(X, Z).dense(), wanted(2 * Z.dense()[tuple(where)]), 1e-12)
+        values[:] = VALUES
+    where[0, :] = (where[0] + 1) % 5
+    close(gradient(X).dense(), wanted(2 * (x[tuple(where)] - values)), 1e-12)
+    close(product(X, Z).dense(), wanted(2 * Z.dense()[tuple(where)]), 1e-12)
+
+
+def test_one_gradient_for_several_shapes():
+    gradient = hesse.manifolds.grad(lambda X: tt.dot(X, X) * X.shape[0])
+    for shape in ((3, 4), (5, 4), (2, 3, 4), (7,)):
+        X = tt.random(shape, 1, rng=0)
+        close(gradient(X).dense(), 2.0 * shape[0] * X.dense(), 1e-12)
+
+
+X0 = tt.random(SHAPE, RANK, rng=0)
+
+
+@pytest.mark.parametrize(
+    ("run", "error", "message"),
+    [
+        (lambda: hesse.manifolds.grad(lambda X: X)(X0), ArgumentError, "returns a train"),
+        (
+            lambda: hesse.manifolds.grad(lambda X: X.dense())(X0),
+            ShapeError,
+            "one number, not an array of shape",
+        ),
+        (lambda: hesse.manifolds.grad(lambda X: 1.0)(X0), ArgumentError, "does not depend on its train"),
+        (
+            lambda: hesse.manifolds.grad(lambda X: tt.dot(X, X))(X0.dense()),
+            ArgumentError,
+            "a point is a tt.TensorTrain",
+        ),
+        (lambda: hesse.manifolds.grad(3), ArgumentError, "a function of a train is needed"),
+        (lambda: hesse.manifolds.grad(lambda X: tt.dot(X, tt.ones((5, 5, 5))))(X0), ShapeError, "shapes"),
+        (
+            lambda: hesse.manifolds.grad(lambda X: tt.dot(tt.eye((4,) * 4) @ X, X))(X0),
+            ShapeError,
+            "A has columns",
+        ),
+        (
+            lambda: hesse.manifolds.grad(lambda X: tt.dot(X, 3.0))(X0),
+            ArgumentError,
+            "second argument of tt.dot",
+        ),
+        (
+            lambda: hesse.manifolds.grad(lambda X: X.round(rank=2).norm())(X0),
+            TracingError,
+            "projects to another",
+        ),
+        (
+            lambda: hesse.manifolds.grad(lambda X: tt.gather(A @ X, WHERE).sum())(X0),
+            TracingError,
+            "tt.rank_one",
+        ),
+        (
+            lambda: hesse.manifolds.grad(lambda X: tt.gather(X, [[0, 0, 0, 9]]).sum())(X0),
+            ArgumentError,
+            "out of range",
+        ),
+        (lambda: hesse.manifolds.grad(lambda X: X.entries())(X0), AttributeError, "no attribute 'entries'"),
+        (
+            lambda: hesse.manifolds.grad(
+                lambda X: tt.dot(X, tt.TensorTrain([c.astype("f4") for c in F.cores]))
+            )(X0),
+            ArgumentError,
+            "float64 and float32",
+        ),
+        (
+            lambda: hesse.manifolds.hvp(lambda X: tt.dot(X, X))(
+                X0, TensorTrains(SHAPE, 3).random_tangent(point(9))
+            ),
+            ArgumentError,
+            "belongs to another point",
+        ),
+        (
+            lambda: hesse.manifolds.hvp(lambda X: tt.dot(X, X))(X0, F),
+            ArgumentError,
+            "a direction is a tangent vector",
+        ),
+        (
+            lambda: hesse.manifolds.hvp(lambda X: np.sum(X.cores[0]) * X.norm(), exact=True)(
+                X0, TensorTrains(SHAPE, 3).random_tangent(X0)
+            ),
+            ArgumentError,
+            "reads cores",
+        ),
+        (lambda: TensorTrains(SHAPE, 2).random_tangent(X0), ArgumentError, "has the ranks"),
+        (lambda: TensorTrains((5, 5), 2).random_tangent(X0), ShapeError, "has the shape"),
+        (lambda: TensorTrains(SHAPE, 3).project(X0, np.ones(3)), ShapeError, "projected at a point"),
+        (lambda: TensorTrains(SHAPE, 3).retract(X0, X0), ArgumentError, "a tangent vector at X is needed"),
+        (
+            lambda: (
+                TensorTrains(SHAPE, 3).random_tangent(X0) + TensorTrains(SHAPE, 3).random_tangent(point(9))
+            ),
+            ArgumentError,
+            "different points",
+        ),
+        (
+            lambda: FixedRankMatrices.from_factors(np.ones((3, 2)), np.ones((4, 3))),
+            ShapeError,
+            "one number of columns",
+        ),
+    ],
+)
+def test_errors(run, error, message):
+    with pytest.raises(error, match=message):
+        run()
+
+
+def test_libraries_of_constants_are_checked():
+    pytest.importorskip("torch")
+    with pytest.raises(ArgumentError, match="the point is of torch, a constant train of numpy"):
+        hesse.manifolds.grad(lambda X: tt.dot(X, F))(in_library(X0, "torch"))
+
+
+@pytest.mark.parametrize("shape", [(5, 5, 5, 5), (30, 20), (7,)])
+@pytest.mark.parametrize("kernel", [True, False])
+def test_entries_with_and_without_a_compiler(shape, kernel, monkeypatch):
+    if not kernel:
+        monkeypatch.setattr(entries_kernel, "_is_installed", lambda: False)
+    monkeypatch.setattr(entries, "CHUNK", 700)
+    monkeypatch.setattr(entries_kernel, "ALONE", 500)
+    rank = 1 if len(shape) == 1 else 3
+    M = TensorTrains(shape, rank)
+    X = M.random_point(0)
+    Z = M.random_tangent(X, 1)
+    for count in (0, 1, 50, 2000):
+        where = tuple(np.random.default_rng(count).integers(0, shape, (count, len(shape))).T)
+        weights = np.random.default_rng(1).standard_normal(count)
+        f = lambda X: np.sum(weights * np.sin(tt.gather(X, where)))  # noqa: B023, E731
+        project = Dense(dense(X), X.ranks)
+        x, z = dense(X)[where], Z.dense()[where]
+        for found, wanted in (
+            (hesse.manifolds.grad(f)(X), weights * np.cos(x)),
+            (hesse.manifolds.hvp(f)(X, Z), -weights * np.sin(x) * z),
+        ):
+            spread = np.zeros(shape)
+            np.add.at(spread, where, wanted)
+            close(found.dense(), project(spread), 1e-12)
+
+
+def test_entries_in_parts_on_several_threads(monkeypatch):
+    numba = pytest.importorskip("numba")
+    monkeypatch.setattr(entries_kernel, "ALONE", 10)
+    monkeypatch.setattr(numba, "get_num_threads", lambda: 3)
+    f = FUNCTIONS["completion"][0]
+    X = point()
+    found = hesse.manifolds.grad(f)(X)
+    monkeypatch.setattr(numba, "get_num_threads", lambda: 1)
+    close(found.dense(), hesse.manifolds.grad(f)(X).dense(), 1e-13)
+
+
+def test_long_trains_in_single_precision():
+    size, count = 20, 100
+    second = 2.0 * np.eye(size) - np.eye(size, k=1) - np.eye(size, k=-1)
+    identity = np.eye(size)
+    middle = np.zeros((2, size, size, 2))
+    middle[0, :, :, 0], middle[0, :, :, 1], middle[1, :, :, 1] = identity, second, identity
+    first = np.zeros((1, size, size, 2))
+    first[0, :, :, 0], first[0, :, :, 1] = identity, second
+    last = np.zeros((2, size, size, 1))
+    last[0, :, :, 0], last[1, :, :, 0] = second, identity
+    cores = [first, *[middle] * (count - 2), last]
+    found = {}
+    for dtype in ("f4", "f8"):
+        operator = tt.TTMatrix([core.astype(dtype) for core in cores])
+        X = tt.TensorTrain([core.astype(dtype) for core in tt.random((size,) * count, 4, rng=0).cores])
+        f = lambda X: tt.dot(operator @ X, X) / tt.dot(X, X)  # noqa: B023, E731
+        value, G = hesse.manifolds.value_and_grad(f)(X)
+        found[dtype] = float(value), float(G.norm()), float(hesse.manifolds.hvp(f)(X, G).norm())
+        assert G.deltas[0].dtype == dtype
+    np.testing.assert_allclose(found["f4"], found["f8"], rtol=1e-3)
+    assert 100.0 < found["f8"][0] < 400.0
