@@ -74,6 +74,7 @@ if TYPE_CHECKING:
         unfold,
         xlogy,
     )
+    from hesse.frontends.writing import zeros
     from hesse.plan import set_memory_limit
     from hesse.structured import Structured
 
@@ -148,6 +149,7 @@ __all__ = [
     "variable",
     "vjp",
     "xlogy",
+    "zeros",
 ]
 
 
@@ -157,6 +159,7 @@ _HOMES = (
     "hesse.frontends.expression",
     "hesse.frontends.operands",
     "hesse.frontends.special",
+    "hesse.frontends.writing",
     "hesse.plan",
     "hesse.structured",
     "hesse.api.formula",

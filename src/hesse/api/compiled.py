@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -34,6 +35,7 @@ from hesse.backends.target import Target, as_target, library_of
 from hesse.errors import ArgumentError, TracingError
 from hesse.frontends.expression import Expression
 from hesse.frontends.libraries import Session, nested, session, traced_expression
+from hesse.frontends.memory import protect
 from hesse.frontends.operands import as_node, constant
 from hesse.frontends.tracing import watched
 from hesse.ir import Node, Variable, number, substitute, topological
@@ -353,6 +355,8 @@ class Derivative:
         for k, expression in zip(call.positions, stand_ins, strict=False):
             leaves[k] = expression
         hidden = stand_ins[len(call.positions) :]
+        for name, expression in zip(captured.names, hidden, strict=True):
+            protect(expression, f"{name}, an array that is no argument of the function")
         library = None if arrays.as_numpy else arrays.target.name
         known = [*captured.known, *(leaves[k] for k in call.fixed)]
         known = [array for array in known if library_of(array) == library]
@@ -392,7 +396,7 @@ class Derivative:
         """
         positions, as_tuple = self._positions(call.names)
         count = len(call.names) - len(self._extra)
-        arguments = call.assembled(leaves if given is None else given)
+        arguments = call.assembled([_own(leaf) for leaf in (leaves if given is None else given)])
         output, aux = trace(
             function,
             self._parameters,
@@ -470,6 +474,11 @@ class Derivative:
         array([2., 4.])
         """
         return Bound(self, bound)
+
+
+def _own(leaf: Any) -> Any:
+    """An argument of a function, to which the function may write."""
+    return copy(leaf) if isinstance(leaf, Expression) else leaf
 
 
 def _layout(given: Argument, start: int) -> Layout:

@@ -16,6 +16,7 @@ import numpy as np
 from hesse.errors import ShapeError
 from hesse.frontends.dispatch import call, call_ufunc, function_name, is_float_type
 from hesse.frontends.indices import Index
+from hesse.frontends.memory import Part, refresh
 from hesse.frontends.symbolic import SymbolicMethods
 from hesse.frontends.tracing import note_need, untraceable
 from hesse.ir import Node, Shape
@@ -47,6 +48,16 @@ def _reflected(ufunc: np.ufunc) -> Callable[[Expression, Any], Any]:
     return method
 
 
+def _in_place(ufunc: np.ufunc) -> Callable[[Expression, Any], Any]:
+    """`x += y`: arrays are written to, numbers are replaced."""
+
+    def method(self: Expression, other: Any) -> Any:
+        result = call(ufunc, (self, other))
+        return result if self.is_number else call(np.copyto, (self, result), {"casting": "same_kind"}) or self
+
+    return method
+
+
 def _refused(construct: str, way_out: str) -> Callable[..., Any]:
     def method(self: Expression, *arguments: Any, **options: Any) -> NoReturn:
         raise untraceable(construct, way_out)
@@ -71,9 +82,10 @@ class Expression(SymbolicMethods):
 
     `boolean` marks results of comparisons. `index` says what to read where the expression serves as an
     index array; `is_index` marks integers that have no real node of their own, such as the result of argmax.
+    `part` says what is changed by a write besides the expression itself; None: nothing.
     """
 
-    __slots__ = ("boolean", "index", "is_index", "node")
+    __slots__ = ("__weakref__", "boolean", "index", "is_index", "node", "part")
     __array_priority__ = 1000.0
 
     def __init__(
@@ -85,14 +97,13 @@ class Expression(SymbolicMethods):
         if index is None and node.kind == "integer":
             index = node
         self.index = Index(index) if isinstance(index, Node) else index
-
-    # An expression is a value: copies of it are itself.
+        self.part: Part | None = None
 
     def __copy__(self) -> Expression:
-        return self
+        return Expression(self.node, self.boolean, self.index, self.is_index)
 
     def __deepcopy__(self, memo: Any) -> Expression:
-        return self
+        return self.__copy__()
 
     def __hash__(self) -> int:
         note_need([self])  # a key of a dict is meant by its value
@@ -117,6 +128,11 @@ class Expression(SymbolicMethods):
         return math.prod(_known_size(size, "the number of entries") for size in self.shape)
 
     @property
+    def is_number(self) -> bool:
+        """Whether it is what NumPy makes a number of: nothing can be written to it."""
+        return not self.shape and self.part is None
+
+    @property
     def T(self) -> Any:
         """All axes in reverse order."""
         return call(np.transpose, (self,))
@@ -136,7 +152,10 @@ class Expression(SymbolicMethods):
         """Zero: all expressions are real."""
         return call(np.imag, (self,))
 
-    def __getattr__(self, name: str) -> NoReturn:
+    def __getattr__(self, name: str) -> Any:
+        if name in ("node", "index"):  # forgotten, because something was written
+            refresh(self)
+            return getattr(self, name)
         way_out = (
             "The dtype is that of the arrays given at the call: leave dtype= out, or write np.zeros_like(x)."
             if name == "dtype"
@@ -172,6 +191,16 @@ class Expression(SymbolicMethods):
     __abs__, __invert__ = _method(np.absolute), _method(np.invert)
     __round__ = _method(np.round)
 
+    __iadd__, __isub__ = _in_place(np.add), _in_place(np.subtract)
+    __imul__, __itruediv__ = _in_place(np.multiply), _in_place(np.divide)
+    __ifloordiv__, __imod__ = _in_place(np.floor_divide), _in_place(np.remainder)
+    __ipow__, __imatmul__ = _in_place(np.power), _in_place(np.matmul)
+    __iand__, __ior__, __ixor__ = (
+        _in_place(np.bitwise_and),
+        _in_place(np.bitwise_or),
+        _in_place(np.bitwise_xor),
+    )
+
     def __len__(self) -> int:
         if not self.shape:
             note_need([self])
@@ -191,6 +220,25 @@ class Expression(SymbolicMethods):
     def __getitem__(self, key: Any) -> Any:
         return call(operator.getitem, (self, key))
 
+    def __setitem__(self, key: Any, value: Any) -> None:
+        call(operator.setitem, (self, key, value))
+
+    def fill(self, value: Any) -> None:
+        """Write a number everywhere."""
+        call(operator.setitem, (self, ..., value))
+
+    def sort(self, axis: int = -1, **options: Any) -> None:
+        """Sort an axis in place."""
+        call(np.copyto, (self, call(np.sort, (self, axis), options)))
+
+    def copy(self, order: str = "C") -> Any:
+        """An array of its own, with the same entries."""
+        return call(np.copy, (self,), {"order": order})
+
+    def flatten(self, order: str = "C") -> Any:
+        """A copy along one axis."""
+        return call(np.copy, (call(np.ravel, (self,), {"order": order}),), {"order": "C"})
+
     sum, prod, mean = _method(np.sum), _method(np.prod), _method(np.mean)
     var, std = _method(np.var), _method(np.std)
     max, min, ptp = _method(np.max), _method(np.min), _method(np.ptp)
@@ -202,7 +250,6 @@ class Expression(SymbolicMethods):
     take, repeat = _method(np.take), _method(np.repeat)
     clip, round = _method(np.clip), _method(np.round)
     conj, conjugate = _method(np.conjugate), _method(np.conjugate)
-    flatten, copy = _method(np.ravel), _method(np.copy)
 
     def reshape(self, *shape: Any, **options: Any) -> Any:
         """The same entries in row-major order in another shape, given as numbers or as one tuple."""
@@ -216,10 +263,10 @@ class Expression(SymbolicMethods):
         """The same values in another type: floating types change nothing, integers lose their fractions."""
         kind = np.dtype(dtype).kind
         if kind == "b":
-            return self if self.boolean else call(np.not_equal, (self, 0.0))
+            return self.__copy__() if self.boolean else call(np.not_equal, (self, 0.0))
         if kind in "iu":
             if self.index is not None:
-                return self
+                return self.__copy__()
             node = self.node if self.boolean else elementwise("trunc", self.node)
             return Expression(node, index=as_integer(self.node))
         if is_float_type(dtype):
@@ -244,14 +291,13 @@ class Expression(SymbolicMethods):
     )
     __array__ = _valueless(
         "a traced value converted to an array (np.array([x[0], x[1]]), np.asarray(x), a[1:3] = x, a[x])",
-        "Use np.stack([...]), np.concatenate([...]) or np.where instead of np.array and assignments, "
-        "and hesse.constant(a)[x] to index a known array by a traced one.",
+        "Use np.stack([...]), np.concatenate([...]) or np.where instead of np.array, "
+        "np.ones(3) * x instead of np.full(3, x), write to np.zeros_like(x) or hesse.zeros(3), and use "
+        "hesse.constant(a)[x] to index a known array by a traced one.",
     )
-    __setitem__ = __delitem__ = _refused("item assignment on a traced value (x[i] = y)", _BUILD)
+    __delitem__ = _refused("the deletion of entries of a traced value (del x[i])", _BUILD)
     __contains__ = _valueless("`in` on a traced value", "Compare with == and use np.any.")
-    fill = put = sort = partition = resize = itemset = _refused(
-        "a method that changes a traced value in place", _BUILD
-    )
+    put = partition = resize = itemset = _refused("a method that changes a traced value in place", _BUILD)
     item = tolist = tobytes = _valueless("item(), tolist() or tobytes() of a traced value", _EVALUATE)
     nonzero = _valueless(
         "nonzero() of a traced value", "The number of results depends on the data; use np.where."

@@ -16,6 +16,7 @@ from hesse.errors import ArgumentError, ShapeError
 from hesse.frontends.dispatch import implements
 from hesse.frontends.expression import Expression
 from hesse.frontends.indices import Index
+from hesse.frontends.memory import Part, Step, shared
 from hesse.frontends.operands import as_expression, known_sizes
 from hesse.frontends.tracing import note_need, untraceable
 from hesse.ir import (
@@ -43,10 +44,54 @@ Entry = int | slice | None | np.ndarray | Index
 
 @implements(operator.getitem)
 def getitem(value: Any, key: Any) -> Expression:
-    """`value[key]`; parts of truth values are truth values, and parts of indices are indices."""
+    """`value[key]`; parts of truth values are truth values, and parts of indices are indices.
+
+    Integers and slices give a view, integers alone give numbers, and index arrays give copies.
+    """
     expression = as_expression(value)
-    own = None if expression.index is None else _part(expression.index, key)
-    return Expression(index(expression.node, key), expression.boolean, own, expression.is_index)
+    is_view = _is_basic(key)
+    part = expression.part
+    if is_view and part is not None and part.memory.is_written:
+        result = _written(part, key, expression.boolean)
+    else:
+        own = None if expression.index is None else _part(expression.index, key)
+        result = Expression(index(expression.node, key), expression.boolean, own, expression.is_index)
+    if is_view and (result.shape or _has_ellipsis(key)):
+        return shared(expression, Step(operator.getitem, (key,), {}), result)
+    return result
+
+
+def _written(part: Part, key: Any, boolean: bool) -> Expression:
+    """The same for an array to parts of which something was written: the array is not put together."""
+    try:
+        positions = np.asarray(part.positions[key])
+    except IndexError as problem:
+        raise ShapeError(str(problem)) from None
+    return Expression(part.memory.read(positions), boolean)
+
+
+BASIC = (int, np.integer, slice, type(None), type(Ellipsis))
+
+
+def _is_basic(key: Any) -> bool:
+    """Whether a key holds nothing but integers, slices, None and Ellipsis."""
+    if type(key) is int:
+        return True
+    entries = key if isinstance(key, tuple) else (key,)
+    return all(
+        isinstance(entry, BASIC)
+        and not isinstance(entry, bool)
+        and not (isinstance(entry, slice) and any(isinstance(bound, Expression) for bound in _bounds(entry)))
+        for entry in entries
+    )
+
+
+def _bounds(entry: slice) -> tuple[Any, Any, Any]:
+    return entry.start, entry.stop, entry.step
+
+
+def _has_ellipsis(key: Any) -> bool:
+    return key is Ellipsis or (isinstance(key, tuple) and any(entry is Ellipsis for entry in key))
 
 
 def _part(own: Index, key: Any) -> Index | None:
@@ -112,7 +157,7 @@ def _parsed(entry: Any) -> list[Any]:
     if entry is None or entry is Ellipsis:
         return [entry]
     if isinstance(entry, slice):
-        return [slice(*map(_bound, (entry.start, entry.stop, entry.step)))]
+        return [slice(*map(_bound, _bounds(entry)))]
     if isinstance(entry, Expression):
         return [_traced(entry)]
     if isinstance(entry, bool | np.bool) or (

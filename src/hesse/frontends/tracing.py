@@ -41,6 +41,10 @@ def untraceable(construct: str, way_out: str, location: str | None = None) -> Tr
     return TracingError(f"{construct} cannot be traced (at {location or user_location()}). {way_out}")
 
 
+depth: ContextVar[int] = ContextVar("depth", default=0)
+"""How many traces there are around: 0 outside of traced functions."""
+
+
 class _Watch(NamedTuple):
     """Variables that are traced although their values are known, and those whose values were needed."""
 
@@ -95,7 +99,8 @@ def assignments_explained() -> Iterator[None]:
         raise untraceable(
             "the assignment of a traced value to an entry of a NumPy array (a[i] = x, a.fill(x))",
             "Such an array holds numbers and would not record how x was computed. "
-            "Build the result with np.stack, np.concatenate or np.where.",
+            "Write to np.zeros_like(x) or hesse.zeros(3) instead of np.zeros(3), "
+            "or build the result with np.stack, np.concatenate or np.where.",
             _raised_at(error),
         ) from error
     except TypeError as error:
