@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from hesse.api.arguments import Parameters, check_argnums, check_differentiable
 from hesse.api.bound import Bound
 from hesse.api.captured import Captured, Watch
+from hesse.api.draws import checked
 from hesse.api.entries import Builder, Built, Entry, Extra, Options, Request, compiled, keep
 from hesse.api.explain import Explanation
 from hesse.api.layout import Branches, Layout, arranged, is_bare
@@ -273,7 +275,8 @@ class Derivative:
             watching = [name for label in (*known, *hidden) for name in (label, label + INDEX_SUFFIX)]
             with watched(watching) as needed:
                 try:
-                    built = self._built(call, arrays, labels, captured)
+                    build = partial(self._built, call, arrays, labels, captured)
+                    built = checked(build, captured.walk, call.leaves, self._parameters.function_name)
                 except Met as met:
                     tries += 1
                     self._hold(met.arrays, tries)
