@@ -45,7 +45,8 @@ def _is_generator(value: Any) -> bool:
 
 def _shared_state() -> tuple[Any, ...]:
     """What the generators of `np.random.normal` and `random.random` will do next."""
-    name, keys, *rest = np.random.get_state(legacy=True)
+    state: Any = np.random.get_state()
+    name, keys, *rest = state
     return name, keys.tobytes(), *rest, random.getstate()
 
 

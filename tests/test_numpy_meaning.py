@@ -1,0 +1,60 @@
+"""What NumPy computes at points where it would be easy to compute something else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hesse
+from hesse.errors import ArgumentError
+from test_writing import differences
+
+LOPSIDED = np.array([[5.0, 0.3, -0.4], [1.1, 4.0, 0.9], [0.2, -0.7, 6.0]])
+
+
+def flat(function: Callable[[Any], Any], shape: tuple[int, ...]) -> Callable[[Any], Any]:
+    return lambda x: function(x.reshape(shape))
+
+
+def agrees(function: Callable[[Any], Any], point: np.ndarray) -> None:
+    """Value, gradient and Hessian, against NumPy and differences, at the first and the second call."""
+    gradient, value, hessian = hesse.grad(function), hesse.compile(function), hesse.hessian(function)
+    of_flat = flat(function, point.shape)
+    for x in (point, point * 1.01):
+        np.testing.assert_allclose(value(x), function(x), rtol=1e-12)
+        np.testing.assert_allclose(gradient(x).ravel(), differences(of_flat, x.ravel()), rtol=1e-6, atol=1e-8)
+    found = hessian(point).reshape(point.size, point.size)
+    expected = [
+        (gradient(point + e.reshape(point.shape)) - gradient(point - e.reshape(point.shape))).ravel() / 2e-5
+        for e in 1e-5 * np.eye(point.size)
+    ]
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
+
+
+WEIGHTS = np.array([0.7, -1.3, 0.4])
+TRIANGLES: dict[str, Callable[[Any], Any]] = {
+    "eigvalsh": lambda a: WEIGHTS @ np.linalg.eigvalsh(a),
+    "eigvalsh of the upper": lambda a: WEIGHTS @ np.linalg.eigvalsh(a, "U"),
+    "eigh": lambda a: np.sum(np.linalg.eigh(a)[1] ** 2 * np.outer(WEIGHTS, WEIGHTS**2)),
+    "eigh of the upper": lambda a: np.sum(np.linalg.eigh(a, UPLO="u").eigenvectors ** 2 * WEIGHTS[:, None]),
+    "cholesky": lambda a: np.sum(np.sin(np.linalg.cholesky(a))),
+    "cholesky of the upper": lambda a: np.sum(np.sin(np.linalg.cholesky(a, upper=True)) * WEIGHTS),
+}
+
+
+@pytest.mark.parametrize("name", TRIANGLES)
+def test_one_triangle_is_read(name: str) -> None:
+    agrees(TRIANGLES[name], LOPSIDED)
+
+
+def test_of_a_symmetric_expression_no_triangle_is_cut_out() -> None:
+    x = hesse.variable("x", (3, 3))
+    assert str(np.linalg.eigvalsh(x @ x.T)) == "eigvalsh(x*x')"
+
+
+def test_there_are_two_triangles() -> None:
+    with pytest.raises(ArgumentError, match="UPLO is 'L' or 'U', not 'B'"):
+        hesse.compile(lambda a: np.linalg.eigvalsh(a, "B"))(LOPSIDED)
