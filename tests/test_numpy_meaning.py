@@ -58,3 +58,24 @@ def test_of_a_symmetric_expression_no_triangle_is_cut_out() -> None:
 def test_there_are_two_triangles() -> None:
     with pytest.raises(ArgumentError, match="UPLO is 'L' or 'U', not 'B'"):
         hesse.compile(lambda a: np.linalg.eigvalsh(a, "B"))(LOPSIDED)
+
+
+EVEN: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "square": (lambda x: np.sum(np.abs(x) ** 2), lambda x: np.sum(x**2)),
+    "square of fabs": (lambda x: np.sum(np.square(np.fabs(x))), lambda x: np.sum(x**2)),
+    "product": (lambda x: np.sum(abs(x) * np.arange(3.0) * abs(x)), lambda x: np.sum(np.arange(3.0) * x**2)),
+    "fourth power": (lambda x: np.sum(abs(x) ** 4), lambda x: np.sum(x**4)),
+    "norm of one entry": (lambda x: np.linalg.norm(x[:1], 1) ** 2, lambda x: x[0] ** 2),
+    "large power": (lambda x: np.sum(abs(x) ** 12.0), lambda x: np.sum(x**12)),
+    "third power": (lambda x: np.sum(abs(x) ** 3), lambda x: np.sum(abs(x * x) * abs(x))),
+}
+
+
+@pytest.mark.parametrize("name", EVEN)
+def test_even_powers_of_absolute_values_are_smooth(name: str) -> None:
+    absolute, smooth = EVEN[name]
+    for x in (np.zeros(3), np.array([0.0, -1.5, 2.0])):
+        for order in (1, 2):
+            found = hesse.derivative(absolute, order)(x)
+            np.testing.assert_allclose(found, hesse.derivative(smooth, order)(x), atol=1e-14)
+    np.testing.assert_array_equal(hesse.hessian(lambda x: np.sum(np.abs(x) ** 2))(np.zeros(2)), 2 * np.eye(2))
