@@ -79,3 +79,35 @@ def test_even_powers_of_absolute_values_are_smooth(name: str) -> None:
             found = hesse.derivative(absolute, order)(x)
             np.testing.assert_allclose(found, hesse.derivative(smooth, order)(x), atol=1e-14)
     np.testing.assert_array_equal(hesse.hessian(lambda x: np.sum(np.abs(x) ** 2))(np.zeros(2)), 2 * np.eye(2))
+
+
+TIES = np.array([[1.0, 3.0, 3.0, 0.0], [2.0, 2.0, 2.0, 2.0]])
+
+
+def test_ties_share_the_derivative() -> None:
+    thirds = np.array([[0, 0.5, 0.5, 0], [0.25] * 4])
+    np.testing.assert_array_equal(hesse.grad(lambda x: np.sum(np.max(x, axis=1)))(TIES), thirds)
+    np.testing.assert_array_equal(hesse.grad(np.max)(TIES[1]), [0.25] * 4)
+    np.testing.assert_array_equal(hesse.grad(np.max)(TIES), [[0, 0.5, 0.5, 0], [0] * 4])
+    np.testing.assert_array_equal(hesse.grad(lambda x: x.min())(TIES[0]), [0, 0, 0, 1])
+    np.testing.assert_array_equal(hesse.grad(np.amin)(TIES[1]), [0.25] * 4)
+    np.testing.assert_array_equal(
+        hesse.grad(lambda x: np.sum(x.min(axis=0) * [1, 2, 3, 4]))(TIES), [[1, 0, 0, 4], [0, 2, 3, 0]]
+    )
+    np.testing.assert_array_equal(hesse.grad(np.ptp)(TIES[0]), [0, 0.5, 0.5, -1])
+    np.testing.assert_array_equal(hesse.grad(np.ptp)(TIES[1]), [0] * 4)
+    np.testing.assert_array_equal(
+        hesse.hessian(lambda x: np.max(x) ** 2)(TIES[0]), np.outer(*[[0, 0.5, 0.5, 0]] * 2) * 2
+    )
+
+
+def test_extrema_of_what_is_not_a_number() -> None:
+    x = np.array([[1.0, np.nan, 3.0], [2.0, 5.0, 4.0]])
+    for function in (np.max, np.min, np.ptp):
+        with np.errstate(all="ignore"):
+            found = hesse.compile(lambda x, f=function: f(x, axis=1))(x)
+        np.testing.assert_array_equal(found, function(x, axis=1))
+        np.testing.assert_array_equal(hesse.compile(function)(x), function(x))
+    infinite = np.array([1.0, np.inf, -np.inf])
+    np.testing.assert_array_equal(hesse.compile(lambda x: np.max(x[None], axis=1))(infinite), [np.inf])
+    np.testing.assert_array_equal(hesse.compile(np.min)(infinite), -np.inf)
