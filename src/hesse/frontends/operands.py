@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from hesse.backends.arrays import other_arithmetic
 from hesse.errors import ShapeError
 from hesse.frontends.dispatch import function_name, implements
 from hesse.frontends.expression import Expression
@@ -58,6 +59,9 @@ def as_array(value: Any) -> np.ndarray:
 
 def _captured(value: Any) -> np.ndarray:
     """What NumPy makes of a value."""
+    if type(value) is not np.ndarray and (refusal := other_arithmetic(value)) is not None:
+        kind, _, way_out = refusal.partition(", ")
+        raise untraceable(kind, way_out[:1].upper() + way_out[1:] + ".")
     try:
         return np.asarray(value)
     except (TypeError, RuntimeError) as problem:  # a tensor with a gradient, or one on another device
