@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import hesse
-from hesse.errors import ArgumentError
-from test_writing import differences
+from hesse.errors import ArgumentError, ShapeError
+from test_writing import differences, weighted
 
 LOPSIDED = np.array([[5.0, 0.3, -0.4], [1.1, 4.0, 0.9], [0.2, -0.7, 6.0]])
 
@@ -111,3 +111,55 @@ def test_extrema_of_what_is_not_a_number() -> None:
     infinite = np.array([1.0, np.inf, -np.inf])
     np.testing.assert_array_equal(hesse.compile(lambda x: np.max(x[None], axis=1))(infinite), [np.inf])
     np.testing.assert_array_equal(hesse.compile(np.min)(infinite), -np.inf)
+
+
+def test_standard_deviation_of_one_sample_is_constant() -> None:
+    point = np.array([[2.0], [3.0]])
+    for function in (np.std, lambda x: np.sum(np.std(x, axis=1)), lambda x: np.std(x[:1])):
+        is_whole = function is np.std
+        x = point[:1] if is_whole else point
+        np.testing.assert_array_equal(hesse.grad(function)(x), 0 * x)
+        np.testing.assert_array_equal(hesse.jvp(function)(x, np.ones_like(x)), 0.0)
+        np.testing.assert_array_equal(hesse.vjp(function)(x, 1.0), 0 * x)
+        np.testing.assert_array_equal(hesse.jacobian(function)(x), 0 * x)
+
+
+def test_what_arrays_say_of_themselves() -> None:
+    def f(x: Any) -> Any:
+        eps = np.finfo(x.dtype).eps
+        first, *rest = x
+        total = sum(row.sum() for row in rest) + first[0].item() + x.item(1, 2) + x.item(4)
+        entries = [entry for row in x.tolist() for entry in row]
+        y = np.zeros_like(x)
+        y.flat[1:5:2] = x.flat[3]
+        y.flat[0] = sum(x.flat)
+        return (
+            (total + sum(entries) * entries[0] + weighted(y)) / (1 + eps)
+            + x.nbytes
+            + len(x.flat)
+            + x.itemsize
+        )
+
+    agrees(f, np.array([[1.0, 2.0, 3.0], [0.5, -1.0, 4.0]]))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_dtypes_are_those_of_the_call(dtype: Any) -> None:
+    kinds = []
+
+    def f(x: Any) -> Any:
+        kinds.append((x.dtype, (x > 0).dtype, np.argsort(x).dtype))
+        return x
+
+    hesse.compile(f)(np.ones(3, dtype))
+    assert kinds == [(np.dtype(dtype), np.dtype(bool), np.dtype(int))]
+
+
+def test_one_entry_is_no_number() -> None:
+    with pytest.raises(
+        ArgumentError, match=r"this one has shape \(1, 1\); return its only entry, y\.item\(\)"
+    ):
+        hesse.grad(lambda x: x[:1, None])(np.ones(3))
+    np.testing.assert_array_equal(hesse.grad(lambda x: (x[:1, None] ** 2).item())(np.ones(3)), [2.0, 0, 0])
+    with pytest.raises(ShapeError, match=r"item\(\) needs a position in an array of 3 entries"):
+        hesse.grad(lambda x: x.item())(np.ones(3))

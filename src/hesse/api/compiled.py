@@ -39,7 +39,7 @@ from hesse.frontends.expression import Expression
 from hesse.frontends.libraries import Session, nested, session, traced_expression
 from hesse.frontends.memory import protect
 from hesse.frontends.operands import as_node, constant
-from hesse.frontends.tracing import watched
+from hesse.frontends.tracing import computing_in, watched
 from hesse.ir import Node, Variable, number, substitute, topological
 
 SINGLE_NEEDS = 8
@@ -273,7 +273,8 @@ class Derivative:
             known = self._known(call, labels)
             hidden = dict(zip(labels[len(call.positions) :], captured.names, strict=True))
             watching = [name for label in (*known, *hidden) for name in (label, label + INDEX_SUFFIX)]
-            with watched(watching) as needed:
+            dtype = partial(arrays.target.numpy_dtype, arrays.dtype)
+            with watched(watching) as needed, computing_in(dtype):
                 try:
                     build = partial(self._built, call, arrays, labels, captured)
                     built = checked(build, captured.walk, call.leaves, self._parameters.function_name)

@@ -18,7 +18,7 @@ from hesse.frontends.dispatch import call, call_ufunc, function_name, is_float_t
 from hesse.frontends.indices import Index
 from hesse.frontends.memory import Part, refresh
 from hesse.frontends.symbolic import SymbolicMethods
-from hesse.frontends.tracing import note_need, untraceable
+from hesse.frontends.tracing import note_need, real_dtype, untraceable
 from hesse.ir import Node, Shape
 from hesse.ops.integers import as_integer
 from hesse.ops.registry import elementwise
@@ -128,6 +128,27 @@ class Expression(SymbolicMethods):
         return math.prod(_known_size(size, "the number of entries") for size in self.shape)
 
     @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the numbers: that of the arrays of the call, or one of integers or truth values."""
+        kind = bool if self.boolean else np.int64 if self.index is not None else real_dtype()
+        return np.dtype(kind)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an entry."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all entries."""
+        return self.size * self.itemsize
+
+    @property
+    def flat(self) -> Any:
+        """The entries in row-major order, to read and to write."""
+        return Flat(self)
+
+    @property
     def is_number(self) -> bool:
         """Whether it is what NumPy makes a number of: nothing can be written to it."""
         return not self.shape and self.part is None
@@ -156,11 +177,7 @@ class Expression(SymbolicMethods):
         if name in ("node", "index"):  # forgotten, because something was written
             refresh(self)
             return getattr(self, name)
-        way_out = (
-            "The dtype is that of the arrays given at the call: leave dtype= out, or write np.zeros_like(x)."
-            if name == "dtype"
-            else "Use the NumPy function instead of the method, if there is one."
-        )
+        way_out = "Use the NumPy function instead of the method, if there is one."
         raise AttributeError(str(untraceable(f"the attribute .{name} of a traced value", way_out)))
 
     # NumPy calls these for functions and ufuncs with an expression among their arguments.
@@ -222,6 +239,18 @@ class Expression(SymbolicMethods):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         call(operator.setitem, (self, key, value))
+
+    def item(self, *position: Any) -> Any:
+        """An entry as a number: the only one, or one at a position."""
+        if not position and self.size != 1:
+            raise ShapeError(f"item() needs a position in an array of {self.size} entries")
+        if len(position) == 1 and not isinstance(position[0], tuple):
+            return self.flat[position[0]]
+        return self[position[0] if len(position) == 1 else position or (0,) * self.ndim]
+
+    def tolist(self) -> Any:
+        """The entries as numbers in nested lists."""
+        return [part.tolist() for part in self] if self.shape else self
 
     def fill(self, value: Any) -> None:
         """Write a number everywhere."""
@@ -298,10 +327,30 @@ class Expression(SymbolicMethods):
     __delitem__ = _refused("the deletion of entries of a traced value (del x[i])", _BUILD)
     __contains__ = _valueless("`in` on a traced value", "Compare with == and use np.any.")
     put = partition = resize = itemset = _refused("a method that changes a traced value in place", _BUILD)
-    item = tolist = tobytes = _valueless("item(), tolist() or tobytes() of a traced value", _EVALUATE)
+    tobytes = _valueless("tobytes() of a traced value", _EVALUATE)
     nonzero = _valueless(
         "nonzero() of a traced value", "The number of results depends on the data; use np.where."
     )
+
+
+class Flat:
+    """The entries of an array in row-major order: `x.flat`."""
+
+    def __init__(self, array: Expression) -> None:
+        self._array = array
+
+    def __len__(self) -> int:
+        return self._array.size
+
+    def __iter__(self) -> Iterator[Expression]:
+        return (self[k] for k in range(len(self)))
+
+    def __getitem__(self, key: Any) -> Any:
+        return call(np.copy, (call(np.ravel, (self._array,)),))[key]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        chosen = np.arange(len(self))[key]
+        call(operator.setitem, (self._array, np.unravel_index(chosen, self._array.shape), value))  # type: ignore[arg-type]
 
 
 def _known_size(size: int | str, purpose: str) -> int:

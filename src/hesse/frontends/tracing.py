@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -43,6 +43,24 @@ def untraceable(construct: str, way_out: str, location: str | None = None) -> Tr
 
 depth: ContextVar[int] = ContextVar("depth", default=0)
 """How many traces there are around: 0 outside of traced functions."""
+
+
+_real_dtype: ContextVar[Callable[[], Any]] = ContextVar("real_dtype", default=lambda: np.float64)
+
+
+def real_dtype() -> Any:
+    """The dtype of real numbers in the trace that is under way."""
+    return _real_dtype.get()()
+
+
+@contextmanager
+def computing_in(dtype: Callable[[], Any]) -> Iterator[None]:
+    """Around user code: what its arrays say when they are asked for their dtype."""
+    token = _real_dtype.set(dtype)
+    try:
+        yield
+    finally:
+        _real_dtype.reset(token)
 
 
 class _Watch(NamedTuple):
