@@ -62,7 +62,7 @@ CONSTRUCTS: list[tuple[Callable[[Any], Any], str, str]] = [
     (lambda x: max(x), "truth value", r"np\.where"),
     (lambda x: 0 < x[0] < 1, "truth value", r"np\.where"),
     (lambda x: x[0] in [1.0, 2.0], "truth value", r"np\.where"),
-    (lambda x: 1.0 in x, "`in` on a traced value", r"np\.any"),
+    (lambda x: 1.0 in x, "the truth value of a traced value", r"np\.where"),
     (lambda x: np.array([x[0], x[1]]), r"np\.array\(\[x\[0\], x\[1\]\]\)", r"Use np\.stack"),
     (lambda x: np.array([1.0, x[1]]), "converted to an array", r"np\.stack"),
     (lambda x: np.array(x), "converted to an array", r"np\.stack"),

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hesse.api import (
+        branching,
         compile,
         custom_derivative,
         derivative,
@@ -96,6 +97,7 @@ __all__ = [
     "Structured",
     "TracingError",
     "VerificationError",
+    "branching",
     "celu",
     "check",
     "compile",

@@ -16,9 +16,11 @@ from hesse.api.derivatives import (
     vjp,
 )
 from hesse.api.implicit import fixed_point, root
+from hesse.api.paths import branching
 from hesse.api.symbolic import einsum, variable
 
 __all__ = [
+    "branching",
     "check",
     "compile",
     "custom_derivative",

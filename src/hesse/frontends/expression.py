@@ -18,9 +18,9 @@ from hesse.frontends.dispatch import call, call_ufunc, function_name, is_float_t
 from hesse.frontends.indices import Index
 from hesse.frontends.memory import Part, refresh
 from hesse.frontends.symbolic import SymbolicMethods
-from hesse.frontends.tracing import note_need, real_dtype, untraceable
+from hesse.frontends.tracing import decided, note_need, of_tensors, real_dtype, untraceable
 from hesse.ir import Node, Shape
-from hesse.ops.integers import as_integer
+from hesse.ops.integers import as_integer, as_real
 from hesse.ops.registry import elementwise
 
 
@@ -73,7 +73,24 @@ def _valueless(construct: str, way_out: str) -> Callable[..., Any]:
     return method
 
 
+def _answered(question: str, construct: str, way_out: str) -> Callable[..., Any]:
+    """A question about the value, which is answered where the function may decide by values."""
+
+    def method(self: Expression) -> Any:
+        found = self.answer(question)
+        if found is None:
+            note_need([self])
+            raise untraceable(construct, way_out)
+        return found
+
+    return method
+
+
 _BUILD = "Build the result with np.where, np.concatenate or np.stack."
+_NUMBER = "float(), int() or complex() of a traced value (math.sin(x) and a[i] = x do it too)"
+_NO_NUMBERS = (
+    "Use np.sin(x) and the like instead of math, build the result with np.where, np.concatenate or np.stack"
+)
 _EVALUATE = "Evaluate the expression first; inside a traced function values are not known."
 
 
@@ -242,6 +259,7 @@ class Expression(SymbolicMethods):
 
     def item(self, *position: Any) -> Any:
         """An entry as a number: the only one, or one at a position."""
+        self._refuse_tensors()
         if not position and self.size != 1:
             raise ShapeError(f"item() needs a position in an array of {self.size} entries")
         if len(position) == 1 and not isinstance(position[0], tuple):
@@ -250,7 +268,12 @@ class Expression(SymbolicMethods):
 
     def tolist(self) -> Any:
         """The entries as numbers in nested lists."""
+        self._refuse_tensors()
         return [part.tolist() for part in self] if self.shape else self
+
+    def _refuse_tensors(self) -> None:
+        if of_tensors.get():
+            raise untraceable("item() or tolist() of a traced tensor", _EVALUATE)
 
     def fill(self, value: Any) -> None:
         """Write a number everywhere."""
@@ -304,20 +327,37 @@ class Expression(SymbolicMethods):
             f"astype({np.dtype(dtype)})", "Only real numbers are traced; np.trunc drops fractions."
         )
 
+    def answer(self, question: str) -> Any:
+        """The only entry as a "truth" or an "integer"; None where the function cannot decide by values."""
+        if self.size != 1:
+            return None
+        integers = self.index if self.is_index or question == "integer" else None
+        return decided(question, self.node if integers is None else as_real(integers.as_node()))
+
     # What would need the value of the expression now, or would change it in place.
 
-    __bool__ = _valueless(
+    __bool__ = _answered(
+        "truth",
         "the truth value of a traced value (if, while, and, or, not, assert, in)",
-        "Use np.where(condition, x, y) for a choice and &, |, ~ for conditions.",
+        "Use np.where(condition, x, y) for a choice and &, |, ~ for conditions; "
+        "or let the function decide by values: @hesse.branching.",
     )
-    __float__ = __int__ = __complex__ = _valueless(
-        "float(), int() or complex() of a traced value (math.sin(x) and a[i] = x do it too)",
-        "Use np.sin(x) and the like instead of math, " + _BUILD[0].lower() + _BUILD[1:],
+    __int__ = _answered(
+        "integer", _NUMBER, f"{_NO_NUMBERS}; or let the function decide by values: @hesse.branching."
     )
-    __index__ = _valueless(
-        "a traced value as a Python integer (range(x), a list index)",
-        "Loop over a shape instead; np.take_along_axis and hesse.constant(a)[x] take traced indices.",
-    )
+    __float__ = __complex__ = _valueless(_NUMBER, f"{_NO_NUMBERS}.")
+
+    def __index__(self) -> int:
+        found = self.answer("integer") if self.index is not None and not self.shape else None
+        if found is None:
+            note_need([self])
+            raise untraceable(
+                "a traced value as a Python integer (range(x), a list index)",
+                "Loop over a shape instead; np.take_along_axis and hesse.constant(a)[x] take traced indices; "
+                "or let the function decide by values: @hesse.branching.",
+            )
+        return int(found)
+
     __array__ = _valueless(
         "a traced value converted to an array (np.array([x[0], x[1]]), np.asarray(x), a[1:3] = x, a[x])",
         "Use np.stack([...]), np.concatenate([...]) or np.where instead of np.array, "
@@ -325,7 +365,10 @@ class Expression(SymbolicMethods):
         "hesse.constant(a)[x] to index a known array by a traced one.",
     )
     __delitem__ = _refused("the deletion of entries of a traced value (del x[i])", _BUILD)
-    __contains__ = _valueless("`in` on a traced value", "Compare with == and use np.any.")
+
+    def __contains__(self, value: Any) -> bool:
+        return bool(call(np.any, (call(np.equal, (self, value)),)))
+
     put = partition = resize = itemset = _refused("a method that changes a traced value in place", _BUILD)
     tobytes = _valueless("tobytes() of a traced value", _EVALUATE)
     nonzero = _valueless(

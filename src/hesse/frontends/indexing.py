@@ -18,7 +18,7 @@ from hesse.frontends.expression import Expression
 from hesse.frontends.indices import Index
 from hesse.frontends.memory import Part, Step, shared
 from hesse.frontends.operands import as_expression, known_sizes
-from hesse.frontends.tracing import note_need, untraceable
+from hesse.frontends.tracing import decided, note_need, untraceable
 from hesse.ir import (
     Axis,
     Node,
@@ -35,6 +35,7 @@ from hesse.ir import (
     view,
     zero,
 )
+from hesse.ops.integers import as_real
 from hesse.ops.integers import entries as integer_entries
 from hesse.ops.registry import operation
 from hesse.ops.structural import gather
@@ -159,7 +160,8 @@ def _parsed(entry: Any) -> list[Any]:
     if isinstance(entry, slice):
         return [slice(*map(_bound, _bounds(entry)))]
     if isinstance(entry, Expression):
-        return [_traced(entry)]
+        found = decided("mask", entry.node) if entry.boolean else None
+        return [_traced(entry)] if found is None else _parsed(np.asarray(found))
     if isinstance(entry, bool | np.bool) or (
         isinstance(entry, np.ndarray) and entry.shape == () and entry.dtype == bool
     ):
@@ -183,10 +185,14 @@ def _bound(value: Any) -> Any:
     """A bound of a slice, which is known now."""
     known = _plain(value)
     if isinstance(known, Index):
+        found = decided("integer", as_real(known.as_node())) if not known.shape else None
+        if found is not None:
+            return found
         note_need([value])
         raise untraceable(
             "x[i : i + n] with a traced bound (the number of entries must be known)",
-            "Write x[i + np.arange(n)], or np.take(x, i + np.arange(n), axis=axis).",
+            "Write x[i + np.arange(n)], or np.take(x, i + np.arange(n), axis=axis); "
+            "or let the function decide by values: @hesse.branching.",
         )
     return known
 
@@ -208,7 +214,8 @@ def _traced(entry: Expression) -> Any:
         note_need([entry])
         raise untraceable(
             "x[mask] with a traced mask (the number of results depends on the data)",
-            "Use np.where(mask, x, other), or multiply by the mask before a sum.",
+            "Use np.where(mask, x, other), or multiply by the mask before a sum; "
+            "or let the function decide by values: @hesse.branching.",
         )
     if entry.index is None:
         note_need([entry])

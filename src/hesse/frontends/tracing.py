@@ -45,6 +45,20 @@ depth: ContextVar[int] = ContextVar("depth", default=0)
 """How many traces there are around: 0 outside of traced functions."""
 
 
+of_tensors: ContextVar[bool] = ContextVar("of_tensors", default=False)
+"""Whether the arguments are tensors of a library in which numbers (`item()`) have no derivatives."""
+
+
+@contextmanager
+def tensors_given() -> Iterator[None]:
+    """Around user code in NumPy's language that is called with such tensors."""
+    token = of_tensors.set(True)
+    try:
+        yield
+    finally:
+        of_tensors.reset(token)
+
+
 _real_dtype: ContextVar[Callable[[], Any]] = ContextVar("real_dtype", default=lambda: np.float64)
 
 
@@ -61,6 +75,36 @@ def computing_in(dtype: Callable[[], Any]) -> Iterator[None]:
         yield
     finally:
         _real_dtype.reset(token)
+
+
+_decide: ContextVar[Callable[[str, Any], Any] | None] = ContextVar("decide", default=None)
+
+
+@contextmanager
+def deciding(decide: Callable[[str, Any], Any]) -> Iterator[None]:
+    """Around user code: who answers what a condition, an integer or a mask is."""
+    token = _decide.set(decide)
+    try:
+        yield
+    finally:
+        _decide.reset(token)
+
+
+@contextmanager
+def deciding_as(translated: Callable[[Any], Any]) -> Iterator[None]:
+    """Around user code inside of other user code: the nodes of the one in those of the other."""
+    decide = _decide.get()
+    if decide is None:
+        yield
+        return
+    with deciding(lambda question, node: decide(question, translated(node))):
+        yield
+
+
+def decided(question: str, node: Any) -> Any:
+    """The answer to a question about the value of a node; None if nobody knows."""
+    decide = _decide.get()
+    return None if decide is None else decide(question, node)
 
 
 class _Watch(NamedTuple):

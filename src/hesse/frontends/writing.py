@@ -15,7 +15,7 @@ from hesse.frontends.expression import Expression
 from hesse.frontends.integers import integer_node
 from hesse.frontends.memory import kind_of, part_of, write
 from hesse.frontends.operands import as_expression, as_node, constant, expand, known_sizes
-from hesse.frontends.tracing import depth, untraceable
+from hesse.frontends.tracing import decided, depth, untraceable
 from hesse.frontends.ufuncs import truth
 from hesse.ir import Node, common_shape, uniform
 from hesse.ops import integers
@@ -137,10 +137,15 @@ def _where(target: Expression, mask: Expression, value: Any) -> None:
         raise ShapeError(f"a mask of shape {mask.shape} does not fit an array of shape {target.shape}")
     node = _converted(value, kind_of(target))
     if len(node.shape) > target.ndim - mask.ndim:
+        known = decided("mask", mask.node)
+        if known is not None:
+            setitem(target, known, value)
+            return
         raise untraceable(
             "x[mask] = y with a traced mask and one value for each place where it holds "
             "(their number depends on the data)",
-            "Give one value for all of them, or write x = np.where(mask, y, x) with y of the shape of x.",
+            "Give one value for all of them, or write x = np.where(mask, y, x) with y of the shape of x; "
+            "or let the function decide by values: @hesse.branching.",
         )
     wide = mask[(..., *[None] * (target.ndim - mask.ndim))]
     copyto(target, call(np.where, (wide, Expression(node, target.boolean), target)), casting="unsafe")
