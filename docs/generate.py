@@ -81,8 +81,7 @@ through them, also where they are used as numbers. So the gradient of `sum(x * a
   not know of traced values: write `hesse.constant(np.eye(n))[i]`.
 - **Windows** that start at a traced position: `x[i + np.arange(n)]`, or `np.take` along an axis.
   `x[i : i + n]` may be shorter at the end, so its size is not known, and it is refused.
-- **Sums by index**: `np.bincount(i, weights, minlength=n)`, where `np.add.at` would change an
-  array in place.
+- **Sums by index**: `np.bincount(i, weights, minlength=n)`, or `np.add.at(y, i, values)`.
 - **Outside of an axis**: NumPy raises `IndexError` and names the index; PyTorch raises (on a GPU
   by an assertion); JAX reads nan and drops what would be written.
 """

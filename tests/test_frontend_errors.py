@@ -25,10 +25,6 @@ from hesse.frontends.dispatch import FUNCTIONS, WAYS_OUT, implements
 ZEROS = np.zeros(3)
 
 
-def assign(x: Any) -> None:
-    x[0] = 1.0
-
-
 def delete(x: Any) -> None:
     del x[0]
 
@@ -52,8 +48,7 @@ def add_in_place(x: Any) -> None:
 
 
 CONSTRUCTS: list[tuple[Callable[[Any], Any], str, str]] = [
-    (assign, "item assignment", r"np\.where, np\.concatenate or np\.stack"),
-    (delete, "item assignment", r"np\.where"),
+    (delete, r"the deletion of entries of a traced value", r"np\.where"),
     (assign_into_array, "converted to an array", r"np\.stack"),
     (lambda x: float(x[0]), r"float\(\)", r"np\.sin\(x\)"),
     (lambda x: int(x[0]), r"int\(\)", r"np\.sin\(x\)"),
@@ -67,29 +62,28 @@ CONSTRUCTS: list[tuple[Callable[[Any], Any], str, str]] = [
     (lambda x: max(x), "truth value", r"np\.where"),
     (lambda x: 0 < x[0] < 1, "truth value", r"np\.where"),
     (lambda x: x[0] in [1.0, 2.0], "truth value", r"np\.where"),
-    (lambda x: 1.0 in x, "`in` on a traced value", r"np\.any"),
+    (lambda x: 1.0 in x, "the truth value of a traced value", r"np\.where"),
     (lambda x: np.array([x[0], x[1]]), r"np\.array\(\[x\[0\], x\[1\]\]\)", r"Use np\.stack"),
     (lambda x: np.array([1.0, x[1]]), "converted to an array", r"np\.stack"),
     (lambda x: np.array(x), "converted to an array", r"np\.stack"),
     (lambda x: np.asarray(x[0]), "converted to an array", r"np\.stack"),
     (lambda x: np.sum([x[0], x[1]]), "converted to an array", r"np\.stack"),
-    (lambda x: np.full(3, x[0]), "converted to an array|copyto", r"np\.(stack|where)"),
+    (lambda x: np.full(3, x[0]), r"np\.full|converted", r"np\.ones\(3\) \* x"),
     (lambda x: np.ones(3)[x], "converted to an array", r"hesse\.constant\(a\)\[x\]"),
     (lambda x: range(x[0]), "as a Python integer", "Loop over a shape"),
     (lambda x: [1, 2, 3][x[0]], "as a Python integer", "Loop over a shape"),
     (lambda x: len(x[0]), r"len\(\) of a 0-d value", r"np\.atleast_1d"),
     (lambda x: list(x[0]), "iteration over a 0-d value", r"np\.atleast_1d"),
-    (lambda x: x.item(), r"item\(\)", "Evaluate the expression first"),
-    (lambda x: x.tolist(), r"tolist\(\)", "Evaluate the expression first"),
-    (lambda x: x.sort(), "changes a traced value in place", r"np\.where"),
-    (lambda x: x.fill(0.0), "changes a traced value in place", r"np\.where"),
+    (lambda x: x.tobytes(), r"tobytes\(\)", "Evaluate the expression first"),
+    (lambda x: x.partition(1), "changes a traced value in place", r"np\.where"),
+    (lambda x: x.put([0], 0.0), "changes a traced value in place", r"np\.where"),
     (lambda x: x.nonzero(), r"nonzero\(\) of a traced value", r"np\.where"),
     (lambda x: x.astype(complex), r"astype\(complex128\)", "real numbers"),
-    (lambda x: np.add(x, 1, out=ZEROS), r"the argument out= of np\.add", "assign the result"),
+    (lambda x: np.add(x, 1, out=ZEROS), r"the argument out= of np\.add", "Assign the result"),
     (add_in_place, r"in-place update of an array like a \+= x", r"a = a \+ x"),
     (lambda x: np.add(x, 1, where=[True, False, True]), r"np\.add with these arguments .*'where'", "Leave"),
     (lambda x: np.exp(x, dtype=complex), r"np\.exp with these arguments .*'dtype'", "Leave"),
-    (lambda x: np.add.at(x, [0], 1.0), r"np\.add\.at, which changes an array in place", r"np\.bincount"),
+    (lambda x: np.multiply.at(x, [0], 1.0), r"np\.multiply\.at", r"np\.add\.at"),
     (lambda x: np.add.reduceat(x, [0, 1]), r"np\.add\.reduceat", r"np\.cumsum"),
     (lambda x: np.subtract.reduce(x), r"np\.subtract\.reduce", r"np\.sum"),
     (lambda x: np.add.reduce(x, initial=1.0), r"np\.sum with these arguments .*'initial'", "Leave"),
@@ -109,9 +103,8 @@ CONSTRUCTS: list[tuple[Callable[[Any], Any], str, str]] = [
     (lambda x: np.where(x > 0), r"np\.where\(condition\)", r"np\.where\(condition, x, y\)"),
     (lambda x: np.nonzero(x), r"np\.nonzero, for which hesse has no rule", r"np\.where"),
     (lambda x: np.nan_to_num(x), r"np\.nan_to_num", r"np\.where"),
-    (lambda x: np.empty_like(x), r"np\.empty_like", r"np\.zeros_like"),
-    (lambda x: np.copyto(ZEROS, x), r"np\.copyto", r"np\.where"),
-    (lambda x: np.full_like(np.ones((2, 3)), x), r"np\.copyto", r"np\.where"),
+    (lambda x: np.copyto(ZEROS, x), r"np\.copyto", r"np\.zeros_like\(x\) or hesse\.zeros\(3\)"),
+    (lambda x: np.full_like(np.ones((2, 3)), x), r"np\.full", r"np\.ones\(3\) \* x"),
     (lambda x: np.linalg.svd(x), r"np\.linalg\.svd, for which hesse has no rule", r"np\.linalg\.eigh"),
     (lambda x: np.nanmean(x), r"np\.nanmean", r"Near names that hesse knows: np\."),
     (lambda x: np.sinc(x), r"np\.sinc", r"hesse\.frontends\.dispatch\.implements"),
@@ -210,11 +203,9 @@ def test_ways_out_are_about_functions_without_a_handler() -> None:
 
 def test_missing_attributes_say_what_to_do() -> None:
     x = traced(ZEROS, "x")
-    with pytest.raises(AttributeError, match=r"the attribute \.dtype .*np\.zeros_like\(x\)"):
-        x.dtype  # noqa: B018
-    with pytest.raises(AttributeError, match=r"the attribute \.flat "):
-        x.flat  # noqa: B018
-    assert not hasattr(x, "dtype")
+    with pytest.raises(AttributeError, match=r"the attribute \.strides .*Use the NumPy function"):
+        x.strides  # noqa: B018
+    assert not hasattr(x, "ctypes")
 
 
 def test_a_function_has_one_handler() -> None:
@@ -235,8 +226,9 @@ def test_users_can_add_a_handler() -> None:
 
 def test_expressions_are_values() -> None:
     x = traced(ZEROS, "x")
-    assert copy.copy(x) is x
-    assert copy.deepcopy(x) is x
+    for copied in (copy.copy(x), copy.deepcopy(x)):  # which may be written to
+        assert copied is not x
+        assert copied.node is x.node
     assert {x: 1}[x] == 1
     assert hash(x) == hash(Expression(x.node))
     assert as_expression(x) is x

@@ -206,6 +206,18 @@ EXAMPLES = [
     ),
     Example(rules.power_of_sqrt, np.sqrt(x) ** -2, 1 / x, ()),
     Example(
+        rules.abs_times_abs,
+        np.abs(x) * np.abs(x),
+        x**2,
+        (np.abs(x) * np.abs(y), np.outer(np.abs(x), np.abs(x)), np.abs(x) * np.abs(x)[::-1]),
+    ),
+    Example(
+        rules.power_of_abs,
+        np.abs(x) ** -12.0,
+        x**-12.0,
+        (np.abs(x) ** -3.0, x**-6.0, np.abs(x) ** y, np.exp(x) ** -6.0, np.abs(x) ** 0.5),
+    ),
+    Example(
         rules.function_of_blocks,
         np.exp(np.concatenate([x, 2 * y])),
         np.concatenate([np.exp(x), np.exp(2 * y)]),

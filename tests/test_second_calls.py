@@ -19,7 +19,7 @@ import pytest
 import torch
 
 import hesse
-from hesse.errors import ArgumentError
+from hesse.errors import ArgumentError, TracingError
 from libraries import JAX, LIBRARIES, NUMPY, TORCH, Library, dtype_name, over_libraries, plain
 from oracles import assert_close
 
@@ -115,8 +115,6 @@ NUMPY_KINDS = {
     "field of records": Kind(field),
     "list": Kind(np.ndarray.tolist),
     "tuple of tuples": Kind(lambda array: tuple(map(tuple, array.tolist()))),
-    "matrix": Kind(np.matrix),
-    "masked array": Kind(lambda array: np.ma.MaskedArray(array.copy())),
     "structured": Kind(structured),
     "memory-mapped": Kind(mapped),
     "single": Kind(lambda array: array.astype(np.float32), dtype="float32"),
@@ -213,15 +211,25 @@ def test_calls_with_numbers_are_alike(kind: Kind) -> None:
         check(bound(kind.make(2.0)), np.array(6.0), kind, what)
 
 
-def test_masked_entries_are_refused_each_time() -> None:
-    masked = np.ma.MaskedArray(POINT, POINT < 0)
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [(np.matrix, r"an np\.matrix.*np\.asarray\(A\)"), (np.ma.MaskedArray, r"a masked array.*filled\(0\.0\)")],
+    ids=["matrix", "masked array"],
+)
+def test_arrays_with_another_arithmetic_are_refused_each_time(make: Any, message: str) -> None:
+    """A product of np.matrix is a matrix product, and sums leave masked entries out: f would mean another."""
+    other = make(POINT)
     derivative = hesse.grad(function)
-    derivative(np.ma.MaskedArray(POINT), POINT)
+    derivative(POINT, POINT)
     for _ in range(2):
-        with pytest.raises(ArgumentError, match="argument x is a masked array"):
-            derivative(masked, POINT)
-        with pytest.raises(ArgumentError, match="argument w is a masked array"):
-            derivative.bind(w=masked)
+        with pytest.raises(ArgumentError, match=f"argument x is {message}"):
+            derivative(other, POINT)
+        with pytest.raises(ArgumentError, match=f"argument w is {message}"):
+            derivative.bind(w=other)
+        with pytest.raises(TracingError, match=message):
+            hesse.grad(lambda x: np.sum(x * other))(POINT)
+        with pytest.raises(TracingError):  # the masked array asks for the values of x
+            hesse.grad(lambda x: np.sum(other * x))(POINT)
 
 
 def test_whole_numbers_are_refused_after_others() -> None:

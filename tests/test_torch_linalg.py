@@ -95,6 +95,10 @@ CASES: dict[str, Case] = {
     "cholesky_inverse": (lambda a: summed(torch.cholesky_inverse(a.tril())), (SQUARE,), 2),
     "upper cholesky_inverse": (lambda a: summed(torch.cholesky_inverse(a.triu(), upper=True)), (SQUARE,), 2),
     "eigvalsh": (lambda a: summed(linalg.eigvalsh(a)), (DEFINITE,), 3),
+    "eigvalsh of one triangle": (lambda a: summed(linalg.eigvalsh(a)), (SQUARE,), 2),
+    "eigh of the other one": (lambda a: summed(linalg.eigh(a, UPLO="U")[1] ** 2), (SQUARE,), 2),
+    "cholesky of one triangle": (lambda a: summed(linalg.cholesky(a)), (SQUARE,), 2),
+    "cholesky of the other one": (lambda a: summed(linalg.cholesky(a, upper=True)), (SQUARE,), 1),
     "eigvalsh of the upper triangle": (lambda a: linalg.eigvalsh(a, UPLO="U")[0], (DEFINITE,), 2),
     "eigh": (lambda a: summed(linalg.eigh(a).eigenvectors ** 2), (DEFINITE,), 2),
     "eigh of a batch": (

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hesse.api import (
         biharmonic,
+        branching,
         compile,
         custom_derivative,
         derivative,
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
         unfold,
         xlogy,
     )
+    from hesse.frontends.writing import zeros
     from hesse.plan import set_memory_limit
     from hesse.structured import Structured
 
@@ -99,6 +101,7 @@ __all__ = [
     "TracingError",
     "VerificationError",
     "biharmonic",
+    "branching",
     "celu",
     "check",
     "compile",
@@ -154,6 +157,7 @@ __all__ = [
     "variable",
     "vjp",
     "xlogy",
+    "zeros",
 ]
 
 
@@ -163,6 +167,7 @@ _HOMES = (
     "hesse.frontends.expression",
     "hesse.frontends.operands",
     "hesse.frontends.special",
+    "hesse.frontends.writing",
     "hesse.plan",
     "hesse.structured",
     "hesse.api.formula",

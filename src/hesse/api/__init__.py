@@ -15,10 +15,12 @@ from hesse.api.derivatives import (
 )
 from hesse.api.implicit import fixed_point, root
 from hesse.api.operators import biharmonic, diagonal, laplacian, partial, taylor
+from hesse.api.paths import branching
 from hesse.api.symbolic import einsum, variable
 
 __all__ = [
     "biharmonic",
+    "branching",
     "check",
     "compile",
     "custom_derivative",

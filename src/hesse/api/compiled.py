@@ -5,7 +5,9 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,9 +15,11 @@ import numpy as np
 from hesse.api.arguments import Parameters, check_argnums, check_differentiable
 from hesse.api.bound import Bound
 from hesse.api.captured import Captured, Watch
-from hesse.api.entries import Builder, Built, Entry, Extra, Options, Request, compiled, keep
+from hesse.api.draws import checked
+from hesse.api.entries import KEPT_ENTRIES, Builder, Built, Entry, Extra, Options, Request, compiled, keep
 from hesse.api.explain import Explanation
 from hesse.api.layout import Branches, Layout, arranged, is_bare
+from hesse.api.paths import Branching, Decision, Path, conditions_of, followed, taken
 from hesse.api.signature import (
     Argument,
     Call,
@@ -34,8 +38,9 @@ from hesse.backends.target import Target, as_target, library_of
 from hesse.errors import ArgumentError, TracingError
 from hesse.frontends.expression import Expression
 from hesse.frontends.libraries import Session, nested, session, traced_expression
+from hesse.frontends.memory import protect
 from hesse.frontends.operands import as_node, constant
-from hesse.frontends.tracing import watched
+from hesse.frontends.tracing import computing_in, deciding_as, tensors_given, watched
 from hesse.ir import Node, Variable, number, substitute, topological
 
 SINGLE_NEEDS = 8
@@ -62,6 +67,9 @@ class Tables:
         """The entries again, by marks of numbers, containers and plain values."""
         self.dispatched: dict[tuple[type, ...], Callable[..., Any]] = {}
         """Where the library finds the entry by itself: its function, by the types of the arguments."""
+        self.paths: dict[Any, list[Path]] = {}
+        """For functions that decide by values, in place of entries."""
+        self.fast_paths: dict[Any, list[Path]] = {}
 
     def run(self, *arrays: Any) -> Any:
         """What a call computes, for a library with its own table of signatures; captured arrays last."""
@@ -106,11 +114,19 @@ class Derivative:
         """Those of the last call."""
         self._needed: set[str] = set()
         """Numbers and masks whose values the function needs: they are part of the signature."""
+        self._is_branching = isinstance(function, Branching)
+        self._decisions: list[Decision] = []
+        """Those of the last trace."""
         kind = "compiled" if options.as_it_is else "derivative of"
         self.__name__ = f"{kind} {self._parameters.function_name}"
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         tables, captured = self.present()
+        if self._is_branching:
+            entry = None if options else self._taken(tables, arguments + captured.arrays)
+            if entry is None:
+                return self._first_call(arguments, options)
+            return entry.run(arguments + captured.arrays)
         if not options:
             if tables.dispatched:
                 run = tables.dispatched.get(tuple(map(type, arguments)))
@@ -132,6 +148,15 @@ class Derivative:
         else:
             return known.entry.run([*arrays, *captured.arrays])
         return self._first_call(arguments, options)
+
+    @staticmethod
+    def _taken(tables: Tables, arrays: tuple[Any, ...]) -> Entry | None:
+        """The entry of the path that arrays take, if it is known what to do with such arrays."""
+        try:
+            paths = tables.fast_paths[_fast_key(arrays)]
+        except (AttributeError, KeyError, TypeError):
+            return None
+        return taken(paths, arrays)
 
     def present(self) -> tuple[Tables, Captured]:
         """What the function reads now besides its arguments, and what is kept for it."""
@@ -160,6 +185,11 @@ class Derivative:
         assert self._present is not None
         tables, captured = self._present
         is_flat = not options and not call.fixed and is_bare(found.built.layout)
+        if self._is_branching:
+            if is_flat and all(type(array) is np.ndarray for array in arguments):
+                known = next(paths for paths in tables.paths.values() if paths[0].entry is found)
+                keep(tables.fast_paths, _fast_key(arguments + captured.arrays), known)
+            return found.run(arrays.values)
         if is_flat and all(type(a) is np.ndarray or library_of(a) is not None for a in arguments):
             run = None if arrays.as_numpy else arrays.target.dispatched(tables.run)
             if run is not None:
@@ -262,16 +292,18 @@ class Derivative:
                 continue
             arrays = own.beside(captured.arrays if further is None else further)
             key = (call.names if by_name else None, call.key, arrays.key)
-            entry = tables.entries.get(key)
+            entry = tables.entries.get(key) or taken(tables.paths.get(key, []), arrays.values)
             if entry is not None:
                 return call, arrays, entry
             labels = nested_names([*call.array_names, *captured.labels(call.array_names)])
             known = self._known(call, labels)
             hidden = dict(zip(labels[len(call.positions) :], captured.names, strict=True))
             watching = [name for label in (*known, *hidden) for name in (label, label + INDEX_SUFFIX)]
-            with watched(watching) as needed:
+            dtype = partial(arrays.target.numpy_dtype, arrays.dtype)
+            with watched(watching) as needed, computing_in(dtype):
                 try:
-                    built = self._built(call, arrays, labels, captured)
+                    build = partial(self._followed, call, arrays, labels, captured)
+                    built = checked(build, captured.walk, call.leaves, self._parameters.function_name)
                 except Met as met:
                     tries += 1
                     self._hold(met.arrays, tries)
@@ -339,8 +371,32 @@ class Derivative:
             label for label, k in zip(labels, call.positions, strict=False) if call.owners[k] in chosen
         ]
         entry = compiled(built, labels, variables, arrays, self._options)
-        keep(tables.entries, key, entry)
+        if self._is_branching:
+            self._keep_path(tables, key, entry, labels, arrays)
+        else:
+            keep(tables.entries, key, entry)
         return entry
+
+    def _keep_path(
+        self, tables: Tables, key: Hashable, entry: Entry, labels: Sequence[str], arrays: Arrays
+    ) -> None:
+        """Keep an entry for calls that decide alike."""
+        decisions, conditions = tuple(self._decisions), None
+        if decisions:
+            options = Options(backend=self._options.backend)
+            conditions = compiled(conditions_of(decisions), labels, [], arrays, options)
+        paths = tables.paths.setdefault(key, [])
+        paths.insert(0, Path(decisions, conditions, entry))
+        del paths[KEPT_ENTRIES:]
+
+    def _followed(self, call: Call, arrays: Arrays, labels: Sequence[str], captured: Captured) -> Built:
+        """The derivative as nodes; if the function may decide by values, for the path of this call."""
+        if not self._is_branching:
+            return self._built(call, arrays, labels, captured)
+        with followed(labels, arrays) as decisions:
+            built = self._built(call, arrays, labels, captured)
+        self._decisions = decisions
+        return built
 
     def _built(self, call: Call, arrays: Arrays, labels: Sequence[str], captured: Captured) -> Built:
         """The derivative as nodes."""
@@ -353,6 +409,8 @@ class Derivative:
         for k, expression in zip(call.positions, stand_ins, strict=False):
             leaves[k] = expression
         hidden = stand_ins[len(call.positions) :]
+        for name, expression in zip(captured.names, hidden, strict=True):
+            protect(expression, f"{name}, an array that is no argument of the function")
         library = None if arrays.as_numpy else arrays.target.name
         known = [*captured.known, *(leaves[k] for k in call.fixed)]
         known = [array for array in known if library_of(array) == library]
@@ -371,7 +429,7 @@ class Derivative:
                 raise
             # A function in NumPy's language may use what tensors lack (x.size, x.astype). If it is no such
             # function, what that trace says is of no interest: the error of its own library is raised.
-            with suppress(Exception):
+            with suppress(Exception), tensors_given():
                 return self._requested(call, leaves, captured.function(hidden))
             raise
         if opened.further:
@@ -392,7 +450,7 @@ class Derivative:
         """
         positions, as_tuple = self._positions(call.names)
         count = len(call.names) - len(self._extra)
-        arguments = call.assembled(leaves if given is None else given)
+        arguments = call.assembled([_own(leaf) for leaf in (leaves if given is None else given)])
         output, aux = trace(
             function,
             self._parameters,
@@ -448,7 +506,8 @@ class Derivative:
                 leaves[k] = found
             elif k not in call.fixed and not may_be_fixed(leaf):
                 leaves[k] = given[k] = constant(leaf)
-        built = self._requested(call, leaves, self._function, given, opened)
+        with deciding_as(lambda node: substitute([node], table)[0]):
+            built = self._requested(call, leaves, self._function, given, opened)
         results = [Expression(node) for node in substitute(built.roots, table)]
         return arranged(built.layout, results if opened is None else list(map(opened.result, results)))
 
@@ -469,7 +528,16 @@ class Derivative:
         >>> f(np.array([1.0, 2.0]))
         array([2., 4.])
         """
+        if self._is_branching:
+            raise ArgumentError(
+                f"{self.__name__} decides by values and cannot be bound; use functools.partial"
+            )
         return Bound(self, bound)
+
+
+def _own(leaf: Any) -> Any:
+    """An argument of a function, to which the function may write."""
+    return copy(leaf) if isinstance(leaf, Expression) else leaf
 
 
 def _layout(given: Argument, start: int) -> Layout:

@@ -176,8 +176,9 @@ def _scalar_output(request: Request, what: str) -> Node:
             f"{what} needs a function with a scalar result, this one returns a container; use jacobian"
         )
     if nodes[0].shape:
+        way_out = "return its only entry, y.item()" if set(nodes[0].shape) == {1} else "use jacobian"
         raise ArgumentError(
-            f"{what} needs a function with a scalar result, this one has shape {nodes[0].shape}; use jacobian"
+            f"{what} needs a function with a scalar result, this one has shape {nodes[0].shape}; {way_out}"
         )
     return nodes[0]
 

@@ -79,7 +79,8 @@ class Walk:
         """Values by identity, which they keep as long as they are here."""
         self._fixed: set[int] = set()
         self._parents: dict[int, set[int]] = {}
-        self._names = _names(function)
+        self.names = _names(function)
+        """All names that are used by what was found."""
         self._walk()
         self.is_same = self._check()
 
@@ -100,7 +101,7 @@ class Walk:
 
     def copied(self, replacements: Mapping[int, Any]) -> Function:
         """The function with other values in place of arrays, given by their identities."""
-        made: Function = _Copy(self._parents, self._names, replacements).of(self.function)
+        made: Function = _Copy(self._parents, self.names, replacements).of(self.function)
         return made
 
     def changed(self, other: Walk) -> frozenset[str]:
@@ -124,7 +125,7 @@ class Walk:
             if is_known:
                 continue
             found = []
-            for part in _contents(value, self._names):
+            for part in _contents(value, self.names):
                 whole = _joined(name, part.name)
                 if whole not in self._ignored:
                     self._parents.setdefault(id(part.value), set()).add(id(value))

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from hesse.errors import ArgumentError, ShapeError
 from hesse.frontends.expression import Expression
+from hesse.frontends.memory import protect
 from hesse.frontends.products import einsum
 from hesse.ir import Size
 from hesse.ir import variable as variable_node
@@ -42,7 +43,9 @@ def variable(
     for fact in facts:
         if fact in STRUCTURES and (len(sizes) != 2 or sizes[0] != sizes[1]):
             raise ShapeError(f"a {fact} variable must be a square matrix, not of shape {sizes}")
-    return Expression(variable_node(name, sizes, with_implied(facts)))
+    found = Expression(variable_node(name, sizes, with_implied(facts)))
+    protect(found, f"the variable {name}")
+    return found
 
 
 def _facts(name: str, attributes: list[str], symmetric: bool) -> list[str]:

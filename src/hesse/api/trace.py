@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from hesse.api.arguments import Parameters
@@ -15,7 +14,7 @@ from hesse.frontends.expression import Expression
 from hesse.frontends.indices import Index
 from hesse.frontends.libraries import Session
 from hesse.frontends.operands import as_node
-from hesse.frontends.tracing import assignments_explained
+from hesse.frontends.tracing import assignments_explained, depth
 from hesse.ir import Node, Variable, variable
 from hesse.rewrite import simplify
 
@@ -23,23 +22,20 @@ INDEX_SUFFIX = ":index"
 """An integer argument is read under two names: as numbers, and with this suffix as an index array."""
 
 
-_depth: ContextVar[int] = ContextVar("depth", default=0)
-
-
 def nested_names(names: Sequence[str]) -> tuple[str, ...]:
     """Names for the variables of a trace: primed inside another trace, so that the two never mix."""
-    return tuple(name + "'" * _depth.get() for name in names)
+    return tuple(name + "'" * depth.get() for name in names)
 
 
 @contextmanager
 def nested_trace() -> Iterator[None]:
     """Around user code that is called with expressions: traces inside it get names of their own."""
-    token = _depth.set(_depth.get() + 1)
+    token = depth.set(depth.get() + 1)
     try:
         with assignments_explained():
             yield
     finally:
-        _depth.reset(token)
+        depth.reset(token)
 
 
 def argument(label: str, shape: tuple[int, ...], kind: str = "real") -> Variable:

@@ -115,15 +115,27 @@ def not_an_array(name: str, value: Any) -> ArgumentError:
     )
 
 
+def other_arithmetic(value: Any) -> str | None:
+    """What kind of array it is and what to pass instead, if functions mean something else for it."""
+    if isinstance(value, np.matrix):
+        return (
+            "an np.matrix, for which * is the matrix product; pass an array, np.asarray(A), and write A @ x"
+        )
+    if isinstance(value, np.ma.MaskedArray):
+        return (
+            "a masked array, and functions leave out its masked entries; fill them (x.filled(0.0)) and pass "
+            "the mask as an argument of its own"
+        )
+    return None
+
+
 def _as_array(name: str, value: Any) -> np.ndarray:
     known = isinstance(value, np.ndarray | np.generic | int | float | complex | list | tuple)
     if not known and not hasattr(value, "__array__"):
         raise not_an_array(name, value)
-    if isinstance(value, np.ma.MaskedArray) and value.mask.any():
-        raise ArgumentError(
-            f"argument {name} is a masked array, and hesse does not know what to do with masked entries; "
-            f"fill them ({name}.filled(0.0)) and pass the mask as an argument of its own"
-        )
+    refusal = other_arithmetic(value)
+    if refusal is not None:
+        raise ArgumentError(f"argument {name} is {refusal}")
     try:
         return np.asarray(value)
     except ValueError as error:

@@ -1,6 +1,15 @@
 """Front ends: what users write, turned into expressions."""
 
-from hesse.frontends import joining, linear_algebra, products, reductions, special, structural, ufuncs
+from hesse.frontends import (
+    joining,
+    linear_algebra,
+    products,
+    reductions,
+    special,
+    structural,
+    ufuncs,
+    writing,
+)
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_expression, as_node, constant
 from hesse.frontends.products import einsum
@@ -18,4 +27,5 @@ __all__ = [
     "special",
     "structural",
     "ufuncs",
+    "writing",
 ]

@@ -28,13 +28,13 @@ NAMED: dict[str, Callable[..., Any]] = {}
 LOOKUPS: list[Callable[[str], Callable[..., Any] | None]] = []
 """Functions that find the handler of a ufunc by its name, for operations entered later than these tables."""
 
+AT: dict[Any, Callable[..., Any]] = {}
+"""Ufunc -> handler of its method `at`."""
+
 WAYS_OUT: dict[str, str] = {
-    "copyto": "Arrays cannot hold traced values; build the result with np.where or np.stack.",
-    "put": "Build the result with np.where, np.stack or np.concatenate.",
-    "place": "Build the result with np.where.",
-    "putmask": "Build the result with np.where.",
-    "fill_diagonal": "Add np.diag(values) instead.",
-    "empty_like": "Use np.zeros_like.",
+    "put": "Write x[i] = y.",
+    "place": "Write x[mask] = y.",
+    "putmask": "Write x[mask] = y.",
     "nan_to_num": "Replace the entries with np.where, or clean the data before tracing.",
     "fmod": "Write x - y * np.trunc(x / y).",
     "fmax": "Use np.maximum.",
@@ -128,15 +128,30 @@ def _handled(function: Any, arguments: tuple[Any, ...], options: Mapping[str, An
         for name, value in options.items()
         if value is not np._NoValue and not _is_neutral(handler, name, value)
     }
+    if "out" in given:
+        return _written(function, _handled(function, arguments, _without_out(given)), given["out"])
     problem = _mismatch(handler, len(arguments), tuple(given))
     if problem is not None:
-        name = function_name(function)
-        what = f"{name} with these arguments ({problem})"
-        if "out" in given:
-            what = f"the argument out= of {name} (or an in-place update of an array like a += x)"
         way_out = "Leave the argument out and assign the result: y = f(x), a = a + x."
-        raise untraceable(what, way_out)
+        raise untraceable(f"{function_name(function)} with these arguments ({problem})", way_out)
     return handler(*arguments, **given)
+
+
+def _without_out(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if name != "out"}
+
+
+def _written(function: Any, result: Any, out: Any) -> Any:
+    """The argument `out` after the result was written to it, which must be a traced array."""
+    target = out[0] if isinstance(out, tuple) and len(out) == 1 else out
+    if not hasattr(target, "node") or not hasattr(result, "node"):
+        raise untraceable(
+            f"the argument out= of {function_name(function)} (or an in-place update of an array like a += x)",
+            "Assign the result: y = f(x), a = a + x; "
+            "or write to np.zeros_like(x) or hesse.zeros(3) instead of np.zeros(3).",
+        )
+    FUNCTIONS[np.copyto](target, result)
+    return target
 
 
 @functools.lru_cache(maxsize=1024)
@@ -172,8 +187,9 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: M
         return call(ufunc, (_with_new_axes(first, np.ndim(second)), second), options)
     name = function_name(ufunc)
     if method == "at":
-        way_out = "Write np.bincount(i, weights, minlength=n), or (i[:, None] == np.arange(n)).T @ values."
-        raise untraceable(f"{name}.at, which changes an array in place", way_out)
+        if ufunc in AT:
+            return AT[ufunc](*inputs)
+        raise untraceable(f"{name}.at", "np.add.at and np.subtract.at are known.")
     raise untraceable(f"{name}.{method}", f"Write it with {name}, np.sum, np.prod or np.cumsum.")
 
 

@@ -16,10 +16,11 @@ import numpy as np
 from hesse.errors import ShapeError
 from hesse.frontends.dispatch import call, call_ufunc, function_name, is_float_type
 from hesse.frontends.indices import Index
+from hesse.frontends.memory import Part, refresh
 from hesse.frontends.symbolic import SymbolicMethods
-from hesse.frontends.tracing import note_need, untraceable
+from hesse.frontends.tracing import decided, note_need, of_tensors, real_dtype, untraceable
 from hesse.ir import Node, Shape
-from hesse.ops.integers import as_integer
+from hesse.ops.integers import as_integer, as_real
 from hesse.ops.registry import elementwise
 
 
@@ -49,6 +50,16 @@ def _reflected(ufunc: np.ufunc) -> Callable[[Expression, Any], Any]:
     return method
 
 
+def _in_place(ufunc: np.ufunc) -> Callable[[Expression, Any], Any]:
+    """`x += y`: arrays are written to, numbers are replaced."""
+
+    def method(self: Expression, other: Any) -> Any:
+        result = call(ufunc, (self, other))
+        return result if self.is_number else call(np.copyto, (self, result), {"casting": "same_kind"}) or self
+
+    return method
+
+
 def _refused(construct: str, way_out: str) -> Callable[..., Any]:
     def method(self: Expression, *arguments: Any, **options: Any) -> NoReturn:
         raise untraceable(construct, way_out)
@@ -64,7 +75,24 @@ def _valueless(construct: str, way_out: str) -> Callable[..., Any]:
     return method
 
 
+def _answered(question: str, construct: str, way_out: str) -> Callable[..., Any]:
+    """A question about the value, which is answered where the function may decide by values."""
+
+    def method(self: Expression) -> Any:
+        found = self.answer(question)
+        if found is None:
+            note_need([self])
+            raise untraceable(construct, way_out)
+        return found
+
+    return method
+
+
 _BUILD = "Build the result with np.where, np.concatenate or np.stack."
+_NUMBER = "float(), int() or complex() of a traced value (math.sin(x) and a[i] = x do it too)"
+_NO_NUMBERS = (
+    "Use np.sin(x) and the like instead of math, build the result with np.where, np.concatenate or np.stack"
+)
 _EVALUATE = "Evaluate the expression first; inside a traced function values are not known."
 
 
@@ -73,9 +101,10 @@ class Expression(SymbolicMethods):
 
     `boolean` marks results of comparisons. `index` says what to read where the expression serves as an
     index array; `is_index` marks integers that have no real node of their own, such as the result of argmax.
+    `part` says what is changed by a write besides the expression itself; None: nothing.
     """
 
-    __slots__ = ("boolean", "index", "is_index", "node")
+    __slots__ = ("__weakref__", "boolean", "index", "is_index", "node", "part")
     __array_priority__ = 1000.0
 
     def __init__(
@@ -87,14 +116,13 @@ class Expression(SymbolicMethods):
         if index is None and node.kind == "integer":
             index = node
         self.index = Index(index) if isinstance(index, Node) else index
-
-    # An expression is a value: copies of it are itself.
+        self.part: Part | None = None
 
     def __copy__(self) -> Expression:
-        return self
+        return Expression(self.node, self.boolean, self.index, self.is_index)
 
     def __deepcopy__(self, memo: Any) -> Expression:
-        return self
+        return self.__copy__()
 
     def __hash__(self) -> int:
         note_need([self])  # a key of a dict is meant by its value
@@ -119,6 +147,32 @@ class Expression(SymbolicMethods):
         return math.prod(_known_size(size, "the number of entries") for size in self.shape)
 
     @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the numbers: that of the arrays of the call, or one of integers or truth values."""
+        kind = bool if self.boolean else np.int64 if self.index is not None else real_dtype()
+        return np.dtype(kind)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an entry."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all entries."""
+        return self.size * self.itemsize
+
+    @property
+    def flat(self) -> Any:
+        """The entries in row-major order, to read and to write."""
+        return Flat(self)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is what NumPy makes a number of: nothing can be written to it."""
+        return not self.shape and self.part is None
+
+    @property
     def T(self) -> Any:
         """All axes in reverse order."""
         return call(np.transpose, (self,))
@@ -138,12 +192,11 @@ class Expression(SymbolicMethods):
         """Zero: all expressions are real."""
         return call(np.imag, (self,))
 
-    def __getattr__(self, name: str) -> NoReturn:
-        way_out = (
-            "The dtype is that of the arrays given at the call: leave dtype= out, or write np.zeros_like(x)."
-            if name == "dtype"
-            else "Use the NumPy function instead of the method, if there is one."
-        )
+    def __getattr__(self, name: str) -> Any:
+        if name in ("node", "index"):  # forgotten, because something was written
+            refresh(self)
+            return getattr(self, name)
+        way_out = "Use the NumPy function instead of the method, if there is one."
         raise AttributeError(str(untraceable(f"the attribute .{name} of a traced value", way_out)))
 
     # NumPy calls these for functions and ufuncs with an expression among their arguments.
@@ -174,6 +227,16 @@ class Expression(SymbolicMethods):
     __abs__, __invert__ = _method(np.absolute), _method(np.invert)
     __round__ = _method(np.round)
 
+    __iadd__, __isub__ = _in_place(np.add), _in_place(np.subtract)
+    __imul__, __itruediv__ = _in_place(np.multiply), _in_place(np.divide)
+    __ifloordiv__, __imod__ = _in_place(np.floor_divide), _in_place(np.remainder)
+    __ipow__, __imatmul__ = _in_place(np.power), _in_place(np.matmul)
+    __iand__, __ior__, __ixor__ = (
+        _in_place(np.bitwise_and),
+        _in_place(np.bitwise_or),
+        _in_place(np.bitwise_xor),
+    )
+
     def __len__(self) -> int:
         if not self.shape:
             note_need([self])
@@ -193,6 +256,43 @@ class Expression(SymbolicMethods):
     def __getitem__(self, key: Any) -> Any:
         return call(operator.getitem, (self, key))
 
+    def __setitem__(self, key: Any, value: Any) -> None:
+        call(operator.setitem, (self, key, value))
+
+    def item(self, *position: Any) -> Any:
+        """An entry as a number: the only one, or one at a position."""
+        self._refuse_tensors()
+        if not position and self.size != 1:
+            raise ShapeError(f"item() needs a position in an array of {self.size} entries")
+        if len(position) == 1 and not isinstance(position[0], tuple):
+            return self.flat[position[0]]
+        return self[position[0] if len(position) == 1 else position or (0,) * self.ndim]
+
+    def tolist(self) -> Any:
+        """The entries as numbers in nested lists."""
+        self._refuse_tensors()
+        return [part.tolist() for part in self] if self.shape else self
+
+    def _refuse_tensors(self) -> None:
+        if of_tensors.get():
+            raise untraceable("item() or tolist() of a traced tensor", _EVALUATE)
+
+    def fill(self, value: Any) -> None:
+        """Write a number everywhere."""
+        call(operator.setitem, (self, ..., value))
+
+    def sort(self, axis: int = -1, **options: Any) -> None:
+        """Sort an axis in place."""
+        call(np.copyto, (self, call(np.sort, (self, axis), options)))
+
+    def copy(self, order: str = "C") -> Any:
+        """An array of its own, with the same entries."""
+        return call(np.copy, (self,), {"order": order})
+
+    def flatten(self, order: str = "C") -> Any:
+        """A copy along one axis."""
+        return call(np.copy, (call(np.ravel, (self,), {"order": order}),), {"order": "C"})
+
     sum, prod, mean = _method(np.sum), _method(np.prod), _method(np.mean)
     var, std = _method(np.var), _method(np.std)
     max, min, ptp = _method(np.max), _method(np.min), _method(np.ptp)
@@ -204,7 +304,6 @@ class Expression(SymbolicMethods):
     take, repeat = _method(np.take), _method(np.repeat)
     clip, round = _method(np.clip), _method(np.round)
     conj, conjugate = _method(np.conjugate), _method(np.conjugate)
-    flatten, copy = _method(np.ravel), _method(np.copy)
 
     def reshape(self, *shape: Any, **options: Any) -> Any:
         """The same entries in row-major order in another shape, given as numbers or as one tuple."""
@@ -218,10 +317,10 @@ class Expression(SymbolicMethods):
         """The same values in another type: floating types change nothing, integers lose their fractions."""
         kind = np.dtype(dtype).kind
         if kind == "b":
-            return self if self.boolean else call(np.not_equal, (self, 0.0))
+            return self.__copy__() if self.boolean else call(np.not_equal, (self, 0.0))
         if kind in "iu":
             if self.index is not None:
-                return self
+                return self.__copy__()
             node = self.node if self.boolean else elementwise("trunc", self.node)
             return Expression(node, index=as_integer(self.node))
         if is_float_type(dtype):
@@ -230,34 +329,73 @@ class Expression(SymbolicMethods):
             f"astype({np.dtype(dtype)})", "Only real numbers are traced; np.trunc drops fractions."
         )
 
+    def answer(self, question: str) -> Any:
+        """The only entry as a "truth" or an "integer"; None where the function cannot decide by values."""
+        if self.size != 1:
+            return None
+        integers = self.index if self.is_index or question == "integer" else None
+        return decided(question, self.node if integers is None else as_real(integers.as_node()))
+
     # What would need the value of the expression now, or would change it in place.
 
-    __bool__ = _valueless(
+    __bool__ = _answered(
+        "truth",
         "the truth value of a traced value (if, while, and, or, not, assert, in)",
-        "Use np.where(condition, x, y) for a choice and &, |, ~ for conditions.",
+        "Use np.where(condition, x, y) for a choice and &, |, ~ for conditions; "
+        "or let the function decide by values: @hesse.branching.",
     )
-    __float__ = __int__ = __complex__ = _valueless(
-        "float(), int() or complex() of a traced value (math.sin(x) and a[i] = x do it too)",
-        "Use np.sin(x) and the like instead of math, " + _BUILD[0].lower() + _BUILD[1:],
+    __int__ = _answered(
+        "integer", _NUMBER, f"{_NO_NUMBERS}; or let the function decide by values: @hesse.branching."
     )
-    __index__ = _valueless(
-        "a traced value as a Python integer (range(x), a list index)",
-        "Loop over a shape instead; np.take_along_axis and hesse.constant(a)[x] take traced indices.",
-    )
+    __float__ = __complex__ = _valueless(_NUMBER, f"{_NO_NUMBERS}.")
+
+    def __index__(self) -> int:
+        found = self.answer("integer") if self.index is not None and not self.shape else None
+        if found is None:
+            note_need([self])
+            raise untraceable(
+                "a traced value as a Python integer (range(x), a list index)",
+                "Loop over a shape instead; np.take_along_axis and hesse.constant(a)[x] take traced indices; "
+                "or let the function decide by values: @hesse.branching.",
+            )
+        return int(found)
+
     __array__ = _valueless(
         "a traced value converted to an array (np.array([x[0], x[1]]), np.asarray(x), a[1:3] = x, a[x])",
-        "Use np.stack([...]), np.concatenate([...]) or np.where instead of np.array and assignments, "
-        "and hesse.constant(a)[x] to index a known array by a traced one.",
+        "Use np.stack([...]), np.concatenate([...]) or np.where instead of np.array, "
+        "np.ones(3) * x instead of np.full(3, x), write to np.zeros_like(x) or hesse.zeros(3), and use "
+        "hesse.constant(a)[x] to index a known array by a traced one.",
     )
-    __setitem__ = __delitem__ = _refused("item assignment on a traced value (x[i] = y)", _BUILD)
-    __contains__ = _valueless("`in` on a traced value", "Compare with == and use np.any.")
-    fill = put = sort = partition = resize = itemset = _refused(
-        "a method that changes a traced value in place", _BUILD
-    )
-    item = tolist = tobytes = _valueless("item(), tolist() or tobytes() of a traced value", _EVALUATE)
+    __delitem__ = _refused("the deletion of entries of a traced value (del x[i])", _BUILD)
+
+    def __contains__(self, value: Any) -> bool:
+        return bool(call(np.any, (call(np.equal, (self, value)),)))
+
+    put = partition = resize = itemset = _refused("a method that changes a traced value in place", _BUILD)
+    tobytes = _valueless("tobytes() of a traced value", _EVALUATE)
     nonzero = _valueless(
         "nonzero() of a traced value", "The number of results depends on the data; use np.where."
     )
+
+
+class Flat:
+    """The entries of an array in row-major order: `x.flat`."""
+
+    def __init__(self, array: Expression) -> None:
+        self._array = array
+
+    def __len__(self) -> int:
+        return self._array.size
+
+    def __iter__(self) -> Iterator[Expression]:
+        return (self[k] for k in range(len(self)))
+
+    def __getitem__(self, key: Any) -> Any:
+        return call(np.copy, (call(np.ravel, (self._array,)),))[key]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        chosen = np.arange(len(self))[key]
+        call(operator.setitem, (self._array, np.unravel_index(chosen, self._array.shape), value))  # type: ignore[arg-type]
 
 
 def _known_size(size: int | str, purpose: str) -> int:

@@ -16,8 +16,9 @@ from hesse.errors import ArgumentError, ShapeError
 from hesse.frontends.dispatch import implements
 from hesse.frontends.expression import Expression
 from hesse.frontends.indices import Index
+from hesse.frontends.memory import Part, Step, shared
 from hesse.frontends.operands import as_expression, known_sizes
-from hesse.frontends.tracing import note_need, untraceable
+from hesse.frontends.tracing import decided, note_need, untraceable
 from hesse.ir import (
     Axis,
     Node,
@@ -34,6 +35,7 @@ from hesse.ir import (
     view,
     zero,
 )
+from hesse.ops.integers import as_real
 from hesse.ops.integers import entries as integer_entries
 from hesse.ops.registry import operation
 from hesse.ops.structural import gather
@@ -43,10 +45,54 @@ Entry = int | slice | None | np.ndarray | Index
 
 @implements(operator.getitem)
 def getitem(value: Any, key: Any) -> Expression:
-    """`value[key]`; parts of truth values are truth values, and parts of indices are indices."""
+    """`value[key]`; parts of truth values are truth values, and parts of indices are indices.
+
+    Integers and slices give a view, integers alone give numbers, and index arrays give copies.
+    """
     expression = as_expression(value)
-    own = None if expression.index is None else _part(expression.index, key)
-    return Expression(index(expression.node, key), expression.boolean, own, expression.is_index)
+    is_view = _is_basic(key)
+    part = expression.part
+    if is_view and part is not None and part.memory.is_written:
+        result = _written(part, key, expression.boolean)
+    else:
+        own = None if expression.index is None else _part(expression.index, key)
+        result = Expression(index(expression.node, key), expression.boolean, own, expression.is_index)
+    if is_view and (result.shape or _has_ellipsis(key)):
+        return shared(expression, Step(operator.getitem, (key,), {}), result)
+    return result
+
+
+def _written(part: Part, key: Any, boolean: bool) -> Expression:
+    """The same for an array to parts of which something was written: the array is not put together."""
+    try:
+        positions = np.asarray(part.positions[key])
+    except IndexError as problem:
+        raise ShapeError(str(problem)) from None
+    return Expression(part.memory.read(positions), boolean)
+
+
+BASIC = (int, np.integer, slice, type(None), type(Ellipsis))
+
+
+def _is_basic(key: Any) -> bool:
+    """Whether a key holds nothing but integers, slices, None and Ellipsis."""
+    if type(key) is int:
+        return True
+    entries = key if isinstance(key, tuple) else (key,)
+    return all(
+        isinstance(entry, BASIC)
+        and not isinstance(entry, bool)
+        and not (isinstance(entry, slice) and any(isinstance(bound, Expression) for bound in _bounds(entry)))
+        for entry in entries
+    )
+
+
+def _bounds(entry: slice) -> tuple[Any, Any, Any]:
+    return entry.start, entry.stop, entry.step
+
+
+def _has_ellipsis(key: Any) -> bool:
+    return key is Ellipsis or (isinstance(key, tuple) and any(entry is Ellipsis for entry in key))
 
 
 def _part(own: Index, key: Any) -> Index | None:
@@ -112,9 +158,10 @@ def _parsed(entry: Any) -> list[Any]:
     if entry is None or entry is Ellipsis:
         return [entry]
     if isinstance(entry, slice):
-        return [slice(*map(_bound, (entry.start, entry.stop, entry.step)))]
+        return [slice(*map(_bound, _bounds(entry)))]
     if isinstance(entry, Expression):
-        return [_traced(entry)]
+        found = decided("mask", entry.node) if entry.boolean else None
+        return [_traced(entry)] if found is None else _parsed(np.asarray(found))
     if isinstance(entry, bool | np.bool) or (
         isinstance(entry, np.ndarray) and entry.shape == () and entry.dtype == bool
     ):
@@ -138,10 +185,14 @@ def _bound(value: Any) -> Any:
     """A bound of a slice, which is known now."""
     known = _plain(value)
     if isinstance(known, Index):
+        found = decided("integer", as_real(known.as_node())) if not known.shape else None
+        if found is not None:
+            return found
         note_need([value])
         raise untraceable(
             "x[i : i + n] with a traced bound (the number of entries must be known)",
-            "Write x[i + np.arange(n)], or np.take(x, i + np.arange(n), axis=axis).",
+            "Write x[i + np.arange(n)], or np.take(x, i + np.arange(n), axis=axis); "
+            "or let the function decide by values: @hesse.branching.",
         )
     return known
 
@@ -163,7 +214,8 @@ def _traced(entry: Expression) -> Any:
         note_need([entry])
         raise untraceable(
             "x[mask] with a traced mask (the number of results depends on the data)",
-            "Use np.where(mask, x, other), or multiply by the mask before a sum.",
+            "Use np.where(mask, x, other), or multiply by the mask before a sum; "
+            "or let the function decide by values: @hesse.branching.",
         )
     if entry.index is None:
         note_need([entry])

@@ -13,6 +13,7 @@ from hesse.errors import ShapeError
 from hesse.frontends.dispatch import call, implements
 from hesse.frontends.expression import Expression
 from hesse.frontends.integers import joined
+from hesse.frontends.memory import Step
 from hesse.frontends.operands import (
     as_array,
     as_expression,
@@ -20,6 +21,7 @@ from hesse.frontends.operands import (
     axis_number,
     expand,
     known_sizes,
+    read_only,
 )
 from hesse.frontends.structural import moveaxis, take_positions
 from hesse.frontends.tracing import untraceable
@@ -288,4 +290,5 @@ def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Expressi
     for place, window in zip(axes, windows, strict=True):
         number = axis_number("sliding_window_view", place, expression.ndim)
         node = unfold(node, number, operator.index(window))
-    return Expression(node, boolean=expression.boolean)
+    step = Step(np.lib.stride_tricks.sliding_window_view, (window_shape, axis), {})
+    return read_only(expression, step, Expression(node, boolean=expression.boolean))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hesse.errors import ShapeError
+from hesse.errors import ArgumentError, ShapeError
 from hesse.frontends.dispatch import implements
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_node, expand
@@ -75,9 +75,16 @@ def system(name: str, a: Any, b: Any) -> tuple[Node, Node]:
 
 @implements(np.linalg.cholesky)
 def cholesky(a: Any, /, *, upper: bool = False) -> Any:
-    """The triangular factor of the symmetric part of positive definite matrices."""
-    lower = Expression(linalg.cholesky(_square("cholesky", a)))
+    """The triangular factor of positive definite matrices, of which the same triangle is read."""
+    lower = Expression(linalg.cholesky(_square("cholesky", a), lower=not upper))
     return lower.mT if upper else lower
+
+
+def _is_lower(UPLO: str) -> bool:
+    """Which triangle is read."""
+    if not isinstance(UPLO, str) or UPLO.upper() not in ("L", "U"):
+        raise ArgumentError(f"UPLO is 'L' or 'U', not {UPLO!r}")
+    return UPLO.upper() == "L"
 
 
 @implements(np.linalg.matrix_power)
@@ -97,12 +104,12 @@ def pinv(a: Any) -> Expression:
 
 @implements(np.linalg.eigvalsh)
 def eigvalsh(a: Any, UPLO: str = "L") -> Expression:
-    """The eigenvalues of the symmetric part, in ascending order."""
-    return Expression(linalg.eigvalsh(_square("eigvalsh", a)))
+    """The eigenvalues of symmetric matrices, of which one triangle is read, in ascending order."""
+    return Expression(linalg.eigvalsh(_square("eigvalsh", a), _is_lower(UPLO)))
 
 
 @implements(np.linalg.eigh)
 def eigh(a: Any, UPLO: str = "L") -> Eigensystem:
-    """The eigenvalues of the symmetric part, in ascending order, and its eigenvectors as columns."""
-    node = _square("eigh", a)
-    return Eigensystem(Expression(linalg.eigvalsh(node)), Expression(linalg.eigenvectors(node)))
+    """The same, and the eigenvectors as columns."""
+    node, lower = _square("eigh", a), _is_lower(UPLO)
+    return Eigensystem(Expression(linalg.eigvalsh(node, lower)), Expression(linalg.eigenvectors(node, lower)))

@@ -12,10 +12,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from hesse.backends.arrays import other_arithmetic
 from hesse.errors import ShapeError
-from hesse.frontends.dispatch import implements
+from hesse.frontends.dispatch import function_name, implements
 from hesse.frontends.expression import Expression
 from hesse.frontends.indices import Index
+from hesse.frontends.memory import Step, shared
 from hesse.frontends.tracing import untraceable
 from hesse.ir import Node, Size, common_shape, constant_axis, label_axis, plain_axes, uniform, view
 from hesse.ir import constant as constant_node
@@ -57,6 +59,9 @@ def as_array(value: Any) -> np.ndarray:
 
 def _captured(value: Any) -> np.ndarray:
     """What NumPy makes of a value."""
+    if type(value) is not np.ndarray and (refusal := other_arithmetic(value)) is not None:
+        kind, _, way_out = refusal.partition(", ")
+        raise untraceable(kind, way_out[:1].upper() + way_out[1:] + ".")
     try:
         return np.asarray(value)
     except (TypeError, RuntimeError) as problem:  # a tensor with a gradient, or one on another device
@@ -85,10 +90,19 @@ def is_boolean(value: Any) -> bool:
     return value.boolean if isinstance(value, Expression) else _captured(value).dtype == bool
 
 
-def restructures(*functions: Any) -> Callable[[NodeHandler], NodeHandler]:
+Sharing = Callable[[Expression, Step, Expression], Expression]
+
+
+def read_only(array: Expression, step: Step, result: Expression) -> Expression:
+    """The result of a step that is a view to which NumPy does not write."""
+    return shared(array, step, result, f"the result of {function_name(step.function)}, which is read-only")
+
+
+def restructures(*functions: Any, shares: Sharing | None = None) -> Callable[[NodeHandler], NodeHandler]:
     """Register a handler on nodes for a NumPy function that only moves entries of its first argument.
 
-    Truth values stay truth values and indices stay indices.
+    Truth values stay truth values and indices stay indices. `shares` says that it is a view (`shared`,
+    `read_only`) or may be one (`reshaped`).
     """
 
     def register(handler: NodeHandler) -> NodeHandler:
@@ -99,7 +113,10 @@ def restructures(*functions: Any) -> Callable[[NodeHandler], NodeHandler]:
             index = expression.index
             if index is not None:
                 index = index.restructured(functions[0], *arguments, **options)
-            return Expression(node, expression.boolean, index, expression.is_index)
+            result = Expression(node, expression.boolean, index, expression.is_index)
+            if shares is None or not isinstance(value, Expression):
+                return result
+            return shares(expression, Step(functions[0], arguments, options), result)
 
         implements(*functions)(wrapped)
         return handler

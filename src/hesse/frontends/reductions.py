@@ -27,6 +27,7 @@ from hesse.frontends.ufuncs import logical_not, truth
 from hesse.ir import Node, Size, broadcast, multiply, pairwise, scale, select, total, transpose, uniform, zero
 from hesse.ops import linalg, structural
 from hesse.ops.integers import as_integer
+from hesse.ops.reshaping import maximum_entry
 
 
 def _kept(node: Node, axes: tuple[int, ...], keepdims: bool) -> Node:
@@ -121,7 +122,11 @@ def prod(a: Any, axis: Any = None, *, keepdims: bool = False) -> Expression:
     return Expression(_kept(result, axes, keepdims))
 
 
-def _extremum(name: str, function: Callable[[Node], Node]) -> Callable[..., Expression]:
+def _largest(node: Node, along_last: bool) -> Node:
+    return structural.shared_maximum(node) if along_last else maximum_entry(node)
+
+
+def _extremum(name: str, sign: float) -> Callable[..., Expression]:
     def handler(a: Any, axis: Any = None, *, keepdims: bool = False) -> Expression:
         expression = as_expression(a)
         node = as_node(a)
@@ -131,14 +136,18 @@ def _extremum(name: str, function: Callable[[Node], Node]) -> Callable[..., Expr
                 f"{name}: the axes {axes} of the shape {node.shape} are empty and have no {name}"
             )
         rest = tuple(size for k, size in enumerate(node.shape) if k not in axes)
-        result = zero(rest) if 0 in rest else function(merged_axes(node, axes, last=True)) if axes else node
+        if not axes or 0 in rest:
+            result = zero(rest) if 0 in rest else node
+        else:  # equal entries share the derivative
+            whole = node if len(axes) == node.rank else merged_axes(node, axes, last=True)
+            result = scale(_largest(scale(whole, sign), bool(rest)), sign)
         return Expression(_kept(result, axes, keepdims), boolean=expression.boolean)
 
     return handler
 
 
-maximum = implements(np.max, np.amax)(_extremum("max", structural.maximum_along))
-minimum = implements(np.min, np.amin)(_extremum("min", structural.minimum_along))
+maximum = implements(np.max, np.amax)(_extremum("max", 1.0))
+minimum = implements(np.min, np.amin)(_extremum("min", -1.0))
 
 
 @implements(np.ptp)

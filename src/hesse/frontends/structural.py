@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import operator
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from hesse.errors import ShapeError
 from hesse.frontends.dispatch import call, implements
 from hesse.frontends.expression import Expression
 from hesse.frontends.indexing import index
+from hesse.frontends.memory import Step, reshaped, shared
 from hesse.frontends.operands import (
     as_expression,
     as_node,
@@ -20,6 +22,7 @@ from hesse.frontends.operands import (
     axis_numbers,
     expand,
     known_sizes,
+    read_only,
     restructures,
 )
 from hesse.ir import (
@@ -44,7 +47,7 @@ LONGEST_JOIN = 8
 """More slices than this are gathered by an index array instead."""
 
 
-@restructures(np.transpose)
+@restructures(np.transpose, shares=shared)
 def transpose_(a: Node, axes: Any = None) -> Node:
     """Axes in a new order, reversed by default."""
     order = tuple(reversed(range(a.rank))) if axes is None else axis_numbers("transpose", axes, a.rank)
@@ -53,7 +56,7 @@ def transpose_(a: Node, axes: Any = None) -> Node:
     return transpose(a, order)
 
 
-@restructures(np.swapaxes)
+@restructures(np.swapaxes, shares=shared)
 def swapaxes(a: Node, axis1: int, axis2: int) -> Node:
     """Two axes exchanged."""
     order = list(range(a.rank))
@@ -62,7 +65,7 @@ def swapaxes(a: Node, axis1: int, axis2: int) -> Node:
     return transpose(a, order)
 
 
-@restructures(np.matrix_transpose, np.linalg.matrix_transpose)
+@restructures(np.matrix_transpose, np.linalg.matrix_transpose, shares=shared)
 def matrix_transpose(x: Node, /) -> Node:
     """The last two axes exchanged."""
     if x.rank < 2:
@@ -70,7 +73,7 @@ def matrix_transpose(x: Node, /) -> Node:
     return swapaxes(x, -1, -2)
 
 
-@restructures(np.moveaxis)
+@restructures(np.moveaxis, shares=shared)
 def moveaxis(a: Node, source: Any, destination: Any) -> Node:
     """Axes moved to new places, the others in their order."""
     sources = axis_numbers("moveaxis", source, a.rank)
@@ -83,7 +86,7 @@ def moveaxis(a: Node, source: Any, destination: Any) -> Node:
     return transpose(a, order)
 
 
-@restructures(np.rollaxis)
+@restructures(np.rollaxis, shares=shared)
 def rollaxis(a: Node, axis: int, start: int = 0) -> Node:
     """An axis moved in front of the axis `start`."""
     axis = axis_number("rollaxis", axis, a.rank)
@@ -91,7 +94,7 @@ def rollaxis(a: Node, axis: int, start: int = 0) -> Node:
     return moveaxis(a, axis, start - 1 if axis < start else start)
 
 
-@restructures(np.expand_dims)
+@restructures(np.expand_dims, shares=shared)
 def expand_dims(a: Node, axis: Any) -> Node:
     """New axes of size 1 at the given places of the result."""
     count = len(axis) if isinstance(axis, tuple | list) else 1
@@ -99,7 +102,7 @@ def expand_dims(a: Node, axis: Any) -> Node:
     return index(a, tuple(None if k in new else slice(None) for k in range(a.rank + count)))
 
 
-@restructures(np.squeeze)
+@restructures(np.squeeze, shares=shared)
 def squeeze(a: Node, axis: Any = None) -> Node:
     """Axes of size 1 taken out."""
     dropped = (
@@ -112,7 +115,7 @@ def squeeze(a: Node, axis: Any = None) -> Node:
     return index(a, tuple(0 if k in dropped else slice(None) for k in range(a.rank)))
 
 
-@restructures(np.reshape)
+@restructures(np.reshape, shares=reshaped)
 def reshape(a: Node, /, shape: Any) -> Node:
     """The same entries in row-major order; one size may be -1."""
     sizes: list[Size] = list(shape) if isinstance(shape, tuple | list) else [shape]
@@ -126,13 +129,13 @@ def reshape(a: Node, /, shape: Any) -> Node:
     return reshape_node(a, sizes)
 
 
-@restructures(np.ravel)
+@restructures(np.ravel, shares=reshaped)
 def ravel(a: Node) -> Node:
     """All entries in one axis, in row-major order."""
     return a if a.rank == 1 else reshape(a, -1) if a.shape.count(0) == 0 else zero((0,))
 
 
-@restructures(np.broadcast_to)
+@restructures(np.broadcast_to, shares=read_only)
 def broadcast_to(array: Node, shape: Any) -> Node:
     """The entries repeated into a shape."""
     return expand(array, shape if isinstance(shape, tuple | list) else (shape,), "broadcast_to")
@@ -152,29 +155,29 @@ def meshgrid(*xi: Any, sparse: bool = False, indexing: str = "xy") -> tuple[Expr
     for k, value in enumerate(xi):
         grid = as_expression(value).reshape(tuple(-1 if k == axis else 1 for axis in range(len(xi))))
         grids.append(grid.swapaxes(0, 1) if indexing == "xy" and len(xi) > 1 else grid)
-    return tuple(grids) if sparse else broadcast_arrays(*grids)
+    return tuple(copy.copy(grid) for grid in (grids if sparse else broadcast_arrays(*grids)))
 
 
-@restructures(np.flip)
+@restructures(np.flip, shares=shared)
 def flip(m: Node, axis: Any = None) -> Node:
     """Axes read backwards."""
     flipped = axis_numbers("flip", axis, m.rank)
     return index(m, tuple(slice(None, None, -1) if k in flipped else slice(None) for k in range(m.rank)))
 
 
-@restructures(np.flipud)
+@restructures(np.flipud, shares=shared)
 def flipud(m: Node) -> Node:
     """The first axis read backwards."""
     return flip(m, 0)
 
 
-@restructures(np.fliplr)
+@restructures(np.fliplr, shares=shared)
 def fliplr(m: Node) -> Node:
     """The second axis read backwards."""
     return flip(m, 1)
 
 
-@restructures(np.rot90)
+@restructures(np.rot90, shares=shared)
 def rot90(m: Node, k: int = 1, axes: Sequence[int] = (0, 1)) -> Node:
     """A quarter turn in the plane of two axes, k times."""
     first, second = axis_numbers("rot90", tuple(axes), m.rank)
@@ -185,7 +188,7 @@ def rot90(m: Node, k: int = 1, axes: Sequence[int] = (0, 1)) -> Node:
     return flip(swapaxes(m, first, second), second) if k % 4 else m
 
 
-@restructures(np.diagonal)
+@restructures(np.diagonal, shares=read_only)
 def diagonal(a: Node, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Node:
     """A diagonal of the plane of two axes, as the last axis."""
     first, second = axis_numbers("diagonal", (axis1, axis2), a.rank)
@@ -205,13 +208,17 @@ def diagonal(a: Node, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Node:
     return view(a, [axes[k] for k in range(a.rank)], plain_axes(len(shape)), shape, shape)
 
 
-@restructures(np.linalg.diagonal)
+@restructures(np.linalg.diagonal, shares=read_only)
 def matrix_diagonal(x: Node, /, *, offset: int = 0) -> Node:
     """A diagonal of the last two axes."""
     return diagonal(x, offset, -2, -1)
 
 
-@restructures(np.diag)
+def _diagonal_view(array: Expression, step: Step, result: Expression) -> Expression:
+    return read_only(array, step, result) if array.ndim == 2 else result
+
+
+@restructures(np.diag, shares=_diagonal_view)
 def diag(v: Node, k: int = 0) -> Node:
     """A matrix with a given diagonal, or the diagonal of a matrix."""
     if v.rank == 2:

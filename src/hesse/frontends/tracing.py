@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -39,6 +39,72 @@ def user_location() -> str:
 def untraceable(construct: str, way_out: str, location: str | None = None) -> TracingError:
     """The error to raise for a construct that cannot become part of an expression."""
     return TracingError(f"{construct} cannot be traced (at {location or user_location()}). {way_out}")
+
+
+depth: ContextVar[int] = ContextVar("depth", default=0)
+"""How many traces there are around: 0 outside of traced functions."""
+
+
+of_tensors: ContextVar[bool] = ContextVar("of_tensors", default=False)
+"""Whether the arguments are tensors of a library in which numbers (`item()`) have no derivatives."""
+
+
+@contextmanager
+def tensors_given() -> Iterator[None]:
+    """Around user code in NumPy's language that is called with such tensors."""
+    token = of_tensors.set(True)
+    try:
+        yield
+    finally:
+        of_tensors.reset(token)
+
+
+_real_dtype: ContextVar[Callable[[], Any]] = ContextVar("real_dtype", default=lambda: np.float64)
+
+
+def real_dtype() -> Any:
+    """The dtype of real numbers in the trace that is under way."""
+    return _real_dtype.get()()
+
+
+@contextmanager
+def computing_in(dtype: Callable[[], Any]) -> Iterator[None]:
+    """Around user code: what its arrays say when they are asked for their dtype."""
+    token = _real_dtype.set(dtype)
+    try:
+        yield
+    finally:
+        _real_dtype.reset(token)
+
+
+_decide: ContextVar[Callable[[str, Any], Any] | None] = ContextVar("decide", default=None)
+
+
+@contextmanager
+def deciding(decide: Callable[[str, Any], Any]) -> Iterator[None]:
+    """Around user code: who answers what a condition, an integer or a mask is."""
+    token = _decide.set(decide)
+    try:
+        yield
+    finally:
+        _decide.reset(token)
+
+
+@contextmanager
+def deciding_as(translated: Callable[[Any], Any]) -> Iterator[None]:
+    """Around user code inside of other user code: the nodes of the one in those of the other."""
+    decide = _decide.get()
+    if decide is None:
+        yield
+        return
+    with deciding(lambda question, node: decide(question, translated(node))):
+        yield
+
+
+def decided(question: str, node: Any) -> Any:
+    """The answer to a question about the value of a node; None if nobody knows."""
+    decide = _decide.get()
+    return None if decide is None else decide(question, node)
 
 
 class _Watch(NamedTuple):
@@ -95,7 +161,8 @@ def assignments_explained() -> Iterator[None]:
         raise untraceable(
             "the assignment of a traced value to an entry of a NumPy array (a[i] = x, a.fill(x))",
             "Such an array holds numbers and would not record how x was computed. "
-            "Build the result with np.stack, np.concatenate or np.where.",
+            "Write to np.zeros_like(x) or hesse.zeros(3) instead of np.zeros(3), "
+            "or build the result with np.stack, np.concatenate or np.where.",
             _raised_at(error),
         ) from error
     except TypeError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
 from collections.abc import Callable
@@ -13,7 +14,7 @@ import hesse.ops.elementwise as table
 from hesse.frontends.dispatch import FUNCTIONS, LOOKUPS, NAMED, implements
 from hesse.frontends.expression import Expression
 from hesse.frontends.integers import chosen, compared, with_index
-from hesse.frontends.operands import as_expression, as_node, broadcast_nodes, expand, is_boolean, is_number
+from hesse.frontends.operands import as_expression, as_node, broadcast_nodes, is_boolean, is_number
 from hesse.frontends.tracing import untraceable
 from hesse.ir import Node, add, multiply, scale, uniform
 from hesse.ops import integers
@@ -158,8 +159,14 @@ def divide(x: Any, y: Any, /) -> Expression:
     return Expression(first / second)
 
 
-@implements(np.positive, np.conjugate, np.real)
+@implements(np.positive, np.conjugate)
 def positive(x: Any, /) -> Expression:
+    """The same value."""
+    return copy.copy(as_expression(x))
+
+
+@implements(np.real)
+def real(x: Any, /) -> Expression:
     """The value itself."""
     return as_expression(x)
 
@@ -236,7 +243,7 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: 
     """Values cut off below and above."""
     low, high = (a_min if min is None else min), (a_max if max is None else max)
     if low is None and high is None:
-        return as_expression(a)
+        return copy.copy(as_expression(a))
     if low is None:
         return FUNCTIONS[np.minimum](a, high)  # type: ignore[no-any-return]
     if high is None:
@@ -254,32 +261,6 @@ def round_(a: Any, decimals: int = 0) -> Expression:
     factor = 10.0**decimals
     node: Node = table.round(scale(as_node(a), factor))
     return Expression(scale(node, 1.0 / factor))
-
-
-@implements(np.copy)
-def copy(a: Any) -> Expression:
-    """The expression itself."""
-    return as_expression(a)
-
-
-@implements(np.zeros_like)
-def zeros_like(a: Any, *, shape: Any = None) -> Expression:
-    """Zeros."""
-    return full_like(a, 0.0, shape=shape)
-
-
-@implements(np.ones_like)
-def ones_like(a: Any, *, shape: Any = None) -> Expression:
-    """Ones."""
-    return full_like(a, 1.0, shape=shape)
-
-
-@implements(np.full_like)
-def full_like(a: Any, fill_value: Any, *, shape: Any = None) -> Expression:
-    """A value everywhere."""
-    given = as_expression(a).shape if shape is None else shape
-    sizes = given if isinstance(given, tuple) else tuple(np.atleast_1d(given).tolist())
-    return Expression(expand(as_node(fill_value), sizes, "full_like"), boolean=is_boolean(fill_value))
 
 
 OF_INTEGERS: dict[str, Callable[..., Node | None]] = {

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from hesse.ir import Node, multiply, total, uniform
 from hesse.ops import elementwise as table
-from hesse.ops.structural import maximum_along, shared_maximum
+from hesse.ops.structural import shared_maximum
 
 LEAK = 0.01
 """The slope of `leaky_relu` below zero."""
@@ -43,7 +43,7 @@ CONVENTIONS: dict[str, dict[str, Callable[..., Node]]] = {
         "clip": _bounded(table.clip),
         "hard_tanh": table.hard_tanh,
         "leaky_relu": lambda x: table.leaky_relu(x, LEAK),
-        "max": maximum_along,
+        "max": shared_maximum,
         "maximum": table.maximum,
         "minimum": table.minimum,
         "norm": _length(table.sqrt),
@@ -52,13 +52,11 @@ CONVENTIONS: dict[str, dict[str, Callable[..., Node]]] = {
     "jax": {
         "abs": _abs_with_a_right_slope,
         "hard_tanh": _bounded(table.clamp),
-        "max": shared_maximum,
     },
     "torch": {
         "clip": _bounded(table.clamp),
         "hard_tanh": _open_hard_tanh,
         "leaky_relu": _leaky_with_a_left_slope,
-        "max": shared_maximum,
         "norm": _length(table.safe_sqrt),
     },
 }

@@ -78,9 +78,26 @@ def triangular_solve(a: Node, b: Node, lower: bool) -> Node:
     return _flip(turned, rows)
 
 
-def cholesky(a: Node) -> Node:
-    """The lower triangular L with `L L' = (a + a')/2`, a positive definite matrix."""
-    return operation("cholesky", symmetric_part(a))
+def cholesky(a: Node, lower: bool | None = None) -> Node:
+    """The lower triangular L with `L L' = symmetric(a, lower)`, a positive definite matrix."""
+    return operation("cholesky", symmetric(a, lower))
+
+
+def symmetric(a: Node, lower: bool | None) -> Node:
+    """The symmetric matrices that have one triangle of `a`; None: the symmetric part.
+
+    Of matrices with symbolic sizes it is the symmetric part in any case.
+    """
+    if lower is None:
+        return symmetric_part(a)
+    size = _square("a symmetric matrix function", a.shape)
+    turned = pairwise("...ij->...ji", a)
+    if turned is a or isinstance(size, str):
+        return symmetric_part(a)
+    kept = np.tri(size) if lower else np.tri(size).T
+    return pairwise("...ij,ij->...ij", a, constant(kept)) + pairwise(
+        "...ij,ij->...ij", turned, constant(1.0 - kept)
+    )
 
 
 def pseudo_inverse(a: Node) -> Node:
@@ -88,17 +105,17 @@ def pseudo_inverse(a: Node) -> Node:
     return operation("pseudo_inverse", a)
 
 
-def eigvalsh(a: Node) -> Node:
-    """The eigenvalues of `(a + a')/2` in ascending order; derivatives need distinct eigenvalues."""
-    return operation("eigvalsh", symmetric_part(a))
+def eigvalsh(a: Node, lower: bool | None = None) -> Node:
+    """The eigenvalues of `symmetric(a, lower)` in ascending order; derivatives need distinct eigenvalues."""
+    return operation("eigvalsh", symmetric(a, lower))
 
 
-def eigenvectors(a: Node) -> Node:
-    """The orthonormal eigenvectors of `(a + a')/2` as columns, in the order of `eigvalsh`.
+def eigenvectors(a: Node, lower: bool | None = None) -> Node:
+    """The orthonormal eigenvectors of `symmetric(a, lower)` as columns, in the order of `eigvalsh`.
 
     Their signs are those of the back end. Derivatives need distinct eigenvalues.
     """
-    return operation("eigenvectors", symmetric_part(a))
+    return operation("eigenvectors", symmetric(a, lower))
 
 
 def expm(a: Node) -> Node:

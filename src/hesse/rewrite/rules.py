@@ -22,7 +22,9 @@ from hesse.ir import (
     has_delta,
     is_sparse,
     is_zero,
+    multiply,
     number,
+    opened,
     plain_axes,
     scale,
     sum_pieces,
@@ -210,6 +212,28 @@ def sqrt_times_sqrt(node: Node) -> Node | None:
     return None
 
 
+def abs_times_abs(node: Node) -> Node | None:
+    """abs(x) * abs(x) = x * x, which is smooth at 0; also where one stands in a product inside."""
+    for a, b in _pairs(node):
+        x = argument(node.operands[a], "abs")
+        if x is not None and node.operands[a] is node.operands[b]:
+            assert isinstance(node, Einsum)
+            return _replace_two(node, (a, b), multiply(x, x))
+    sizes = [operand for operand in node.operands if argument(operand, "abs") is not None]
+    for k, operand in enumerate(node.operands):
+        if isinstance(node, Einsum) and isinstance(operand, Einsum) and set(sizes) & set(operand.operands):
+            return abs_times_abs(opened(node, (k,)))
+    return None
+
+
+def power_of_abs(node: Node) -> Node | None:
+    """abs(x)^n = x^n, for even n."""
+    if not isinstance(node, Map) or node.name != "power":
+        return None
+    x, exponent = argument(node.operands[0], "abs"), uniform_value(node.operands[1])
+    return None if x is None or exponent is None or exponent % 2 else power(x, exponent)
+
+
 RULES: dict[Rule, Head] = {
     log_of_one_plus_exp: "log",
     log1p_of_exp: "log1p",
@@ -223,5 +247,7 @@ RULES: dict[Rule, Head] = {
     exp_times_sigmoid: frozenset({"sigmoid"}),
     sqrt_times_sqrt: frozenset({"sqrt"}),
     power_of_sqrt: "power",
+    abs_times_abs: frozenset({"abs"}),
+    power_of_abs: "power",
     function_of_blocks: Map,
 }

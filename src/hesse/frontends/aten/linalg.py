@@ -21,10 +21,11 @@ from hesse.frontends.aten.tensor import TracedTensor, fresh, known
 from hesse.frontends.expression import Expression
 from hesse.frontends.linear_algebra import system
 from hesse.frontends.operands import as_node
-from hesse.frontends.special import expm
-from hesse.ir import Apply
+from hesse.frontends.special import expm, stop_gradient
+from hesse.ir import Apply, Node
 from hesse.ops import linalg
 from hesse.ops.foreign import FOREIGN, foreign, rule_of
+from hesse.ops.registry import operation
 
 LU_FACTOR = "linalg_lu_factor_ex"
 SVD = "_linalg_svd"
@@ -179,10 +180,20 @@ def triangular_old(
     return triangular(matrix, b, upper != transpose, True, unitriangular), a
 
 
+def _symmetric(a: Any, lower: bool) -> Node:
+    """The symmetric matrices of which one triangle is read; derivatives are those by symmetric changes.
+
+    So does PyTorch: the gradient by a symmetric matrix is symmetric, too.
+    """
+    read, part = linalg.symmetric(as_node(a), lower), linalg.symmetric_part(as_node(a))
+    return part if read is part else part + stop_gradient(Expression(read - part)).node
+
+
 @aten("linalg_cholesky", "cholesky")
 def cholesky(a: Any, upper: bool = False) -> Any:
     """The triangular factor of positive definite matrices."""
-    return np.linalg.cholesky(a, upper=upper)
+    factor = Expression(operation("cholesky", _symmetric(a, not upper)))
+    return factor.mT if upper else factor
 
 
 @aten("linalg_cholesky_ex")
@@ -206,14 +217,15 @@ def cholesky_inverse(factor: Any, upper: bool = False) -> Any:
 
 @aten("_linalg_eigh", "linalg_eigh")
 def eigh(a: Any, triangle: str = "L", compute_v: bool = True) -> Any:
-    """Eigenvalues and eigenvectors of matrices that are symmetric; of others those of the symmetric part."""
-    return tuple(np.linalg.eigh(a))
+    """Eigenvalues and eigenvectors of symmetric matrices, of which one triangle is read."""
+    matrix = _symmetric(a, triangle != "U")
+    return Expression(operation("eigvalsh", matrix)), Expression(operation("eigenvectors", matrix))
 
 
 @aten("linalg_eigvalsh")
 def eigvalsh(a: Any, triangle: str = "L") -> Any:
     """Eigenvalues of symmetric matrices."""
-    return np.linalg.eigvalsh(a)
+    return eigh(a, triangle)[0]
 
 
 @aten("linalg_pinv", "pinverse")

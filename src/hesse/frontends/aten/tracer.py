@@ -66,6 +66,17 @@ VALUES = frozenset(
 """Operations that need the entries of a tensor."""
 
 
+def _answer(name: str, tensors: list[TracedTensor]) -> Any:
+    """What a tensor of one entry says, where the function may decide by values; real numbers are none."""
+    if len(tensors) != 1 or name not in ("_local_scalar_dense", "is_nonzero", "item"):
+        return None
+    (tensor,) = tensors
+    if name != "is_nonzero" and tensor.dtype.is_floating_point:
+        return None
+    is_truth = name == "is_nonzero" or tensor.dtype == torch.bool
+    return expression_of(tensor).answer("truth" if is_truth else "integer")
+
+
 class Undecomposed(Exception):
     """A primitive operation of a decomposition that is neither in the table nor has a rule in PyTorch."""
 
@@ -153,10 +164,14 @@ class Tracer(TorchDispatchMode):
         if is_known:
             return self._computed(function, arguments, options, tensors)
         if operation_name(function) in VALUES or _is_masked(function, arguments):
+            found = _answer(operation_name(function), tensors)
+            if found is not None:
+                return found
             note_need(map(expression_of, tensors))
             raise untraceable(
                 f"{function}, which needs the entries of a traced tensor (if, while, item(), x[x > 0]),",
-                "Use torch.where for a choice; mask by multiplication or torch.where.",
+                "Use torch.where for a choice; mask by multiplication or torch.where; "
+                "or let the function decide by values (conditions and integers): @hesse.branching.",
             )
         return self._applied(function, arguments, options, tensors)
 

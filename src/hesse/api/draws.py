@@ -1,0 +1,66 @@
+"""Random numbers inside a function: a trace would hold one draw forever, so they are found and refused.
+
+Where a function may draw, it is traced twice. A seed inside the function, or numbers that do not matter,
+give the same twice.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from hesse.api.entries import Built
+from hesse.api.layout import Branches, Fixed, Layout
+from hesse.api.surroundings import Walk
+from hesse.errors import TracingError
+
+GENERATORS = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random)
+NAMES = frozenset({"random", "default_rng", "RandomState", "SystemRandom"})
+"""What a function that draws by itself mentions."""
+
+
+def checked(build: Callable[[], Built], walk: Walk, leaves: Iterable[Any], name: str) -> Built:
+    """What is built; an error if it is something else each time because of random numbers."""
+    before = _shared_state()
+    built = build()
+    values = [*leaves, *(place.value for place in walk.places)]
+    if not (walk.names & NAMES or any(map(_is_generator, values)) or _shared_state() != before):
+        return built
+    again = build()
+    is_same = built.roots == again.roots and len(_known(built)) == len(_known(again))
+    if not is_same or not all(map(_is_equal, _known(built), _known(again))):
+        raise TracingError(
+            f"{name} draws random numbers, which would be the same in every call. Pass them as an argument "
+            "(f(x, noise)), or draw them by a seed inside of the function: np.random.default_rng(0)."
+        )
+    return built
+
+
+def _is_generator(value: Any) -> bool:
+    return isinstance(value, GENERATORS) or isinstance(getattr(value, "__self__", None), GENERATORS)
+
+
+def _shared_state() -> tuple[Any, ...]:
+    """What the generators of `np.random.normal` and `random.random` will do next."""
+    state: Any = np.random.get_state()
+    name, keys, *rest = state
+    return name, keys.tobytes(), *rest, random.getstate()
+
+
+def _known(built: Built) -> list[Any]:
+    """The numbers among the results that no program computes."""
+    return [v for v in _values(built.layout) if isinstance(v, np.ndarray | np.generic | int | float)]
+
+
+def _values(layout: Layout) -> Iterator[Any]:
+    if isinstance(layout, Fixed):
+        yield layout.value
+    for part in layout if isinstance(layout, tuple) else layout.parts if isinstance(layout, Branches) else ():
+        yield from _values(part)
+
+
+def _is_equal(first: Any, second: Any) -> bool:
+    return np.asarray(first).tobytes() == np.asarray(second).tobytes()

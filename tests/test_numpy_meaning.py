@@ -1,0 +1,165 @@
+"""What NumPy computes at points where it would be easy to compute something else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hesse
+from hesse.errors import ArgumentError, ShapeError
+from test_writing import differences, weighted
+
+LOPSIDED = np.array([[5.0, 0.3, -0.4], [1.1, 4.0, 0.9], [0.2, -0.7, 6.0]])
+
+
+def flat(function: Callable[[Any], Any], shape: tuple[int, ...]) -> Callable[[Any], Any]:
+    return lambda x: function(x.reshape(shape))
+
+
+def agrees(function: Callable[[Any], Any], point: np.ndarray) -> None:
+    """Value, gradient and Hessian, against NumPy and differences, at the first and the second call."""
+    gradient, value, hessian = hesse.grad(function), hesse.compile(function), hesse.hessian(function)
+    of_flat = flat(function, point.shape)
+    for x in (point, point * 1.01):
+        np.testing.assert_allclose(value(x), function(x), rtol=1e-12)
+        np.testing.assert_allclose(gradient(x).ravel(), differences(of_flat, x.ravel()), rtol=1e-6, atol=1e-8)
+    found = hessian(point).reshape(point.size, point.size)
+    expected = [
+        (gradient(point + e.reshape(point.shape)) - gradient(point - e.reshape(point.shape))).ravel() / 2e-5
+        for e in 1e-5 * np.eye(point.size)
+    ]
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
+
+
+WEIGHTS = np.array([0.7, -1.3, 0.4])
+TRIANGLES: dict[str, Callable[[Any], Any]] = {
+    "eigvalsh": lambda a: WEIGHTS @ np.linalg.eigvalsh(a),
+    "eigvalsh of the upper": lambda a: WEIGHTS @ np.linalg.eigvalsh(a, "U"),
+    "eigh": lambda a: np.sum(np.linalg.eigh(a)[1] ** 2 * np.outer(WEIGHTS, WEIGHTS**2)),
+    "eigh of the upper": lambda a: np.sum(np.linalg.eigh(a, UPLO="u").eigenvectors ** 2 * WEIGHTS[:, None]),
+    "cholesky": lambda a: np.sum(np.sin(np.linalg.cholesky(a))),
+    "cholesky of the upper": lambda a: np.sum(np.sin(np.linalg.cholesky(a, upper=True)) * WEIGHTS),
+}
+
+
+@pytest.mark.parametrize("name", TRIANGLES)
+def test_one_triangle_is_read(name: str) -> None:
+    agrees(TRIANGLES[name], LOPSIDED)
+
+
+def test_of_a_symmetric_expression_no_triangle_is_cut_out() -> None:
+    x = hesse.variable("x", (3, 3))
+    assert str(np.linalg.eigvalsh(x @ x.T)) == "eigvalsh(x*x')"
+
+
+def test_there_are_two_triangles() -> None:
+    with pytest.raises(ArgumentError, match="UPLO is 'L' or 'U', not 'B'"):
+        hesse.compile(lambda a: np.linalg.eigvalsh(a, "B"))(LOPSIDED)
+
+
+EVEN: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "square": (lambda x: np.sum(np.abs(x) ** 2), lambda x: np.sum(x**2)),
+    "square of fabs": (lambda x: np.sum(np.square(np.fabs(x))), lambda x: np.sum(x**2)),
+    "product": (lambda x: np.sum(abs(x) * np.arange(3.0) * abs(x)), lambda x: np.sum(np.arange(3.0) * x**2)),
+    "fourth power": (lambda x: np.sum(abs(x) ** 4), lambda x: np.sum(x**4)),
+    "norm of one entry": (lambda x: np.linalg.norm(x[:1], 1) ** 2, lambda x: x[0] ** 2),
+    "large power": (lambda x: np.sum(abs(x) ** 12.0), lambda x: np.sum(x**12)),
+    "third power": (lambda x: np.sum(abs(x) ** 3), lambda x: np.sum(abs(x * x) * abs(x))),
+}
+
+
+@pytest.mark.parametrize("name", EVEN)
+def test_even_powers_of_absolute_values_are_smooth(name: str) -> None:
+    absolute, smooth = EVEN[name]
+    for x in (np.zeros(3), np.array([0.0, -1.5, 2.0])):
+        for order in (1, 2):
+            found = hesse.derivative(absolute, order)(x)
+            np.testing.assert_allclose(found, hesse.derivative(smooth, order)(x), atol=1e-14)
+    np.testing.assert_array_equal(hesse.hessian(lambda x: np.sum(np.abs(x) ** 2))(np.zeros(2)), 2 * np.eye(2))
+
+
+TIES = np.array([[1.0, 3.0, 3.0, 0.0], [2.0, 2.0, 2.0, 2.0]])
+
+
+def test_ties_share_the_derivative() -> None:
+    thirds = np.array([[0, 0.5, 0.5, 0], [0.25] * 4])
+    np.testing.assert_array_equal(hesse.grad(lambda x: np.sum(np.max(x, axis=1)))(TIES), thirds)
+    np.testing.assert_array_equal(hesse.grad(np.max)(TIES[1]), [0.25] * 4)
+    np.testing.assert_array_equal(hesse.grad(np.max)(TIES), [[0, 0.5, 0.5, 0], [0] * 4])
+    np.testing.assert_array_equal(hesse.grad(lambda x: x.min())(TIES[0]), [0, 0, 0, 1])
+    np.testing.assert_array_equal(hesse.grad(np.amin)(TIES[1]), [0.25] * 4)
+    np.testing.assert_array_equal(
+        hesse.grad(lambda x: np.sum(x.min(axis=0) * [1, 2, 3, 4]))(TIES), [[1, 0, 0, 4], [0, 2, 3, 0]]
+    )
+    np.testing.assert_array_equal(hesse.grad(np.ptp)(TIES[0]), [0, 0.5, 0.5, -1])
+    np.testing.assert_array_equal(hesse.grad(np.ptp)(TIES[1]), [0] * 4)
+    np.testing.assert_array_equal(
+        hesse.hessian(lambda x: np.max(x) ** 2)(TIES[0]), np.outer(*[[0, 0.5, 0.5, 0]] * 2) * 2
+    )
+
+
+def test_extrema_of_what_is_not_a_number() -> None:
+    x = np.array([[1.0, np.nan, 3.0], [2.0, 5.0, 4.0]])
+    for function in (np.max, np.min, np.ptp):
+        with np.errstate(all="ignore"):
+            found = hesse.compile(lambda x, f=function: f(x, axis=1))(x)
+        np.testing.assert_array_equal(found, function(x, axis=1))
+        np.testing.assert_array_equal(hesse.compile(function)(x), function(x))
+    infinite = np.array([1.0, np.inf, -np.inf])
+    np.testing.assert_array_equal(hesse.compile(lambda x: np.max(x[None], axis=1))(infinite), [np.inf])
+    np.testing.assert_array_equal(hesse.compile(np.min)(infinite), -np.inf)
+
+
+def test_standard_deviation_of_one_sample_is_constant() -> None:
+    point = np.array([[2.0], [3.0]])
+    for function in (np.std, lambda x: np.sum(np.std(x, axis=1)), lambda x: np.std(x[:1])):
+        is_whole = function is np.std
+        x = point[:1] if is_whole else point
+        np.testing.assert_array_equal(hesse.grad(function)(x), 0 * x)
+        np.testing.assert_array_equal(hesse.jvp(function)(x, np.ones_like(x)), 0.0)
+        np.testing.assert_array_equal(hesse.vjp(function)(x, 1.0), 0 * x)
+        np.testing.assert_array_equal(hesse.jacobian(function)(x), 0 * x)
+
+
+def test_what_arrays_say_of_themselves() -> None:
+    def f(x: Any) -> Any:
+        eps = np.finfo(x.dtype).eps
+        first, *rest = x
+        total = sum(row.sum() for row in rest) + first[0].item() + x.item(1, 2) + x.item(4)
+        entries = [entry for row in x.tolist() for entry in row]
+        y = np.zeros_like(x)
+        y.flat[1:5:2] = x.flat[3]
+        y.flat[0] = sum(x.flat)
+        return (
+            (total + sum(entries) * entries[0] + weighted(y)) / (1 + eps)
+            + x.nbytes
+            + len(x.flat)
+            + x.itemsize
+        )
+
+    agrees(f, np.array([[1.0, 2.0, 3.0], [0.5, -1.0, 4.0]]))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_dtypes_are_those_of_the_call(dtype: Any) -> None:
+    kinds = []
+
+    def f(x: Any) -> Any:
+        kinds.append((x.dtype, (x > 0).dtype, np.argsort(x).dtype))
+        return x
+
+    hesse.compile(f)(np.ones(3, dtype))
+    assert kinds == [(np.dtype(dtype), np.dtype(bool), np.dtype(int))]
+
+
+def test_one_entry_is_no_number() -> None:
+    with pytest.raises(
+        ArgumentError, match=r"this one has shape \(1, 1\); return its only entry, y\.item\(\)"
+    ):
+        hesse.grad(lambda x: x[:1, None])(np.ones(3))
+    np.testing.assert_array_equal(hesse.grad(lambda x: (x[:1, None] ** 2).item())(np.ones(3)), [2.0, 0, 0])
+    with pytest.raises(ShapeError, match=r"item\(\) needs a position in an array of 3 entries"):
+        hesse.grad(lambda x: x.item())(np.ones(3))

@@ -1,0 +1,89 @@
+"""Random numbers inside a function are refused, never drawn once for all calls."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from random import gauss
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.random import default_rng, normal
+
+import hesse
+from hesse.errors import TracingError
+
+GENERATOR = np.random.default_rng(3)
+X = np.array([1.0, 2.0, 3.0])
+
+
+class Model:
+    def __init__(self) -> None:
+        self.rng = np.random.default_rng(1)
+
+    def loss(self, x: Any) -> Any:
+        return np.sum(x**2 * self.rng.normal(size=3))
+
+
+def noise() -> Any:
+    return np.random.normal(size=3)
+
+
+DRAWING: list[Callable[[Any], Any]] = [
+    lambda x: np.sum(x**2 * np.random.normal(size=3)),
+    lambda x: np.sum(x**2 * noise()),
+    lambda x: np.sum(x**2 * normal(size=3)),
+    lambda x: np.sum(x**2 * GENERATOR.normal(size=3)),
+    lambda x: np.sum(x**2 * default_rng().normal(size=3)),
+    lambda x: np.sum(x**2 * np.random.default_rng().normal(size=3)),
+    lambda x: np.sum(x**2) * random.random(),
+    lambda x: np.sum(x**2) * gauss(0.0, 1.0),
+    lambda x: np.sum(x[np.random.permutation(3)[:2]] ** 2),
+    Model().loss,
+]
+
+
+@pytest.mark.parametrize("function", DRAWING, ids=map(str, range(len(DRAWING))))
+def test_draws_are_refused(function: Callable[[Any], Any]) -> None:
+    for derivative in (hesse.grad(function), hesse.compile(function)):
+        with pytest.raises(TracingError, match=r"draws random numbers.*default_rng\(0\)"):
+            derivative(X)
+
+
+def test_a_generator_that_is_an_argument() -> None:
+    def function(x: Any, rng: Any) -> Any:
+        return np.sum(x**2 * rng.normal(size=3))
+
+    with pytest.raises(TracingError, match="function draws random numbers"):
+        hesse.grad(function)(X, np.random.default_rng(0))
+
+
+def test_a_result_that_is_drawn() -> None:
+    with pytest.raises(TracingError, match="draws random numbers"):
+        hesse.compile(lambda x: (x, np.random.normal()))(X)
+
+
+def test_seeds_inside_of_a_function_are_its_own() -> None:
+    def function(x: Any) -> Any:
+        return np.sum(x**2 * np.random.default_rng(0).normal(size=3))
+
+    gradient = hesse.grad(function)
+    expected = 2 * X * np.random.default_rng(0).normal(size=3)
+    np.testing.assert_allclose(gradient(X), expected)
+    np.testing.assert_allclose(gradient(X), expected)
+
+
+def test_draws_that_do_not_matter() -> None:
+    def function(x: Any) -> Any:
+        np.random.normal()
+        return np.sum(x**2)
+
+    np.testing.assert_allclose(hesse.grad(function)(X), 2 * X)
+
+
+def test_noise_as_an_argument() -> None:
+    gradient = hesse.grad(lambda x, noise: np.sum(x**2 * noise))
+    for _ in range(2):
+        drawn = np.random.normal(size=3)
+        np.testing.assert_allclose(gradient(X, drawn), 2 * X * drawn)
