@@ -99,10 +99,10 @@ class Captured(NamedTuple):
             labels.append(label)
         return labels
 
-    def function(self, stand_ins: Sequence[Any], but: str | None = None) -> Function:
-        """The function that reads others in place of the inputs, but those of a library."""
+    def function(self, stand_ins: Sequence[Any]) -> Function:
+        """The function that reads others in place of the inputs; some may be the inputs themselves."""
         pairs = zip(self.arrays, stand_ins, strict=True)
-        replaced = {id(array): new for array, new in pairs if but is None or library_of(array) != but}
+        replaced = {id(array): new for array, new in pairs if new is not array}
         return self.walk.copied(replaced) if replaced else self.walk.function
 
 

@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,13 +28,13 @@ from hesse.api.signature import (
     numbered,
     recipe,
 )
-from hesse.api.trace import INDEX_SUFFIX, argument, nested_names, stand_in, trace
+from hesse.api.trace import INDEX_SUFFIX, Run, argument, nested_names, stand_in, trace
 from hesse.api.trees import leaf_names, take_apart_like, tuple_of
 from hesse.backends.arrays import Arrays, as_arrays
 from hesse.backends.target import Target, as_target, library_of
 from hesse.errors import ArgumentError, TracingError
 from hesse.frontends.expression import Expression
-from hesse.frontends.libraries import Session, nested, session, traced_expression
+from hesse.frontends.libraries import Input, nested, session, traced_expression
 from hesse.frontends.operands import as_node, constant
 from hesse.frontends.tracing import watched
 from hesse.ir import Node, Variable, number, substitute, topological
@@ -358,12 +359,19 @@ class Derivative:
         known = [array for array in known if library_of(array) == library]
         opened = library and session(library, list(zip(captured.arrays, hidden, strict=True)), known)
         if not library or not opened:
-            return self._requested(call, leaves, captured.function(hidden))
-        given = list(leaves)
-        for k, expression, value in zip(call.positions, stand_ins, arrays.values, strict=False):
-            given[k] = opened.given(expression, value)
+            return self._requested(call, leaves, self._run(call, leaves, captured.function(hidden)))
+
+        def called(given: Sequence[Any], read: Sequence[Any], taken: Callable[[Any], list[Any]]) -> list[Any]:
+            filled = list(leaves)
+            for k, one in zip(call.positions, given, strict=True):
+                filled[k] = one
+            return self._run(call, filled, captured.function(read))(taken)
+
+        inputs = list(map(Input, stand_ins, arrays.values, arrays.weak))[: len(call.positions)]
         try:
-            built = self._requested(call, leaves, captured.function(hidden, but=library), given, opened)
+            built = self._requested(
+                call, leaves, lambda taken: opened.called(partial(called, taken=taken), inputs)
+            )
         except Exception:
             if opened.further:
                 raise Met(opened.further) from None
@@ -372,35 +380,28 @@ class Derivative:
             # A function in NumPy's language may use what tensors lack (x.size, x.astype). If it is no such
             # function, what that trace says is of no interest: the error of its own library is raised.
             with suppress(Exception):
-                return self._requested(call, leaves, captured.function(hidden))
+                return self._requested(call, leaves, self._run(call, leaves, captured.function(hidden)))
             raise
         if opened.further:
             raise Met(opened.further)
         return built
 
-    def _requested(
-        self,
-        call: Call,
-        leaves: Sequence[Any],
-        function: Callable[..., Any],
-        given: Sequence[Any] | None = None,
-        opened: Session | None = None,
-    ) -> Built:
-        """The derivative as nodes, for leaves that are expressions or known.
+    def _run(self, call: Call, leaves: Sequence[Any], function: Callable[..., Any]) -> Run:
+        """The call of a function with leaves that are expressions or known."""
+        count = len(call.names) - len(self._extra)
 
-        `given` are those of the library whose session is `opened`, if it is not NumPy.
-        """
+        def run(taken: Callable[[Any], list[Any]]) -> list[Any]:
+            arguments = call.assembled(leaves)[:count]
+            return taken(self._parameters.call(function, call.names[:count], arguments))
+
+        return run
+
+    def _requested(self, call: Call, leaves: Sequence[Any], run: Run) -> Built:
+        """The derivative as nodes, for leaves that are expressions or known."""
         positions, as_tuple = self._positions(call.names)
         count = len(call.names) - len(self._extra)
-        arguments = call.assembled(leaves if given is None else given)
         output, aux = trace(
-            function,
-            self._parameters,
-            call.names[:count],
-            arguments[:count],
-            self._options.has_aux,
-            self._options.as_it_is,
-            opened,
+            run, self._parameters.function_name, self._options.has_aux, self._options.as_it_is
         )
         starts = [0]
         for argument_given in call.arguments:
@@ -448,7 +449,11 @@ class Derivative:
                 leaves[k] = found
             elif k not in call.fixed and not may_be_fixed(leaf):
                 leaves[k] = given[k] = constant(leaf)
-        built = self._requested(call, leaves, self._function, given, opened)
+        run = self._run(call, given, self._function)
+        if opened is None:
+            built = self._requested(call, leaves, run)
+        else:
+            built = self._requested(call, leaves, lambda taken: list(map(opened.returned, run(taken))))
         results = [Expression(node) for node in substitute(built.roots, table)]
         return arranged(built.layout, results if opened is None else list(map(opened.result, results)))
 

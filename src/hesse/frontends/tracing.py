@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -28,8 +28,14 @@ def skip_frames(module: ModuleType) -> None:
     _libraries = (*_libraries, f"{Path(module.__file__).parent}{os.sep}")
 
 
+recorded_location: ContextVar[Callable[[], str] | None] = ContextVar("recorded_location", default=None)
+"""Where the operation that is looked at stands in user code, if that was recorded before."""
+
+
 def user_location() -> str:
     """`file:line` of the innermost stack frame outside hesse and the libraries it traces."""
+    if (recorded := recorded_location.get()) is not None:
+        return recorded()
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_libraries):
         frame = frame.f_back
