@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from hesse.frontends.jaxpr import internals
+from hesse.frontends.jaxpr.foreign import called
 from hesse.frontends.jaxpr.internals import ClosedJaxpr, JaxprEqn
-from hesse.frontends.jaxpr.walk import INLINED, OTHER, Walk, walked
-from hesse.frontends.tracing import untraceable
+from hesse.frontends.jaxpr.walk import INLINED, Walk, walked
 
 
 @walked(*sorted(INLINED))
@@ -25,11 +26,7 @@ def remat(walk: Walk, equation: JaxprEqn, operands: Sequence[Any]) -> Sequence[A
     return walk.of(equation.params["jaxpr"], (), operands)
 
 
-@walked(OTHER)
-def unknown(walk: Walk, equation: JaxprEqn, operands: Sequence[Any]) -> Sequence[Any]:
-    """The error for a primitive without a handler."""
-    raise untraceable(
-        f"{equation.primitive.name}, for which hesse has no rule,",
-        "Write it with other functions of jax.numpy, or add a handler with "
-        "hesse.frontends.jaxpr.table.primitive.",
-    )
+@walked("custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr")
+def with_rule(walk: Walk, equation: JaxprEqn, operands: Sequence[Any]) -> Sequence[Any]:
+    """A function with a derivative of its own: the row of a library function, or a foreign one."""
+    return called(walk, internals.function_name(equation), equation, operands)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,3 +37,20 @@ def location(equation: JaxprEqn) -> str:
 def has_effects(equation: JaxprEqn) -> bool:
     """Whether an equation does something besides computing its results."""
     return bool(equation.effects)
+
+
+def function_name(equation: JaxprEqn) -> str:
+    """The name of a function that has a rule for its derivative."""
+    name: str = equation.params["call_jaxpr"].jaxpr.debug_info.func_name
+    return name
+
+
+def constants(equation: JaxprEqn) -> Iterator[Any]:
+    """The arrays that jaxprs inside of an equation hold."""
+    for value in equation.params.values():
+        for jaxpr in value if isinstance(value, tuple | list) else [value]:
+            if isinstance(jaxpr, ClosedJaxpr):
+                yield from jaxpr.consts
+            if isinstance(jaxpr, ClosedJaxpr | Jaxpr):
+                for inner in (jaxpr.jaxpr if isinstance(jaxpr, ClosedJaxpr) else jaxpr).eqns:
+                    yield from constants(inner)

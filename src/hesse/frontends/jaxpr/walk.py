@@ -26,7 +26,7 @@ class Walk:
     """
 
     def __init__(self, captured: Callable[[Any], Expression | None]) -> None:
-        self._captured = captured
+        self.captured = captured
 
     def closed(self, jaxpr: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
         """The results of a jaxpr with its constants."""
@@ -34,7 +34,7 @@ class Walk:
 
     def constant(self, value: Any) -> Any:
         """What stands for a constant of a jaxpr."""
-        found = self._captured(value)
+        found = self.captured(value)
         return as_known(value) if found is None else found
 
     def _literal(self, literal: Literal) -> Any:

@@ -1,0 +1,202 @@
+"""Equations without a handler: JAX computes them, and its own rules differentiate them.
+
+The rule is traced. What JAX's `jvp` of the equation computes, or its `vjp` where the user gave that rule,
+arrives in the table as a linear map of a tangent, and is differentiated again by hesse's calculus.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Hashable, Sequence
+from contextvars import ContextVar
+from typing import Any
+from weakref import WeakValueDictionary
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hesse.calculus.foreign import DerivedRule, LinearMap
+from hesse.errors import DifferentiationError
+from hesse.frontends.expression import Expression
+from hesse.frontends.jaxpr import internals
+from hesse.frontends.jaxpr.internals import JaxprEqn
+from hesse.frontends.jaxpr.table import is_real, kind_of, traced
+from hesse.frontends.jaxpr.walk import OTHER, Walk, has_tracers, walked
+from hesse.frontends.operands import as_node
+from hesse.frontends.tracing import note_need, untraceable
+from hesse.ir import Apply, Node, Variable, variable
+from hesse.ops.foreign import Output, foreign
+
+is_recording: ContextVar[bool] = ContextVar("is_recording", default=False)
+"""Whether a rule of JAX is being traced."""
+
+
+@walked(OTHER)
+def other(walk: Walk, equation: JaxprEqn, operands: Sequence[Any]) -> Sequence[Any]:
+    """A primitive without a handler, as a foreign function."""
+    name = equation.primitive.name
+    if "callback" in name:
+        raise untraceable(
+            f"{name}, which calls Python,",
+            "Give the function a derivative with hesse.custom, or write it in jax.numpy.",
+        )
+    if not is_recording.get():
+        warnings.warn(
+            f"hesse has no rule for {name}; it is computed and differentiated by JAX's own", stacklevel=2
+        )
+    return called(walk, name, equation, operands)
+
+
+def called(walk: Walk, name: str, equation: JaxprEqn, operands: Sequence[Any]) -> list[Expression]:
+    """The results of an equation that is not looked into."""
+    _check_constants(walk, name, equation)
+    if has_tracers(operands) or any(isinstance(operand, jax.Array) for operand in operands):
+        raise untraceable(f"{name} of keys of random numbers", "Draw them outside of the function.")
+    key = (
+        equation.primitive,
+        tuple((key, _marked(value)) for key, value in sorted(equation.params.items())),
+        tuple(str(atom.aval) for atom in (*equation.invars, *equation.outvars)),
+    )
+    rule = _rules.get(key)
+    if rule is None:
+        rule = _rules[key] = JaxRule(name, equation)
+    nodes = foreign(rule, *map(_operand, operands))
+    return [
+        Expression(node, boolean=output.kind == "boolean")
+        for node, output in zip(nodes, rule.results, strict=True)
+    ]
+
+
+def _operand(value: Any) -> Node:
+    expression = traced(value)
+    return as_node(expression) if expression.index is None else expression.index.as_node()
+
+
+def _marked(value: Any) -> Any:
+    """What tells parameters apart: their values and types, or which object it is (which the rule keeps)."""
+    if isinstance(value, tuple | list):
+        return type(value), tuple(map(_marked, value))
+    if isinstance(value, float):
+        return repr(value)  # tells -0.0 from 0.0
+    try:
+        hash(value)
+    except TypeError:
+        return type(value), id(value)
+    return type(value), value
+
+
+def _check_constants(walk: Walk, name: str, equation: JaxprEqn) -> None:
+    """Arrays that jaxprs inside read are part of the rule: they must be known."""
+    for value in internals.constants(equation):
+        found = walk.captured(value)
+        if found is not None:
+            note_need([found])
+            raise untraceable(
+                f"{name}, whose function reads an array from around it,", "Pass the array as an argument."
+            )
+
+
+class JaxRule(DerivedRule):
+    """An equation as a function of its operands, differentiated by JAX's rule for it."""
+
+    is_native = True
+    has_native_matrix = True
+
+    def __init__(self, name: str, equation: JaxprEqn) -> None:
+        super().__init__(name)
+        self.equation = equation
+        self.avals = [jax.ShapeDtypeStruct(atom.aval.shape, atom.aval.dtype) for atom in equation.invars]
+        self.results = tuple(
+            Output(tuple(out.aval.shape), kind_of(out.aval.dtype)) for out in equation.outvars
+        )
+        self.is_pulled = equation.primitive.name.startswith("custom_vjp_call")
+
+    def outputs(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[Output, ...]:
+        return self.results
+
+    def call(self, *arrays: Any) -> Sequence[Any]:
+        given = [jnp.asarray(array, aval.dtype) for array, aval in zip(arrays, self.avals, strict=True)]
+        real = [array.dtype for array in arrays if is_real(array.dtype)]
+        dtype = real[0] if real else jax.dtypes.canonicalize_dtype(float)
+        return [
+            result if output.kind == "integer" else result.astype(dtype)
+            for result, output in zip(internals.bound(self.equation, given), self.results, strict=True)
+        ]
+
+    def matrix(self, number: int, slot: int, arrays: Sequence[Any]) -> Any:
+        shape, own = self.avals[slot].shape, self.results[number].shape
+        count = int(np.prod(shape))
+        units = jnp.eye(count, dtype=arrays[slot].dtype).reshape(count, *shape)
+
+        def column(unit: Any) -> Any:
+            return self.call(*arrays[:slot], unit, *arrays[slot + 1 :])[number]
+
+        return jnp.moveaxis(jax.vmap(column)(units), 0, -1).reshape(own + shape)
+
+    def is_active(self, node: Apply, slot: int) -> bool:
+        return is_real(self.avals[slot].dtype) and self.results[node.params[1]].kind == "real"
+
+    def tangent(self, node: Apply, slot: int) -> LinearMap | None:
+        if self.is_pulled:
+            return None
+
+        def pushed(own: Callable[..., Any], point: Any, tangent: Any) -> Any:
+            return jax.jvp(own, (point,), (tangent,))[1]
+
+        return self._linear(node, slot, "tangent", self.avals[slot], pushed)
+
+    def cotangent(self, node: Apply, slot: int) -> LinearMap | None:
+        if not self.is_pulled:
+            return None
+
+        def pulled(own: Callable[..., Any], point: Any, cotangent: Any) -> Any:
+            return jax.vjp(own, point)[1](cotangent)[0]
+
+        out = self.equation.outvars[node.params[1]].aval
+        return self._linear(node, slot, "cotangent", jax.ShapeDtypeStruct(out.shape, out.dtype), pulled)
+
+    def _linear(
+        self,
+        node: Apply,
+        slot: int,
+        what: str,
+        aval: jax.ShapeDtypeStruct,
+        rule: Callable[[Callable[..., Any], Any, Any], Any],
+    ) -> LinearMap:
+        """What a rule of JAX computes, as a linear map of a tangent or cotangent."""
+        argument = variable(f"{what} of {self!r}", aval.shape, ["tangent"])
+
+        def computed(*arrays: Any) -> Any:
+            *points, direction = arrays
+
+            def own(point: Any) -> Any:
+                given = [*points[:slot], point, *points[slot + 1 :]]
+                return internals.bound(self.equation, given)[node.params[1]]
+
+            return rule(own, points[slot], direction)
+
+        operands = [
+            Expression(operand, boolean=kind_of(aval.dtype) == "boolean")
+            for operand, aval in zip(node.operands, self.avals, strict=True)
+        ]
+        value = self._traced(computed, [*self.avals, aval], [*operands, Expression(argument)], argument)
+        return LinearMap(value, argument, (argument,), (node, *node.operands))
+
+    def _traced(
+        self, function: Callable[..., Any], avals: Sequence[Any], operands: Sequence[Any], argument: Variable
+    ) -> Node:
+        token = is_recording.set(True)
+        try:
+            jaxpr = jax.make_jaxpr(function)(*avals)
+            (result,) = Walk(lambda _: None).closed(jaxpr, operands)
+        except (NotImplementedError, ValueError, TypeError) as error:
+            raise DifferentiationError(
+                f"{self.name} has no rule in hesse, and JAX's own fails: {error}"
+            ) from error
+        finally:
+            is_recording.reset(token)
+        return as_node(traced(result))
+
+
+_rules: WeakValueDictionary[Hashable, JaxRule] = WeakValueDictionary()
