@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hesse.calculus.foreign import DerivedRule, LinearMap
-from hesse.errors import DifferentiationError
+from hesse.errors import DifferentiationError, HesseError
 from hesse.frontends.expression import Expression
 from hesse.frontends.jaxpr import internals
 from hesse.frontends.jaxpr.internals import JaxprEqn
@@ -110,7 +110,11 @@ class JaxRule(DerivedRule):
         self.results = tuple(
             Output(tuple(out.aval.shape), kind_of(out.aval.dtype)) for out in equation.outvars
         )
-        self.is_pulled = equation.primitive.name.startswith("custom_vjp_call")
+        name = equation.primitive.name
+        self.is_pushed = not name.startswith("custom_vjp_call")
+        self.is_pulled = not self.is_pushed or name == "scan"
+        """A loop is passed backwards as a loop: what runs forward has to be repeated for each entry."""
+        self._pulled: dict[tuple[int, tuple[Node, ...]], tuple[Variable, dict[int, Node]]] = {}
 
     def outputs(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[Output, ...]:
         return self.results
@@ -138,65 +142,70 @@ class JaxRule(DerivedRule):
         return is_real(self.avals[slot].dtype) and self.results[node.params[1]].kind == "real"
 
     def tangent(self, node: Apply, slot: int) -> LinearMap | None:
-        if self.is_pulled:
+        if not self.is_pushed:
             return None
+        argument = variable(f"tangent of {self!r}", node.operands[slot].shape, ["tangent"])
 
-        def pushed(own: Callable[..., Any], point: Any, tangent: Any) -> Any:
-            return jax.jvp(own, (point,), (tangent,))[1]
+        def pushed(*arrays: Any) -> Any:
+            *points, tangent = arrays
+            own = self._function(node.params[1], [slot], points)
+            return [jax.jvp(own, (points[slot],), (tangent,))[1]]
 
-        return self._linear(node, slot, "tangent", self.avals[slot], pushed)
-
-    def cotangent(self, node: Apply, slot: int) -> LinearMap | None:
-        if not self.is_pulled:
-            return None
-
-        def pulled(own: Callable[..., Any], point: Any, cotangent: Any) -> Any:
-            return jax.vjp(own, point)[1](cotangent)[0]
-
-        out = self.equation.outvars[node.params[1]].aval
-        return self._linear(node, slot, "cotangent", jax.ShapeDtypeStruct(out.shape, out.dtype), pulled)
-
-    def _linear(
-        self,
-        node: Apply,
-        slot: int,
-        what: str,
-        aval: jax.ShapeDtypeStruct,
-        rule: Callable[[Callable[..., Any], Any, Any], Any],
-    ) -> LinearMap:
-        """What a rule of JAX computes, as a linear map of a tangent or cotangent."""
-        argument = variable(f"{what} of {self!r}", aval.shape, ["tangent"])
-
-        def computed(*arrays: Any) -> Any:
-            *points, direction = arrays
-
-            def own(point: Any) -> Any:
-                given = [*points[:slot], point, *points[slot + 1 :]]
-                return internals.bound(self.equation, given)[node.params[1]]
-
-            return rule(own, points[slot], direction)
-
-        operands = [
-            Expression(operand, boolean=kind_of(aval.dtype) == "boolean")
-            for operand, aval in zip(node.operands, self.avals, strict=True)
-        ]
-        value = self._traced(computed, [*self.avals, aval], [*operands, Expression(argument)], argument)
+        (value,) = self._traced(pushed, node, self.avals[slot], argument)
         return LinearMap(value, argument, (argument,), (node, *node.operands))
 
+    def cotangent(self, node: Apply, slot: int) -> LinearMap | None:
+        """The cotangents of all operands are computed together, once."""
+        if not self.is_pulled:
+            return None
+        number = node.params[1]
+        key = number, node.operands
+        if key not in self._pulled:
+            argument = variable(f"cotangent of {self!r}", node.shape, ["tangent"])
+            slots = [k for k in range(len(self.avals)) if self.is_active(node, k)]
+
+            def pulled(*arrays: Any) -> Any:
+                *points, cotangent = arrays
+                own = self._function(number, slots, points)
+                return jax.vjp(own, *(points[k] for k in slots))[1](cotangent)
+
+            values = self._traced(pulled, node, internals.abstract(self.equation.outvars[number]), argument)
+            self._pulled[key] = argument, dict(zip(slots, values, strict=True))
+        argument, found = self._pulled[key]
+        return LinearMap(found[slot], argument, (argument,), (node, *node.operands))
+
+    def _function(self, number: int, slots: Sequence[int], points: Sequence[Any]) -> Callable[..., Any]:
+        """A result as a function of some operands."""
+
+        def own(*moved: Any) -> Any:
+            given = list(points)
+            for slot, point in zip(slots, moved, strict=True):
+                given[slot] = point
+            return internals.bound(self.equation, given)[number]
+
+        return own
+
     def _traced(
-        self, function: Callable[..., Any], avals: Sequence[Any], operands: Sequence[Any], argument: Variable
-    ) -> Node:
+        self, function: Callable[..., Any], node: Apply, aval: jax.ShapeDtypeStruct, argument: Variable
+    ) -> list[Node]:
+        """What a rule of JAX computes from the operands and a tangent or cotangent."""
+        operands = [
+            Expression(operand, boolean=kind_of(own.dtype) == "boolean")
+            for operand, own in zip(node.operands, self.avals, strict=True)
+        ]
         token = is_recording.set(True)
         try:
-            jaxpr = jax.make_jaxpr(function)(*avals)
-            (result,) = Walk(lambda _: None).closed(jaxpr, operands)
+            jaxpr = jax.make_jaxpr(function)(*self.avals, aval)
+            results = Walk(lambda _: None).closed(jaxpr, [*operands, Expression(argument)])
         except (NotImplementedError, ValueError, TypeError) as error:
+            if isinstance(error, HesseError):
+                raise
             raise DifferentiationError(
                 f"{self.name} has no rule in hesse, and JAX's own fails: {error}"
             ) from error
         finally:
             is_recording.reset(token)
-        return as_node(traced(result))
+        return [as_node(traced(result)) for result in results]
 
 
 _rules: WeakValueDictionary[Hashable, JaxRule] = WeakValueDictionary()

@@ -47,10 +47,25 @@ def function_name(equation: JaxprEqn) -> str:
 
 def constants(equation: JaxprEqn) -> Iterator[Any]:
     """The arrays that jaxprs inside of an equation hold."""
+    for jaxpr in _inside(equation):
+        if isinstance(jaxpr, ClosedJaxpr):
+            yield from jaxpr.consts
+        for inner in jaxpr.eqns:
+            yield from constants(inner)
+
+
+def equation_count(jaxpr: ClosedJaxpr | Jaxpr) -> int:
+    """The number of equations, those inside of them included."""
+    return sum(1 + sum(map(equation_count, _inside(equation))) for equation in jaxpr.eqns)
+
+
+def _inside(equation: JaxprEqn) -> Iterator[ClosedJaxpr | Jaxpr]:
     for value in equation.params.values():
-        for jaxpr in value if isinstance(value, tuple | list) else [value]:
-            if isinstance(jaxpr, ClosedJaxpr):
-                yield from jaxpr.consts
-            if isinstance(jaxpr, ClosedJaxpr | Jaxpr):
-                for inner in (jaxpr.jaxpr if isinstance(jaxpr, ClosedJaxpr) else jaxpr).eqns:
-                    yield from constants(inner)
+        for part in value if isinstance(value, tuple | list) else [value]:
+            if isinstance(part, ClosedJaxpr | Jaxpr):
+                yield part
+
+
+def abstract(atom: Any) -> jax.ShapeDtypeStruct:
+    """The shape and the dtype of a variable or literal of a jaxpr."""
+    return jax.ShapeDtypeStruct(tuple(atom.aval.shape), atom.aval.dtype, weak_type=atom.aval.weak_type)
