@@ -102,7 +102,7 @@ def assignments_explained() -> Iterator[None]:
             "the assignment of a traced value to an entry of a NumPy array (a[i] = x, a.fill(x))",
             "Such an array holds numbers and would not record how x was computed. "
             "Build the result with np.stack, np.concatenate or np.where.",
-            _raised_at(error),
+            raised_at(error),
         ) from error
     except TypeError as error:
         if not re.search(r"must be (a )?Tensor.* not Expression", str(error)):
@@ -110,11 +110,11 @@ def assignments_explained() -> Iterator[None]:
         raise untraceable(
             "a function of PyTorch, called with NumPy arrays or numbers,",
             "Pass torch tensors: torch.as_tensor(x).",
-            _raised_at(error),
+            raised_at(error),
         ) from error
 
 
-def _raised_at(error: Exception) -> str:
+def raised_at(error: Exception) -> str:
     """`file:line` of the innermost line outside hesse and NumPy from which an error came."""
     frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
     file, line = next((at for at in reversed(frames) if not at[0].startswith(_libraries)), frames[-1])

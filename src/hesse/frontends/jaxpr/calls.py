@@ -12,21 +12,48 @@ import jax.numpy as jnp
 import jax.scipy.special
 import numpy as np
 
+from hesse.backends.named import Held, origin
 from hesse.frontends.expression import Expression
 from hesse.frontends.jaxpr import internals
 from hesse.frontends.jaxpr.foreign import called
 from hesse.frontends.jaxpr.internals import ClosedJaxpr, JaxprEqn
+from hesse.frontends.jaxpr.table import traced
 from hesse.frontends.jaxpr.walk import INLINED, Walk, walked
+from hesse.frontends.operands import as_node
 from hesse.frontends.ufuncs import elementwise
+from hesse.ir import Node, Variable, substitute, topological
 
 
 @walked(*sorted(INLINED))
 def inlined(walk: Walk, equation: JaxprEqn, operands: Sequence[Any]) -> Sequence[Any]:
-    """The results of the jaxpr."""
+    """The results of the jaxpr; of a program of hesse, the expressions that it was made from."""
+    if (program := _program(equation)) is not None:
+        return _results(program, operands)
     jaxpr = equation.params.get("jaxpr", equation.params.get("call_jaxpr"))
     if isinstance(jaxpr, ClosedJaxpr):
         return walk.closed(jaxpr, operands)
     return walk.of(jaxpr, (), operands)
+
+
+def _program(equation: JaxprEqn) -> Held | None:
+    """The program of hesse that is called, if all of its inputs and results are there."""
+    held = origin(equation.params.get("name", ""))
+    if held is None or len(held.inputs) != len(equation.invars):
+        return None
+    shapes = [tuple(out.aval.shape) for out in equation.outvars]
+    return held if shapes == [root.shape for root in held.roots] else None
+
+
+def _results(program: Held, operands: Sequence[Any]) -> list[Expression]:
+    """What a program computes, of other operands."""
+    given = dict(zip(program.inputs, map(traced, operands), strict=True))
+    table: dict[Node, Node] = {}
+    for node in topological(program.roots):
+        if isinstance(node, Variable):
+            value = given[node.name]
+            is_index = node.kind == "integer" and value.index is not None
+            table[node] = value.index.as_node() if is_index else as_node(value)  # type: ignore[union-attr]
+    return list(map(Expression, substitute(program.roots, table)))
 
 
 @walked("remat", "checkpoint", "remat2")

@@ -24,7 +24,7 @@ from hesse.frontends.jaxpr.internals import JaxprEqn
 from hesse.frontends.jaxpr.table import is_real, kind_of, traced
 from hesse.frontends.jaxpr.walk import OTHER, Walk, has_tracers, walked
 from hesse.frontends.operands import as_node
-from hesse.frontends.tracing import note_need, untraceable
+from hesse.frontends.tracing import note_need, recorded_location, untraceable, user_location
 from hesse.ir import Apply, Node, Variable, variable
 from hesse.ops.foreign import Output, foreign
 
@@ -39,7 +39,7 @@ def other(walk: Walk, equation: JaxprEqn, operands: Sequence[Any]) -> Sequence[A
     if "callback" in name:
         raise untraceable(
             f"{name}, which calls Python,",
-            "Give the function a derivative with hesse.custom, or write it in jax.numpy.",
+            "Give the function a derivative with hesse.custom_derivative, or write it in jax.numpy.",
         )
     if not is_recording.get():
         warnings.warn(
@@ -60,7 +60,7 @@ def called(walk: Walk, name: str, equation: JaxprEqn, operands: Sequence[Any]) -
     )
     rule = _rules.get(key)
     if rule is None:
-        rule = _rules[key] = JaxRule(name, equation)
+        rule = _rules[key] = JaxRule(name, equation, walk.captured)
     nodes = foreign(rule, *map(_operand, operands))
     return [
         Expression(node, boolean=output.kind == "boolean")
@@ -91,7 +91,7 @@ def _check_constants(walk: Walk, name: str, equation: JaxprEqn) -> None:
     for value in internals.constants(equation):
         found = walk.captured(value)
         if found is not None:
-            note_need([found])
+            note_need([found])  # which can be known, unless JAX traces it
             raise untraceable(
                 f"{name}, whose function reads an array from around it,", "Pass the array as an argument."
             )
@@ -103,9 +103,11 @@ class JaxRule(DerivedRule):
     is_native = True
     has_native_matrix = True
 
-    def __init__(self, name: str, equation: JaxprEqn) -> None:
+    def __init__(self, name: str, equation: JaxprEqn, captured: Callable[[Any], Expression | None]) -> None:
         super().__init__(name)
         self.equation = equation
+        self._captured = captured
+        self._place = user_location()
         self.avals = [jax.ShapeDtypeStruct(atom.aval.shape, atom.aval.dtype) for atom in equation.invars]
         self.results = tuple(
             Output(tuple(out.aval.shape), kind_of(out.aval.dtype)) for out in equation.outvars
@@ -193,10 +195,10 @@ class JaxRule(DerivedRule):
             Expression(operand, boolean=kind_of(own.dtype) == "boolean")
             for operand, own in zip(node.operands, self.avals, strict=True)
         ]
-        token = is_recording.set(True)
+        token, place = is_recording.set(True), recorded_location.set(lambda: self._place)
         try:
             jaxpr = jax.make_jaxpr(function)(*self.avals, aval)
-            results = Walk(lambda _: None).closed(jaxpr, [*operands, Expression(argument)])
+            results = Walk(self._captured).closed(jaxpr, [*operands, Expression(argument)])
         except (NotImplementedError, ValueError, TypeError) as error:
             if isinstance(error, HesseError):
                 raise
@@ -205,6 +207,7 @@ class JaxRule(DerivedRule):
             ) from error
         finally:
             is_recording.reset(token)
+            recorded_location.reset(place)
         return [as_node(traced(result)) for result in results]
 
 

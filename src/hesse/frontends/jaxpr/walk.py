@@ -65,7 +65,8 @@ class Walk:
         name = equation.primitive.name
         if not any(isinstance(operand, Expression) for operand in operands) and not has_tracers(operands):
             return self._known(equation, operands)
-        _check_real(equation)
+        if name not in INLINED:
+            _check_real(equation)
         if name in WALKED:
             return WALKED[name](self, equation, operands)
         results = HANDLERS[name](*operands, **equation.params) if name in HANDLERS else NotImplemented
