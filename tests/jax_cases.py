@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.ad_checkpoint import checkpoint_name
 
 Interval = tuple[float, float]
 WIDE: Interval = (-2.0, 2.0)
@@ -159,7 +160,7 @@ STRUCTURE = [
 
 PRODUCTS = [
     *[
-        Case(name, function, ((2, 3), (3, 2)))
+        Case(name, function, ((2, 3), (3, 2)), order=2)
         for name, function in {
             "matmul": lambda x, y: x @ y,
             "dot of sines": lambda x, y: jnp.dot(jnp.sin(x), y**2),
@@ -224,10 +225,10 @@ def _energy(w: Any, x: Any) -> Any:
 
 
 CALLS = [
-    Case("jit", lambda w, x: jnp.sum(_energy(w, x)), ((3,), (4, 3))),
-    Case("jit of jit", jax.jit(lambda w, x: _energy(w, x) ** 2), ((3,), (2, 3))),
-    Case("vmap", jax.vmap(_energy, (None, 0)), ((3,), (2, 3))),
-    Case("remat", jax.checkpoint(lambda w, x: _energy(jnp.sin(w), x)), ((3,), (2, 3))),
+    Case("jit", lambda w, x: jnp.sum(_energy(w, x)), ((3,), (4, 3)), order=2),
+    Case("jit of jit", jax.jit(lambda w, x: _energy(w, x) ** 2), ((3,), (2, 3)), order=2),
+    Case("vmap", jax.vmap(_energy, (None, 0)), ((3,), (2, 3)), order=2),
+    Case("remat", jax.checkpoint(lambda w, x: _energy(jnp.sin(w), x)), ((3,), (2, 3)), order=2),
     Case(
         "grad inside",
         lambda w, x: jax.grad(lambda v: jnp.sum(_energy(v, x)))(w) ** 2,
@@ -236,6 +237,9 @@ CALLS = [
     ),
     Case("jvp inside", lambda x: jax.jvp(jnp.sin, (x,), (x**2,))[1], ((3,),)),
     Case("hessian inside", lambda x: jnp.trace(jax.hessian(lambda y: jnp.sum(y**4))(x)) ** 2, ((3,),)),
+    Case("named", lambda x: checkpoint_name(jnp.sin(x), "sine") ** 2, ((3,),), order=2),
+    Case("moved", lambda x: jax.device_put(x) ** 2, ((3,),), order=2),
+    Case("own batches", lambda x: jax.custom_batching.custom_vmap(jnp.sin)(x) ** 2, ((3,),), order=1),
     Case("debug print", lambda x: (jax.debug.print("{}", x[:0]), x**2)[1], ((3,),)),
 ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 from typing import Any
 
@@ -10,8 +11,11 @@ import jax.numpy as jnp
 import pytest
 
 import hesse
-from jax_cases import CASES
+import jax_cases
+import jax_rule_cases
 from oracles import FAST_COMPILATION, assert_close, nested_jax
+
+CASES = jax_cases.CASES | jax_rule_cases.CASES
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -27,6 +31,25 @@ def test_derivatives(name: str) -> None:
         return found, [nested_jax(case.function, k, argnums)(*arrays) for k in range(case.order + 1)]
 
     for seed in (0, 1):
-        found, expected = both(*map(jnp.asarray, case.points(seed)))
+        points = list(map(jnp.asarray, case.points(seed)))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found, expected = both(*points)
+        assert any("JAX's own" in str(one.message) for one in caught) == (
+            name in jax_rule_cases.UNKNOWN and seed == 0
+        )
         for order, (one, other) in enumerate(zip(found, expected, strict=True)):
             assert_close(one, other, f"{name}, order {order}")
+
+
+def test_a_rule_backwards() -> None:
+    """A function with a rule for its gradient alone, which nested `jacrev` honours."""
+
+    def function(x: Any, limit: Any) -> Any:
+        return jnp.sum(jax_rule_cases.clipped(jnp.sin(x), limit) * x**2)
+
+    x, limit = jnp.array([0.3, -0.7, 1.2]), jnp.array(2.0)
+    found, expected = hesse.hessian(function), jax.jacrev(jax.jacrev(function))
+    assert_close(found(x, limit), expected(x, limit))
+    assert_close(found(2 * x, limit), expected(2 * x, limit))
+    assert_close(hesse.grad(function, 1)(x, limit), jnp.zeros(()))

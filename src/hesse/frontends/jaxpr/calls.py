@@ -16,7 +16,7 @@ from hesse.backends.named import Held, origin
 from hesse.frontends.expression import Expression
 from hesse.frontends.jaxpr import internals
 from hesse.frontends.jaxpr.foreign import called
-from hesse.frontends.jaxpr.internals import ClosedJaxpr, JaxprEqn
+from hesse.frontends.jaxpr.internals import JaxprEqn
 from hesse.frontends.jaxpr.table import traced
 from hesse.frontends.jaxpr.walk import INLINED, Walk, walked
 from hesse.frontends.operands import as_node
@@ -24,15 +24,12 @@ from hesse.frontends.ufuncs import elementwise
 from hesse.ir import Node, Variable, substitute, topological
 
 
-@walked(*sorted(INLINED))
+@walked(*INLINED)
 def inlined(walk: Walk, equation: JaxprEqn, operands: Sequence[Any]) -> Sequence[Any]:
     """The results of the jaxpr; of a program of hesse, the expressions that it was made from."""
     if (program := _program(equation)) is not None:
         return _results(program, operands)
-    jaxpr = equation.params.get("jaxpr", equation.params.get("call_jaxpr"))
-    if isinstance(jaxpr, ClosedJaxpr):
-        return walk.closed(jaxpr, operands)
-    return walk.of(jaxpr, (), operands)
+    return walk.closed(equation.params[INLINED[equation.primitive.name]], operands)
 
 
 def _program(equation: JaxprEqn) -> Held | None:
@@ -56,13 +53,13 @@ def _results(program: Held, operands: Sequence[Any]) -> list[Expression]:
     return list(map(Expression, substitute(program.roots, table)))
 
 
-@walked("remat", "checkpoint", "remat2")
+@walked("remat2")
 def remat(walk: Walk, equation: JaxprEqn, operands: Sequence[Any]) -> Sequence[Any]:
     """The results of the jaxpr: what is computed again is JAX's decision, not hesse's."""
     return walk.of(equation.params["jaxpr"], (), operands)
 
 
-@walked("custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr")
+@walked("custom_jvp_call", "custom_vjp_call")
 def with_rule(walk: Walk, equation: JaxprEqn, operands: Sequence[Any]) -> Sequence[Any]:
     """A function with a derivative of its own: the row of a library function, or a foreign one."""
     name = internals.function_name(equation)

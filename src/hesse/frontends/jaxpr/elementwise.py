@@ -172,14 +172,14 @@ def stop_gradient(x: Expression) -> Any:
     return elementwise("stop_gradient", x) if not x.boolean and not is_whole(x) else x
 
 
-@primitive("copy", "copy_p", "reduce_precision", "real", "sharding_constraint", "layout_constraint")
+@primitive("copy", "layout_constraint", "name", "real", "reduce_precision", "sharding_constraint")
 def same(x: Any, **_: Any) -> Any:
     """The array itself."""
     return x
 
 
-@primitive("optimization_barrier")
-def barrier(*values: Any) -> Any:
+@primitive("device_put", "optimization_barrier")
+def all_the_same(*values: Any, **_: Any) -> Any:
     """The arrays themselves."""
     return values
 

@@ -113,7 +113,7 @@ class JaxRule(DerivedRule):
             Output(tuple(out.aval.shape), kind_of(out.aval.dtype)) for out in equation.outvars
         )
         name = equation.primitive.name
-        self.is_pushed = not name.startswith("custom_vjp_call")
+        self.is_pushed = name != "custom_vjp_call"
         self.is_pulled = not self.is_pushed or name == "scan"
         """A loop is passed backwards as a loop: what runs forward has to be repeated for each entry."""
         self._pulled: dict[tuple[int, tuple[Node, ...]], tuple[Variable, dict[int, Node]]] = {}

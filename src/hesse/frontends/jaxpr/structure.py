@@ -46,13 +46,6 @@ def squeeze(x: Any, dimensions: Sequence[int]) -> Any:
     return np.squeeze(x, tuple(dimensions)) if dimensions else x
 
 
-@known("expand_dims")
-@primitive("expand_dims")
-def expand_dims(x: Any, dimensions: Sequence[int]) -> Any:
-    """New axes of size 1."""
-    return np.expand_dims(x, tuple(dimensions))
-
-
 @known("slice")
 @primitive("slice")
 def slice_(

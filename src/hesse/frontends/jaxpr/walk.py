@@ -79,14 +79,15 @@ class Walk:
         if name in KNOWN:
             results = KNOWN[name](*operands, **equation.params)
             return list(map(as_known, results if equation.primitive.multiple_results else [results]))
-        inner = equation.params.get("jaxpr")
-        if name in INLINED and all(one.primitive.name in KNOWN for one in inner.jaxpr.eqns):
-            return self.closed(inner, operands)
+        if name in INLINED:
+            inner = equation.params[INLINED[name]]
+            if all(one.primitive.name in KNOWN for one in inner.eqns):
+                return self.closed(inner, operands)
         return list(map(as_known, internals.computed(equation, operands)))
 
 
-INLINED = frozenset({"jit", "closed_call", "core_call"})
-"""Calls of a jaxpr that mean nothing else."""
+INLINED = {"jit": "jaxpr", "closed_call": "call_jaxpr", "composite": "jaxpr", "custom_vmap_call": "call"}
+"""Calls that mean nothing but the jaxpr that is the parameter of this name."""
 Walked = Callable[[Walk, JaxprEqn, Sequence[Any]], Sequence[Any]]
 WALKED: dict[str, Walked] = {}
 """By the name of a primitive with jaxprs of its own: what evaluates it."""
