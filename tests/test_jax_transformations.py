@@ -252,3 +252,18 @@ def test_a_step_of_optax() -> None:
         return p
 
     agree(step(hesse.grad(loss)), step(jax.grad(loss)))
+
+
+def test_numbers_and_arrays_of_numpy() -> None:
+    """A JAX function may be called with them, as JAX's own derivatives may; the results are JAX arrays."""
+    agree(hesse.grad(jnp.sin)(1.0), jnp.cos(1.0))
+    hessian = hesse.hessian(energy)
+    for _ in range(2):
+        agree(hessian(np.asarray(X)), jax.hessian(energy)(X))
+    agree(hessian(X), jax.hessian(energy)(X))
+    agree(hesse.grad(loss)(jax.tree.map(np.asarray, PARAMETERS), X), jax.grad(loss)(PARAMETERS, X))
+    found = hesse.grad(energy, backend="jax")(np.asarray(X))
+    assert isinstance(found, np.ndarray)
+    assert_close(found, jax.grad(energy)(X))
+    with pytest.raises(TypeError, match="Expression"):
+        hesse.grad(energy, backend="numpy")(np.asarray(X))

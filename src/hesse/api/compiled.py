@@ -34,7 +34,7 @@ from hesse.backends.arrays import Arrays, as_arrays
 from hesse.backends.target import Target, as_target, library_of
 from hesse.errors import ArgumentError, TracingError
 from hesse.frontends.expression import Expression
-from hesse.frontends.libraries import Input, nested, session, traced_expression
+from hesse.frontends.libraries import Input, nested, refused_by, session, traced_expression
 from hesse.frontends.operands import as_node, constant
 from hesse.frontends.tracing import watched
 from hesse.ir import Node, Variable, number, substitute, topological
@@ -107,6 +107,8 @@ class Derivative:
         """Those of the last call."""
         self._needed: set[str] = set()
         """Numbers and masks whose values the function needs: they are part of the signature."""
+        self._library: str | None = None
+        """Whose functions the function calls, where that shows only when it is called with NumPy arrays."""
         kind = "compiled" if options.as_it_is else "derivative of"
         self.__name__ = f"{kind} {self._parameters.function_name}"
 
@@ -256,7 +258,9 @@ class Derivative:
         while True:
             tables, captured = self._present or self.look()
             call = self._call(names, values)
-            own = as_arrays(call.array_names, call.arrays, self._options.backend)
+            asked = self._options.backend
+            in_kind = asked is None and self._library is not None
+            own = as_arrays(call.array_names, call.arrays, asked or self._library, in_kind)
             if strange := captured.strangers(own):
                 self._watch.fix(strange)
                 self.look()
@@ -277,7 +281,13 @@ class Derivative:
                     tries += 1
                     self._hold(met.arrays, tries)
                     continue
-                except Exception:  # whatever became of the refusal to give a value, in anybody's code
+                except (
+                    Exception
+                ) as error:  # whatever became of the refusal to give a value, in anybody's code
+                    if own.as_numpy and self._library is None:
+                        self._library = refused_by(error)
+                        if self._library is not None:
+                            continue
                     if not needed and set(hidden.values()) <= set(tried):
                         self._watch.release(tried)
                         self._present = None
@@ -290,8 +300,8 @@ class Derivative:
             tries += 1
             if not needed:
                 tried += hidden.values()
-            asked = {name.removesuffix(INDEX_SUFFIX) for name in needed} or set(hidden)
-            self._fix({*known, *hidden} if tries > SINGLE_NEEDS else asked, known, hidden)
+            wanted = {name.removesuffix(INDEX_SUFFIX) for name in needed} or set(hidden)
+            self._fix({*known, *hidden} if tries > SINGLE_NEEDS else wanted, known, hidden)
 
     def _hold(self, arrays: Sequence[Any], tries: int) -> None:
         """Make inputs of arrays that a trace met, if it does not meet others each time."""
@@ -354,7 +364,7 @@ class Derivative:
         for k, expression in zip(call.positions, stand_ins, strict=False):
             leaves[k] = expression
         hidden = stand_ins[len(call.positions) :]
-        library = None if arrays.as_numpy else arrays.target.name
+        library = None if arrays.as_numpy and self._library is None else arrays.target.name
         known = [*captured.known, *(leaves[k] for k in call.fixed)]
         known = [array for array in known if library_of(array) == library]
         opened = library and session(library, list(zip(captured.arrays, hidden, strict=True)), known)

@@ -87,6 +87,12 @@ def nested(leaves: Sequence[Any]) -> Nested | None:
     return next((found for found in opened if found is not None), None)
 
 
+def refused_by(error: Exception) -> str | None:
+    """The library whose functions take NumPy arrays, but did not take an expression: JAX, if it is there."""
+    is_refusal = isinstance(error, TypeError) and f"'{Expression.__module__}.Expression'" in str(error)
+    return "jax" if is_refusal and "jax" in sys.modules else None
+
+
 @contextmanager
 def computing() -> Iterator[None]:
     """Around calls with arrays inside of a trace: they are not recorded."""
