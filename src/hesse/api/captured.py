@@ -99,10 +99,10 @@ class Captured(NamedTuple):
             labels.append(label)
         return labels
 
-    def function(self, stand_ins: Sequence[Any], but: str | None = None) -> Function:
-        """The function that reads others in place of the inputs, but those of a library."""
+    def function(self, stand_ins: Sequence[Any]) -> Function:
+        """The function that reads others in place of the inputs; some may be the inputs themselves."""
         pairs = zip(self.arrays, stand_ins, strict=True)
-        replaced = {id(array): new for array, new in pairs if but is None or library_of(array) != but}
+        replaced = {id(array): new for array, new in pairs if new is not array}
         return self.walk.copied(replaced) if replaced else self.walk.function
 
 
@@ -114,7 +114,11 @@ def captured(walk: Walk, constants: Collection[str], held: Sequence[Any] = ()) -
         for k, array in enumerate(held)
         if all(array is not found.value for found in arrays)
     ]
-    inputs = [found for found in arrays if found.name not in constants and _is_input(found)]
+    inputs = [
+        found
+        for found in arrays
+        if (found.name not in constants or _is_traced(found.value)) and _is_input(found)
+    ]
     hidden = {id(found.value) for found in inputs}
     known = [found.value for found in arrays if id(found.value) not in hidden]
     marks = tuple(map(_mark, known))
@@ -139,12 +143,10 @@ def known(value: Any) -> Hashable:
 
 def _is_input(found: Found) -> bool:
     array = found.value
-    if library_of(array) == "torch":  # which a trace recognises wherever it is
+    if library_of(array) is not None:  # whose traces recognise it wherever it is
         return True
     if found.is_fixed:
         return False
-    if library_of(array) is not None:
-        return True
     if array.dtype.kind in "iub":
         return bool(array.size > SMALL_INDEX)
     return (
@@ -153,6 +155,11 @@ def _is_input(found: Found) -> bool:
         and array.size > SMALL
         and not has_pattern(array)
     )
+
+
+def _is_traced(array: Any) -> bool:
+    """Whether nobody knows what an array holds: JAX traces a function around this one."""
+    return library_of(array) == "jax" and not target_named("jax").may_be_kept([array])
 
 
 def _is_final(array: Any) -> bool:

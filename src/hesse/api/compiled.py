@@ -31,13 +31,13 @@ from hesse.api.signature import (
     numbered,
     recipe,
 )
-from hesse.api.trace import INDEX_SUFFIX, argument, nested_names, stand_in, trace
+from hesse.api.trace import INDEX_SUFFIX, Run, argument, nested_names, stand_in, trace
 from hesse.api.trees import leaf_names, take_apart_like, tuple_of
 from hesse.backends.arrays import Arrays, as_arrays
 from hesse.backends.target import Target, as_target, library_of
 from hesse.errors import ArgumentError, TracingError
 from hesse.frontends.expression import Expression
-from hesse.frontends.libraries import Session, nested, session, traced_expression
+from hesse.frontends.libraries import Input, nested, refused_by, session, traced_expression
 from hesse.frontends.memory import protect
 from hesse.frontends.operands import as_node, constant
 from hesse.frontends.tracing import computing_in, deciding_as, tensors_given, watched
@@ -117,6 +117,8 @@ class Derivative:
         self._is_branching = isinstance(function, Branching)
         self._decisions: list[Decision] = []
         """Those of the last trace."""
+        self._library: str | None = None
+        """Whose functions the function calls, where that shows only when it is called with NumPy arrays."""
         kind = "compiled" if options.as_it_is else "derivative of"
         self.__name__ = f"{kind} {self._parameters.function_name}"
 
@@ -285,7 +287,9 @@ class Derivative:
         while True:
             tables, captured = self._present or self.look()
             call = self._call(names, values)
-            own = as_arrays(call.array_names, call.arrays, self._options.backend)
+            asked = self._options.backend
+            in_kind = asked is None and self._library is not None
+            own = as_arrays(call.array_names, call.arrays, asked or self._library, in_kind)
             if strange := captured.strangers(own):
                 self._watch.fix(strange)
                 self.look()
@@ -308,7 +312,13 @@ class Derivative:
                     tries += 1
                     self._hold(met.arrays, tries)
                     continue
-                except Exception:  # whatever became of the refusal to give a value, in anybody's code
+                except (
+                    Exception
+                ) as error:  # whatever became of the refusal to give a value, in anybody's code
+                    if own.as_numpy and self._library is None:
+                        self._library = refused_by(error)
+                        if self._library is not None:
+                            continue
                     if not needed and set(hidden.values()) <= set(tried):
                         self._watch.release(tried)
                         self._present = None
@@ -321,8 +331,8 @@ class Derivative:
             tries += 1
             if not needed:
                 tried += hidden.values()
-            asked = {name.removesuffix(INDEX_SUFFIX) for name in needed} or set(hidden)
-            self._fix({*known, *hidden} if tries > SINGLE_NEEDS else asked, known, hidden)
+            wanted = {name.removesuffix(INDEX_SUFFIX) for name in needed} or set(hidden)
+            self._fix({*known, *hidden} if tries > SINGLE_NEEDS else wanted, known, hidden)
 
     def _hold(self, arrays: Sequence[Any], tries: int) -> None:
         """Make inputs of arrays that a trace met, if it does not meet others each time."""
@@ -411,17 +421,24 @@ class Derivative:
         hidden = stand_ins[len(call.positions) :]
         for name, expression in zip(captured.names, hidden, strict=True):
             protect(expression, f"{name}, an array that is no argument of the function")
-        library = None if arrays.as_numpy else arrays.target.name
+        library = None if arrays.as_numpy and self._library is None else arrays.target.name
         known = [*captured.known, *(leaves[k] for k in call.fixed)]
         known = [array for array in known if library_of(array) == library]
         opened = library and session(library, list(zip(captured.arrays, hidden, strict=True)), known)
         if not library or not opened:
-            return self._requested(call, leaves, captured.function(hidden))
-        given = list(leaves)
-        for k, expression, value in zip(call.positions, stand_ins, arrays.values, strict=False):
-            given[k] = opened.given(expression, value)
+            return self._requested(call, leaves, self._run(call, leaves, captured.function(hidden)))
+
+        def called(given: Sequence[Any], read: Sequence[Any], taken: Callable[[Any], list[Any]]) -> list[Any]:
+            filled = list(leaves)
+            for k, one in zip(call.positions, given, strict=True):
+                filled[k] = one
+            return self._run(call, filled, captured.function(read))(taken)
+
+        inputs = list(map(Input, stand_ins, arrays.values, arrays.weak))[: len(call.positions)]
         try:
-            built = self._requested(call, leaves, captured.function(hidden, but=library), given, opened)
+            built = self._requested(
+                call, leaves, lambda taken: opened.called(partial(called, taken=taken), inputs)
+            )
         except Exception:
             if opened.further:
                 raise Met(opened.further) from None
@@ -430,35 +447,28 @@ class Derivative:
             # A function in NumPy's language may use what tensors lack (x.size, x.astype). If it is no such
             # function, what that trace says is of no interest: the error of its own library is raised.
             with suppress(Exception), tensors_given():
-                return self._requested(call, leaves, captured.function(hidden))
+                return self._requested(call, leaves, self._run(call, leaves, captured.function(hidden)))
             raise
         if opened.further:
             raise Met(opened.further)
         return built
 
-    def _requested(
-        self,
-        call: Call,
-        leaves: Sequence[Any],
-        function: Callable[..., Any],
-        given: Sequence[Any] | None = None,
-        opened: Session | None = None,
-    ) -> Built:
-        """The derivative as nodes, for leaves that are expressions or known.
+    def _run(self, call: Call, leaves: Sequence[Any], function: Callable[..., Any]) -> Run:
+        """The call of a function with leaves that are expressions or known."""
+        count = len(call.names) - len(self._extra)
 
-        `given` are those of the library whose session is `opened`, if it is not NumPy.
-        """
+        def run(taken: Callable[[Any], list[Any]]) -> list[Any]:
+            arguments = call.assembled(list(map(_own, leaves)))[:count]
+            return taken(self._parameters.call(function, call.names[:count], arguments))
+
+        return run
+
+    def _requested(self, call: Call, leaves: Sequence[Any], run: Run) -> Built:
+        """The derivative as nodes, for leaves that are expressions or known."""
         positions, as_tuple = self._positions(call.names)
         count = len(call.names) - len(self._extra)
-        arguments = call.assembled([_own(leaf) for leaf in (leaves if given is None else given)])
         output, aux = trace(
-            function,
-            self._parameters,
-            call.names[:count],
-            arguments[:count],
-            self._options.has_aux,
-            self._options.as_it_is,
-            opened,
+            run, self._parameters.function_name, self._options.has_aux, self._options.as_it_is
         )
         starts = [0]
         for argument_given in call.arguments:
@@ -506,8 +516,14 @@ class Derivative:
                 leaves[k] = found
             elif k not in call.fixed and not may_be_fixed(leaf):
                 leaves[k] = given[k] = constant(leaf)
+        run = own = self._run(call, given, self._function)
+        if opened is not None:
+
+            def run(taken: Callable[[Any], list[Any]]) -> list[Any]:
+                return list(map(opened.returned, own(taken)))
+
         with deciding_as(lambda node: substitute([node], table)[0]):
-            built = self._requested(call, leaves, self._function, given, opened)
+            built = self._requested(call, leaves, run)
         results = [Expression(node) for node in substitute(built.roots, table)]
         return arranged(built.layout, results if opened is None else list(map(opened.result, results)))
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hesse.api.arguments import Parameters
 from hesse.api.layout import Branches, Fixed, Layout, Truth
 from hesse.api.trees import is_container, leaf_names, take_apart
 from hesse.errors import TracingError
 from hesse.frontends.expression import Expression
 from hesse.frontends.indices import Index
-from hesse.frontends.libraries import Session
 from hesse.frontends.operands import as_node
 from hesse.frontends.tracing import assignments_explained, depth
 from hesse.ir import Node, Variable, variable
 from hesse.rewrite import simplify
+
+if TYPE_CHECKING:
+    from optree import PyTreeSpec
 
 INDEX_SUFFIX = ":index"
 """An integer argument is read under two names: as numbers, and with this suffix as an index array."""
@@ -56,40 +57,56 @@ class Traced(NamedTuple):
     layout: Layout
 
 
-def trace(
-    function: Callable[..., Any],
-    parameters: Parameters,
-    names: Sequence[str],
-    values: Sequence[Any],
-    has_aux: bool,
-    plain: bool,
-    session: Session | None = None,
-) -> tuple[Traced, Traced | None]:
-    """What a function computes for these arguments, and its further results.
+class _Returned(NamedTuple):
+    """What a function returned, taken apart: leaves, and the structure of a container."""
+
+    name: str
+    leaves: list[Any]
+    spec: PyTreeSpec | None
+
+    @classmethod
+    def of(cls, name: str, result: Any) -> _Returned:
+        return cls(name, *take_apart(result)) if is_container(result) else cls(name, [result], None)
+
+
+Run = Callable[[Callable[[Any], list[Any]]], list[Any]]
+"""Calls a function, lets what it returns be taken apart, and gives the leaves as expressions."""
+
+
+def trace(run: Run, function_name: str, has_aux: bool, plain: bool) -> tuple[Traced, Traced | None]:
+    """What a function computes, and its further results.
 
     What is not to be differentiated (further results, and all results if they are `plain`) may be anything.
-    The `session` is that of another library, whose function it is.
     """
+    parts: list[_Returned] = []
 
-    def called() -> Any:
-        return parameters.call(function, names, values)
+    def taken(result: Any) -> list[Any]:
+        parts[:] = _parts(result, function_name, has_aux)
+        return [leaf for part in parts for leaf in part.leaves]
 
     with nested_trace():
-        result = called() if session is None else session.called(called)
-    returned = _itself if session is None else session.returned
-    aux = None
+        leaves = run(taken)
+    result, *further = parts
+    count = len(result.leaves)
+    output = _collected(result._replace(leaves=leaves[:count]), function_name, plain)
+    aux = _collected(further[0]._replace(leaves=leaves[count:]), function_name, True) if further else None
+    return _simplified(output, aux)
+
+
+def _parts(result: Any, function_name: str, has_aux: bool) -> list[_Returned]:
+    """The result, and the further results if there are any."""
+    further = []
     if has_aux:
         if not isinstance(result, tuple) or len(result) != 2:
             raise TracingError(
-                f"{parameters.function_name} must return a pair (result, aux) because has_aux=True; "
+                f"{function_name} must return a pair (result, aux) because has_aux=True; "
                 f"it returned a {type(result).__name__}"
             )
-        result, further = result
-        aux = _collected(further, "aux", parameters.function_name, True, returned)
+        result, aux = result
+        further = [_Returned.of("aux", aux)]
     if result is None:
-        raise TracingError(f"{parameters.function_name} returned None; return the value to differentiate")
-    output = _collected(result, "result", parameters.function_name, plain, returned)
-    return _simplified(output, aux)
+        raise TracingError(f"{function_name} returned None; return the value to differentiate")
+    return [_Returned.of("result", result), *further]
 
 
 def _simplified(output: Traced, aux: Traced | None) -> tuple[Traced, Traced | None]:
@@ -99,24 +116,17 @@ def _simplified(output: Traced, aux: Traced | None) -> tuple[Traced, Traced | No
     return output._replace(nodes=nodes[:count]), aux and aux._replace(nodes=nodes[count:])
 
 
-def _itself(leaf: Any) -> Any:
-    return leaf
-
-
-def _collected(
-    result: Any, name: str, function: str, is_plain: bool, returned: Callable[[Any], Any]
-) -> Traced:
-    """The leaves of what a function returned."""
+def _collected(returned: _Returned, function: str, is_plain: bool) -> Traced:
+    """The leaves of what a function returned, as nodes."""
     nodes: list[Node] = []
-    if not is_container(result):
-        return Traced(nodes, _entered(returned(result), name, function, is_plain, nodes))
-    leaves, spec = take_apart(result)
-    names = leaf_names(name, spec)
+    if returned.spec is None:
+        return Traced(nodes, _entered(returned.leaves[0], returned.name, function, is_plain, nodes))
+    names = leaf_names(returned.name, returned.spec)
     parts = [
-        _entered(returned(leaf), leaf_name, function, is_plain, nodes)
-        for leaf, leaf_name in zip(leaves, names, strict=True)
+        _entered(leaf, name, function, is_plain, nodes)
+        for leaf, name in zip(returned.leaves, names, strict=True)
     ]
-    return Traced(nodes, Branches(spec, tuple(parts)))
+    return Traced(nodes, Branches(returned.spec, tuple(parts)))
 
 
 def _entered(leaf: Any, name: str, function: str, is_plain: bool, nodes: list[Node]) -> Layout:

@@ -79,8 +79,16 @@ class Arrays(NamedTuple):
         return self.target.call(runs.compiled, arrays, self.as_numpy)
 
 
-def as_arrays(names: Sequence[str], values: Sequence[Any], backend: str | Target | None = None) -> Arrays:
-    """The arguments as arrays; anything that is not an array of real numbers is refused by name."""
+def as_arrays(
+    names: Sequence[str],
+    values: Sequence[Any],
+    backend: str | Target | None = None,
+    in_kind: bool = False,
+) -> Arrays:
+    """The arguments as arrays; anything that is not an array of real numbers is refused by name.
+
+    `in_kind` says that the results are arrays of the backend even where no argument is.
+    """
     values = [value.dense() if hasattr(value, "dense") else value for value in values]  # of `Structured`
     target = target_for(values, backend)
     libraries = [library_of(value) for value in values]
@@ -103,7 +111,7 @@ def as_arrays(names: Sequence[str], values: Sequence[Any], backend: str | Target
         (library, tuple(a.shape), None if is_weak else a.dtype)
         for a, library, is_weak in zip(arrays, libraries, weak, strict=True)
     ]
-    as_numpy = not any(library is not None for library in libraries)
+    as_numpy = not in_kind and not any(library is not None for library in libraries)
     return Arrays(arrays, kinds, target.dtype(dtypes, as_numpy), target, as_numpy, tuple(marks))
 
 

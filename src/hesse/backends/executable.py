@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from hesse.backends.named import Origin, enter
 from hesse.backends.target import Array, DType, Target
 from hesse.backends.writer import Compiled
 from hesse.ir import Node
@@ -26,6 +27,7 @@ class Executable:
     target: Target
     in_order: bool = True
     shared: frozenset[str] = frozenset()
+    origin: Origin | None = None
 
     @cached_property
     def program(self) -> Program:
@@ -35,7 +37,10 @@ class Executable:
     @cached_property
     def compiled(self) -> Compiled:
         """The function and its source."""
-        return self.target.compile(self.program, self.inputs, self.dtype, self.in_order, self.shared)
+        found = self.target.compile(self.program, self.inputs, self.dtype, self.in_order, self.shared)
+        if self.origin is not None:
+            enter(found.function, self.origin)
+        return found
 
     @property
     def itemsize(self) -> int:
@@ -74,5 +79,6 @@ def executable(
     if found is None:
         while len(kept) >= KEPT:
             kept.pop(next(iter(kept)), None)
-        found = kept[key] = Executable(make_plan(roots, target.machine), *key[1:])
+        origin = Origin(tuple(inputs), roots)
+        found = kept[key] = Executable(make_plan(roots, target.machine), *key[1:], origin)
     return found

@@ -7,12 +7,9 @@ enough, no matrix is formed that need not be, and structure is kept.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
-
-import numpy as np
 
 from hesse.calculus.modes import pull_back, push_forward
 from hesse.calculus.partial import edge
@@ -209,23 +206,13 @@ class _MatrixRule(Rule):
     def __init__(self, rule: Rule, output: int, slot: int) -> None:
         super().__init__(f"{rule.name}_matrix")
         self.rule, self.output, self.slot = rule, output, slot
-        self.is_native = False
+        self.is_native = rule.has_native_matrix
 
     def outputs(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[Output, ...]:
         return (Output(self.rule.outputs(shapes)[self.output].shape + shapes[self.slot]),)
 
     def call(self, *arrays: Any) -> Sequence[Any]:
-        """One column after the other: the function of unit tensors."""
-        shape = np.shape(arrays[self.slot])
-        columns = []
-        for place in itertools.product(*map(range, shape)):
-            unit = np.zeros(shape, arrays[self.slot].dtype)
-            unit[place] = 1.0
-            given = [np.array(array)[()] for array in arrays]
-            given[self.slot] = unit[()]
-            columns.append(np.asarray(self.rule.call(*given)[self.output]))
-        own = self.outputs(tuple(map(np.shape, arrays)))[0].shape
-        return [np.stack(columns, -1).reshape(own) if columns else np.zeros(own)]
+        return [self.rule.matrix(self.output, self.slot, arrays)]
 
     def push(self, node: Apply, slot: int, tangent: Node) -> Node:
         """The columns of the tangent: those of the function, which is linear, for unit tensors."""

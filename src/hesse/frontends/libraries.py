@@ -8,14 +8,22 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from hesse.frontends.expression import Expression
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-MODULES = {"torch": "hesse.frontends.aten"}
+MODULES = {"torch": "hesse.frontends.aten", "jax": "hesse.frontends.jaxpr"}
 """By library: the module with its `session` and `traced`."""
+
+
+class Input(NamedTuple):
+    """An array, and the expression that stands for it; `is_weak` says that its dtype has no say."""
+
+    expression: Expression
+    array: Any
+    is_weak: bool = False
 
 
 class Session(ABC):
@@ -29,20 +37,26 @@ class Session(ABC):
     is_final: bool
 
     @abstractmethod
+    def called(
+        self, function: Callable[[Sequence[Any], Sequence[Any]], list[Any]], inputs: Sequence[Input]
+    ) -> list[Any]:
+        """The leaves that a function returns, arrays of the library as expressions.
+
+        It is called with what stands in for the inputs, and with what to read in place of captured arrays:
+        the array itself if that will do.
+        """
+
+
+class Nested(ABC):
+    """A function of a library called inside a trace that is under way."""
+
+    @abstractmethod
     def given(self, expression: Expression, array: Any) -> Any:
         """What the function is called with in place of an array."""
 
     @abstractmethod
-    def called(self, function: Callable[[], Any]) -> Any:
-        """What the function returns."""
-
-    @abstractmethod
     def returned(self, leaf: Any) -> Any:
-        """A leaf of that as an expression, if it is an array of the library."""
-
-
-class Nested(Session):
-    """A function of a library called inside a trace that is under way."""
+        """A leaf of what the function returns as an expression, if it is an array of the library."""
 
     @abstractmethod
     def result(self, expression: Expression) -> Any:
@@ -71,6 +85,12 @@ def nested(leaves: Sequence[Any]) -> Nested | None:
         return None
     opened = (sys.modules[module].nested_session(leaves) for module in _loaded())
     return next((found for found in opened if found is not None), None)
+
+
+def refused_by(error: Exception) -> str | None:
+    """The library whose functions take NumPy arrays, but did not take an expression: JAX, if it is there."""
+    is_refusal = isinstance(error, TypeError) and f"'{Expression.__module__}.Expression'" in str(error)
+    return "jax" if is_refusal and "jax" in sys.modules else None
 
 
 @contextmanager

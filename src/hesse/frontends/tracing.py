@@ -28,8 +28,14 @@ def skip_frames(module: ModuleType) -> None:
     _libraries = (*_libraries, f"{Path(module.__file__).parent}{os.sep}")
 
 
+recorded_location: ContextVar[Callable[[], str] | None] = ContextVar("recorded_location", default=None)
+"""Where the operation that is looked at stands in user code, if that was recorded before."""
+
+
 def user_location() -> str:
     """`file:line` of the innermost stack frame outside hesse and the libraries it traces."""
+    if (recorded := recorded_location.get()) is not None:
+        return recorded()
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_libraries):
         frame = frame.f_back
@@ -163,7 +169,7 @@ def assignments_explained() -> Iterator[None]:
             "Such an array holds numbers and would not record how x was computed. "
             "Write to np.zeros_like(x) or hesse.zeros(3) instead of np.zeros(3), "
             "or build the result with np.stack, np.concatenate or np.where.",
-            _raised_at(error),
+            raised_at(error),
         ) from error
     except TypeError as error:
         if not re.search(r"must be (a )?Tensor.* not Expression", str(error)):
@@ -171,11 +177,11 @@ def assignments_explained() -> Iterator[None]:
         raise untraceable(
             "a function of PyTorch, called with NumPy arrays or numbers,",
             "Pass torch tensors: torch.as_tensor(x).",
-            _raised_at(error),
+            raised_at(error),
         ) from error
 
 
-def _raised_at(error: Exception) -> str:
+def raised_at(error: Exception) -> str:
     """`file:line` of the innermost line outside hesse and NumPy from which an error came."""
     frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
     file, line = next((at for at in reversed(frames) if not at[0].startswith(_libraries)), frames[-1])

@@ -8,11 +8,14 @@ calls the rule once for all of them.
 
 from __future__ import annotations
 
+import itertools
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from hesse.errors import ShapeError
 from hesse.ir import Apply, Node, apply_
@@ -42,6 +45,8 @@ class Rule(ABC):
     """
 
     is_native = False
+    has_native_matrix = False
+    """The same for `matrix`."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -61,6 +66,22 @@ class Rule(ABC):
     @abstractmethod
     def call(self, *arrays: Any) -> Sequence[Any]:
         """The results for arrays, which it may change."""
+
+    def matrix(self, number: int, slot: int, arrays: Sequence[Any]) -> Any:
+        """The matrix `[result…, operand…]` of a result that is linear in an operand, which is given as 0.
+
+        One column after the other: the function of unit tensors.
+        """
+        shape = np.shape(arrays[slot])
+        columns = []
+        for place in itertools.product(*map(range, shape)):
+            unit = np.zeros(shape, arrays[slot].dtype)
+            unit[place] = 1.0
+            given = [np.array(array)[()] for array in arrays]
+            given[slot] = unit[()]
+            columns.append(np.asarray(self.call(*given)[number]))
+        own = self.outputs(tuple(map(np.shape, arrays)))[number].shape + shape
+        return np.stack(columns, -1).reshape(own) if columns else np.zeros(own)
 
     def is_active(self, node: Apply, slot: int) -> bool:
         """Whether a result depends smoothly on an operand at all; if not, its derivative is zero."""

@@ -16,6 +16,7 @@ import numpy as np
 from hesse.backends.jax.algebra import ALGEBRA
 from hesse.backends.jax.machine import JAX_MACHINE, JaxMachine
 from hesse.backends.jax.writer import JaxWriter
+from hesse.backends.named import new_name, note_call
 from hesse.backends.records import Namespace
 from hesse.backends.target import Target, host_bytes
 from hesse.backends.writer import Compiled
@@ -40,7 +41,11 @@ class JaxTarget(Target):
         shared: Collection[str],
     ) -> Compiled:
         compiled = JaxWriter(program, dtype, self.machine).compiled(inputs)
-        function = jax.jit(compiled.function) if self.jit else _not_jitted(compiled.function)
+        if self.jit:
+            compiled.function.__name__ = new_name()
+            function = jax.jit(compiled.function)
+        else:
+            function = _not_jitted(compiled.function)
         return Compiled(function, compiled.inputs, compiled.source)
 
     def kind(self, array: Any) -> str:
@@ -84,6 +89,7 @@ class JaxTarget(Target):
         return array.at[index].add(value)
 
     def call(self, compiled: Compiled, arrays: Sequence[Any], as_numpy: bool) -> Sequence[Any]:
+        note_call(compiled.function)
         is_double = not jax.config.x64_enabled and any(array.dtype == np.float64 for array in arrays)
         with jax.enable_x64(True) if is_double else contextlib.nullcontext():
             results = compiled.function(*arrays)

@@ -17,7 +17,7 @@ from hesse.frontends.aten.tensor import TracedTensor, dtype_of, expression_of, f
 from hesse.frontends.aten.tracer import Tracer
 from hesse.frontends.expression import Expression
 from hesse.frontends.indices import Index
-from hesse.frontends.libraries import Nested, Session
+from hesse.frontends.libraries import Input, Nested, Session
 from hesse.frontends.tracing import skip_frames
 from hesse.ir import variable
 
@@ -30,7 +30,6 @@ class TorchSession(Session):
     def __init__(self, captured: Sequence[tuple[Tensor, Expression]], known: Sequence[Tensor]) -> None:
         self.further, self.is_final = [], False
         self._captured, self._constants = captured, known
-        self._given: list[tuple[TracedTensor, Expression]] = []
 
     def _met(self, tensor: Tensor) -> Expression:
         """A placeholder: the function is traced again with this tensor as an input."""
@@ -40,23 +39,22 @@ class TorchSession(Session):
         index = Index(variable(f"{name} as an index", shape, kind="integer")) if kind == "integer" else None
         return Expression(variable(name, shape), boolean=kind == "boolean", index=index)
 
-    def given(self, expression: Expression, array: Any) -> TracedTensor:
-        tensor = array if isinstance(array, Tensor) else torch.as_tensor(array)
-        traced = fresh(expression, tensor.dtype, tensor.device, tensor.is_contiguous())
-        self._given.append((traced, expression))
-        return traced
-
-    def called(self, function: Callable[[], Any]) -> Any:
+    def called(
+        self, function: Callable[[Sequence[Any], Sequence[Any]], list[Any]], inputs: Sequence[Input]
+    ) -> list[Any]:
+        given = [_given(one) for one in inputs]
+        read = [array if isinstance(array, Tensor) else stand_in for array, stand_in in self._captured]
         wanted: frozenset[int] = frozenset()
         while True:
             with points(wanted) as self._points:
-                for tensor, expression in self._given:
-                    tensor.cell.write(expression)
+                for tensor, one in zip(given, inputs, strict=True):
+                    tensor.cell.write(one.expression)
                     tensor.enter()
                 self._tracer = Tracer(self._captured, self._met, self._constants)
                 try:
                     with self._tracer.active():
-                        return function()
+                        leaves = function(given, read)
+                    return list(map(self._returned, leaves))
                 except Again:
                     wanted = self._points.wanted
                     self.further.clear()
@@ -67,18 +65,23 @@ class TorchSession(Session):
                 finally:
                     self.is_final = self._tracer.is_random
 
-    def returned(self, leaf: Any) -> Any:
+    def _returned(self, leaf: Any) -> Any:
         if not isinstance(leaf, Tensor):
             return leaf
         found = expression_of(leaf if isinstance(leaf, TracedTensor) else self._tracer.stand_in(leaf))
         return _expanded(found, self._points, 0)
 
 
+def _given(one: Input) -> TracedTensor:
+    """What the function is called with in place of an array."""
+    tensor = one.array if isinstance(one.array, Tensor) else torch.as_tensor(one.array)
+    return fresh(one.expression, tensor.dtype, tensor.device, tensor.is_contiguous())
+
+
 class NestedSession(Nested):
     """A function called inside a trace that is under way, which traces it, too."""
 
     def __init__(self, under_way: Points, like: Sequence[Tensor]) -> None:
-        self.further, self.is_final = [], False
         self._points, self._start = under_way, len(under_way.meaning)
         self._like = next((t for t in like if t.dtype.is_floating_point), None)
 
@@ -86,9 +89,6 @@ class NestedSession(Nested):
         if not isinstance(array, Tensor):
             return self.result(expression)
         return fresh(expression, array.dtype, array.device, array.is_contiguous())
-
-    def called(self, function: Callable[[], Any]) -> Any:
-        return function()
 
     def returned(self, leaf: Any) -> Any:
         if not isinstance(leaf, Tensor):

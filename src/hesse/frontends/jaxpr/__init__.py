@@ -1,0 +1,17 @@
+"""JAX as a front end: functions of JAX arrays as expressions, by one table of primitives."""
+
+from hesse.frontends.jaxpr import calls, control, elementwise, products, reductions, structure
+from hesse.frontends.jaxpr.session import computing, nested_session, session, traced_expression
+
+__all__ = [
+    "calls",
+    "computing",
+    "control",
+    "elementwise",
+    "nested_session",
+    "products",
+    "reductions",
+    "session",
+    "structure",
+    "traced_expression",
+]

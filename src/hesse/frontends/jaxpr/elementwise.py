@@ -1,0 +1,200 @@
+"""Element-wise primitives, with the derivatives at kinks that JAX gives them."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from hesse.frontends.expression import Expression
+from hesse.frontends.jaxpr.table import enter, is_truth, is_whole, kind_of, known, primitive
+from hesse.frontends.tracing import untraceable
+from hesse.frontends.ufuncs import elementwise
+
+NUMPY: dict[str, Any] = {
+    "abs": np.abs,
+    "acos": np.arccos,
+    "acosh": np.arccosh,
+    "asin": np.arcsin,
+    "asinh": np.arcsinh,
+    "atan": np.arctan,
+    "atan2": np.arctan2,
+    "atanh": np.arctanh,
+    "cbrt": np.cbrt,
+    "ceil": np.ceil,
+    "cos": np.cos,
+    "cosh": np.cosh,
+    "exp": np.exp,
+    "exp2": np.exp2,
+    "expm1": np.expm1,
+    "floor": np.floor,
+    "is_finite": np.isfinite,
+    "log": np.log,
+    "log1p": np.log1p,
+    "sin": np.sin,
+    "sinh": np.sinh,
+    "sqrt": np.sqrt,
+    "tan": np.tan,
+    "tanh": np.tanh,
+}
+"""Primitives that are functions of NumPy."""
+EXACT: dict[str, Any] = {
+    "add": np.add,
+    "add_any": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "neg": np.negative,
+    "max": np.maximum,
+    "min": np.minimum,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "sign": np.sign,
+    "square": np.square,
+}
+"""The same; of known arrays NumPy computes the same digits."""
+LOGICAL: dict[str, Any] = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}
+ROWS: dict[str, str] = {
+    "digamma": "digamma",
+    "erf": "erf",
+    "erf_inv": "erfinv",
+    "erfc": "erfc",
+    "lgamma": "lgamma",
+    "logistic": "sigmoid",
+}
+"""Primitives that are rows of the operation table."""
+
+for _name, _function in {**NUMPY, **EXACT}.items():
+    enter([_name], lambda *values, _function=_function, **_: _function(*values))
+for _name, _function in EXACT.items():
+    known(_name)(lambda *values, _function=_function, **_: _function(*values))
+for _name, _row in ROWS.items():
+    enter([_name], lambda *values, _row=_row, **_: elementwise(_row, *values))
+
+
+def _register_logical(name: str, function: Any) -> None:
+    @primitive(name)
+    def logical(x: Any, y: Any) -> Any:
+        return function(x, y) if is_truth(x) and is_truth(y) else NotImplemented
+
+    known(name)({"and": operator.and_, "or": operator.or_, "xor": operator.xor}[name])
+
+
+for _name, _function in LOGICAL.items():
+    _register_logical(_name, _function)
+
+
+@known("not")
+@primitive("not")
+def invert(x: Any) -> Any:
+    """`~x`."""
+    if isinstance(x, Expression):
+        return np.logical_not(x) if x.boolean else NotImplemented
+    return np.invert(x)
+
+
+@primitive("div")
+def div(x: Any, y: Any) -> Any:
+    """`x / y`; of whole numbers without the fraction."""
+    if not (is_whole(x) and is_whole(y)):
+        return np.divide(x, y)
+    size = np.floor_divide(np.abs(x), np.abs(y))
+    return np.where(np.equal(np.less(x, 0), np.less(y, 0)), size, np.negative(size))
+
+
+@primitive("rem")
+def rem(x: Any, y: Any) -> Any:
+    """What is left of `x`, with its sign."""
+    if is_whole(x) and is_whole(y):
+        size = np.remainder(np.abs(x), np.abs(y))
+        return np.where(np.less(x, 0), np.negative(size), size)
+    return np.subtract(x, np.multiply(y, np.trunc(np.divide(x, y))))
+
+
+@primitive("integer_pow")
+def integer_pow(x: Any, y: int) -> Any:
+    """`x ** y` for a known whole number."""
+    return np.power(x, y)
+
+
+@primitive("pow")
+def power(x: Any, y: Any) -> Any:
+    """`x ** y`."""
+    return np.power(x, y)
+
+
+@primitive("rsqrt")
+def rsqrt(x: Any, **_: Any) -> Any:
+    """`1 / sqrt(x)`."""
+    return np.power(x, -0.5)
+
+
+@primitive("round")
+def round_(x: Any, rounding_method: Any) -> Any:
+    """The nearest whole number; halves to even, or away from zero."""
+    if int(rounding_method) == 1:
+        return np.round(x)
+    return np.multiply(np.sign(x), np.floor(np.add(np.abs(x), 0.5)))
+
+
+@primitive("polygamma")
+def polygamma(n: Any, x: Any) -> Any:
+    """The derivative of `digamma` of an order."""
+    return NotImplemented if isinstance(n, Expression) else elementwise("polygamma", n, x)
+
+
+@primitive("clamp")
+def clamp(low: Any, x: Any, high: Any) -> Any:
+    """`x` between bounds, which get the derivative where they are reached."""
+    inside = np.where(np.greater(x, low), x, low)
+    return np.where(np.less(inside, high), inside, high)
+
+
+@known("select_n")
+@primitive("select_n")
+def select_n(which: Any, *cases: Any) -> Any:
+    """The case with this number."""
+    if is_truth(which):
+        return np.where(which, cases[1], cases[0]) if len(cases) == 2 else cases[0]
+    result = cases[0]
+    for number, case in enumerate(cases[1:], 1):
+        result = np.where(np.equal(which, number), case, result)
+    return result
+
+
+@primitive("stop_gradient")
+def stop_gradient(x: Expression) -> Any:
+    """A constant."""
+    return elementwise("stop_gradient", x) if not x.boolean and not is_whole(x) else x
+
+
+@primitive("copy", "layout_constraint", "name", "real", "reduce_precision", "sharding_constraint")
+def same(x: Any, **_: Any) -> Any:
+    """The array itself."""
+    return x
+
+
+@primitive("device_put", "optimization_barrier")
+def all_the_same(*values: Any, **_: Any) -> Any:
+    """The arrays themselves."""
+    return values
+
+
+@known("convert_element_type")
+@primitive("convert_element_type")
+def convert_element_type(x: Any, new_dtype: Any, **_: Any) -> Any:
+    """The array in another dtype; real numbers stay as exact as they are."""
+    if not isinstance(x, Expression):
+        return np.asarray(x).astype(new_dtype)
+    kind = kind_of(new_dtype)
+    if kind == "boolean":
+        return x if x.boolean else np.not_equal(x, 0.0)
+    if kind == "integer":
+        return x.astype(int)
+    if kind != "real":
+        raise untraceable(f"a conversion to {new_dtype}", "Only real arrays are differentiated.")
+    return np.multiply(x, 1.0) if x.boolean or is_whole(x) else Expression(x.node)

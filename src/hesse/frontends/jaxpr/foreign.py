@@ -1,0 +1,214 @@
+"""Equations without a handler: JAX computes them, and its own rules differentiate them.
+
+The rule is traced. What JAX's `jvp` of the equation computes, or its `vjp` where the user gave that rule,
+arrives in the table as a linear map of a tangent, and is differentiated again by hesse's calculus.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Hashable, Sequence
+from contextvars import ContextVar
+from typing import Any
+from weakref import WeakValueDictionary
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hesse.calculus.foreign import DerivedRule, LinearMap
+from hesse.errors import DifferentiationError, HesseError
+from hesse.frontends.expression import Expression
+from hesse.frontends.jaxpr import internals
+from hesse.frontends.jaxpr.internals import JaxprEqn
+from hesse.frontends.jaxpr.table import is_real, kind_of, traced
+from hesse.frontends.jaxpr.walk import OTHER, Walk, has_tracers, walked
+from hesse.frontends.operands import as_node
+from hesse.frontends.tracing import note_need, recorded_location, untraceable, user_location
+from hesse.ir import Apply, Node, Variable, variable
+from hesse.ops.foreign import Output, foreign
+
+is_recording: ContextVar[bool] = ContextVar("is_recording", default=False)
+"""Whether a rule of JAX is being traced."""
+
+
+@walked(OTHER)
+def other(walk: Walk, equation: JaxprEqn, operands: Sequence[Any]) -> Sequence[Any]:
+    """A primitive without a handler, as a foreign function."""
+    name = equation.primitive.name
+    if "callback" in name:
+        raise untraceable(
+            f"{name}, which calls Python,",
+            "Give the function a derivative with hesse.custom_derivative, or write it in jax.numpy.",
+        )
+    if not is_recording.get():
+        warnings.warn(
+            f"hesse has no rule for {name}; it is computed and differentiated by JAX's own", stacklevel=2
+        )
+    return called(walk, name, equation, operands)
+
+
+def called(walk: Walk, name: str, equation: JaxprEqn, operands: Sequence[Any]) -> list[Expression]:
+    """The results of an equation that is not looked into."""
+    _check_constants(walk, name, equation)
+    if has_tracers(operands) or any(isinstance(operand, jax.Array) for operand in operands):
+        raise untraceable(f"{name} of keys of random numbers", "Draw them outside of the function.")
+    key = (
+        equation.primitive,
+        tuple((key, _marked(value)) for key, value in sorted(equation.params.items())),
+        tuple(str(atom.aval) for atom in (*equation.invars, *equation.outvars)),
+    )
+    rule = _rules.get(key)
+    if rule is None:
+        rule = _rules[key] = JaxRule(name, equation, walk.captured)
+    nodes = foreign(rule, *map(_operand, operands))
+    return [
+        Expression(node, boolean=output.kind == "boolean")
+        for node, output in zip(nodes, rule.results, strict=True)
+    ]
+
+
+def _operand(value: Any) -> Node:
+    expression = traced(value)
+    return as_node(expression) if expression.index is None else expression.index.as_node()
+
+
+def _marked(value: Any) -> Any:
+    """What tells parameters apart: their values and types, or which object it is (which the rule keeps)."""
+    if isinstance(value, tuple | list):
+        return type(value), tuple(map(_marked, value))
+    if isinstance(value, float):
+        return repr(value)  # tells -0.0 from 0.0
+    try:
+        hash(value)
+    except TypeError:
+        return type(value), id(value)
+    return type(value), value
+
+
+def _check_constants(walk: Walk, name: str, equation: JaxprEqn) -> None:
+    """Arrays that jaxprs inside read are part of the rule: they must be known."""
+    for value in internals.constants(equation):
+        found = walk.captured(value)
+        if found is not None:
+            note_need([found])  # which can be known, unless JAX traces it
+            raise untraceable(
+                f"{name}, whose function reads an array from around it,", "Pass the array as an argument."
+            )
+
+
+class JaxRule(DerivedRule):
+    """An equation as a function of its operands, differentiated by JAX's rule for it."""
+
+    is_native = True
+    has_native_matrix = True
+
+    def __init__(self, name: str, equation: JaxprEqn, captured: Callable[[Any], Expression | None]) -> None:
+        super().__init__(name)
+        self.equation = equation
+        self._captured = captured
+        self._place = user_location()
+        self.avals = [jax.ShapeDtypeStruct(atom.aval.shape, atom.aval.dtype) for atom in equation.invars]
+        self.results = tuple(
+            Output(tuple(out.aval.shape), kind_of(out.aval.dtype)) for out in equation.outvars
+        )
+        name = equation.primitive.name
+        self.is_pushed = name != "custom_vjp_call"
+        self.is_pulled = not self.is_pushed or name == "scan"
+        """A loop is passed backwards as a loop: what runs forward has to be repeated for each entry."""
+        self._pulled: dict[tuple[int, tuple[Node, ...]], tuple[Variable, dict[int, Node]]] = {}
+
+    def outputs(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[Output, ...]:
+        return self.results
+
+    def call(self, *arrays: Any) -> Sequence[Any]:
+        given = [jnp.asarray(array, aval.dtype) for array, aval in zip(arrays, self.avals, strict=True)]
+        real = [array.dtype for array in arrays if is_real(array.dtype)]
+        dtype = real[0] if real else jax.dtypes.canonicalize_dtype(float)
+        return [
+            result if output.kind == "integer" else result.astype(dtype)
+            for result, output in zip(internals.bound(self.equation, given), self.results, strict=True)
+        ]
+
+    def matrix(self, number: int, slot: int, arrays: Sequence[Any]) -> Any:
+        shape, own = self.avals[slot].shape, self.results[number].shape
+        count = int(np.prod(shape))
+        units = jnp.eye(count, dtype=arrays[slot].dtype).reshape(count, *shape)
+
+        def column(unit: Any) -> Any:
+            return self.call(*arrays[:slot], unit, *arrays[slot + 1 :])[number]
+
+        return jnp.moveaxis(jax.vmap(column)(units), 0, -1).reshape(own + shape)
+
+    def is_active(self, node: Apply, slot: int) -> bool:
+        return is_real(self.avals[slot].dtype) and self.results[node.params[1]].kind == "real"
+
+    def tangent(self, node: Apply, slot: int) -> LinearMap | None:
+        if not self.is_pushed:
+            return None
+        argument = variable(f"tangent of {self!r}", node.operands[slot].shape, ["tangent"])
+
+        def pushed(*arrays: Any) -> Any:
+            *points, tangent = arrays
+            own = self._function(node.params[1], [slot], points)
+            return [jax.jvp(own, (points[slot],), (tangent,))[1]]
+
+        (value,) = self._traced(pushed, node, self.avals[slot], argument)
+        return LinearMap(value, argument, (argument,), (node, *node.operands))
+
+    def cotangent(self, node: Apply, slot: int) -> LinearMap | None:
+        """The cotangents of all operands are computed together, once."""
+        if not self.is_pulled:
+            return None
+        number = node.params[1]
+        key = number, node.operands
+        if key not in self._pulled:
+            argument = variable(f"cotangent of {self!r}", node.shape, ["tangent"])
+            slots = [k for k in range(len(self.avals)) if self.is_active(node, k)]
+
+            def pulled(*arrays: Any) -> Any:
+                *points, cotangent = arrays
+                own = self._function(number, slots, points)
+                return jax.vjp(own, *(points[k] for k in slots))[1](cotangent)
+
+            values = self._traced(pulled, node, internals.abstract(self.equation.outvars[number]), argument)
+            self._pulled[key] = argument, dict(zip(slots, values, strict=True))
+        argument, found = self._pulled[key]
+        return LinearMap(found[slot], argument, (argument,), (node, *node.operands))
+
+    def _function(self, number: int, slots: Sequence[int], points: Sequence[Any]) -> Callable[..., Any]:
+        """A result as a function of some operands."""
+
+        def own(*moved: Any) -> Any:
+            given = list(points)
+            for slot, point in zip(slots, moved, strict=True):
+                given[slot] = point
+            return internals.bound(self.equation, given)[number]
+
+        return own
+
+    def _traced(
+        self, function: Callable[..., Any], node: Apply, aval: jax.ShapeDtypeStruct, argument: Variable
+    ) -> list[Node]:
+        """What a rule of JAX computes from the operands and a tangent or cotangent."""
+        operands = [
+            Expression(operand, boolean=kind_of(own.dtype) == "boolean")
+            for operand, own in zip(node.operands, self.avals, strict=True)
+        ]
+        token, place = is_recording.set(True), recorded_location.set(lambda: self._place)
+        try:
+            jaxpr = jax.make_jaxpr(function)(*self.avals, aval)
+            results = Walk(self._captured).closed(jaxpr, [*operands, Expression(argument)])
+        except (NotImplementedError, ValueError, TypeError) as error:
+            if isinstance(error, HesseError):
+                raise
+            raise DifferentiationError(
+                f"{self.name} has no rule in hesse, and JAX's own fails: {error}"
+            ) from error
+        finally:
+            is_recording.reset(token)
+            recorded_location.reset(place)
+        return [as_node(traced(result)) for result in results]
+
+
+_rules: WeakValueDictionary[Hashable, JaxRule] = WeakValueDictionary()

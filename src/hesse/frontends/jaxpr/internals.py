@@ -1,0 +1,71 @@
+"""What JAX does not promise to keep: the fields and parameters of equations, and how one is evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from jax.extend.source_info_util import register_exclusion, summarize
+
+__all__ = ["ClosedJaxpr", "Jaxpr", "JaxprEqn", "Literal", "Var", "bound", "location"]
+
+register_exclusion(str(Path(__file__).parents[2]))  # what hesse calls is not the user's code
+
+
+def bound(equation: JaxprEqn, operands: Sequence[Any]) -> list[Any]:
+    """What an equation gives for arrays, computed or recorded by the trace that is under way."""
+    with equation.ctx.manager:
+        found = equation.primitive.bind(*operands, **equation.primitive.get_bind_params(equation.params))
+    return list(found) if equation.primitive.multiple_results else [found]
+
+
+def computed(equation: JaxprEqn, operands: Sequence[Any]) -> list[Any]:
+    """The same, computed now whatever JAX traces around it."""
+    with jax.ensure_compile_time_eval():
+        return bound(equation, operands)
+
+
+def location(equation: JaxprEqn) -> str:
+    """Where the user's code made an equation; nothing where only libraries did."""
+    place: str = summarize(equation.source_info)
+    return place
+
+
+def has_effects(equation: JaxprEqn) -> bool:
+    """Whether an equation does something besides computing its results."""
+    return bool(equation.effects)
+
+
+def function_name(equation: JaxprEqn) -> str:
+    """The name of a function that has a rule for its derivative."""
+    name: str = equation.params["call_jaxpr"].jaxpr.debug_info.func_name
+    return name
+
+
+def constants(equation: JaxprEqn) -> Iterator[Any]:
+    """The arrays that jaxprs inside of an equation hold."""
+    for jaxpr in _inside(equation):
+        if isinstance(jaxpr, ClosedJaxpr):
+            yield from jaxpr.consts
+        for inner in jaxpr.eqns:
+            yield from constants(inner)
+
+
+def equation_count(jaxpr: ClosedJaxpr | Jaxpr) -> int:
+    """The number of equations, those inside of them included."""
+    return sum(1 + sum(map(equation_count, _inside(equation))) for equation in jaxpr.eqns)
+
+
+def _inside(equation: JaxprEqn) -> Iterator[ClosedJaxpr | Jaxpr]:
+    for value in equation.params.values():
+        for part in value if isinstance(value, tuple | list) else [value]:
+            if isinstance(part, ClosedJaxpr | Jaxpr):
+                yield part
+
+
+def abstract(atom: Any) -> jax.ShapeDtypeStruct:
+    """The shape and the dtype of a variable or literal of a jaxpr."""
+    return jax.ShapeDtypeStruct(tuple(atom.aval.shape), atom.aval.dtype, weak_type=atom.aval.weak_type)

@@ -1,0 +1,144 @@
+"""A trace of a JAX function, as the layers above see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import jax
+import numpy as np
+
+from hesse.backends.named import keeping
+from hesse.frontends.expression import Expression
+from hesse.frontends.indices import Index
+from hesse.frontends.jaxpr.table import kind_of, traced
+from hesse.frontends.jaxpr.walk import Walk
+from hesse.frontends.libraries import Input, Session
+from hesse.frontends.tracing import note_need, raised_at, skip_frames, untraceable
+from hesse.ir import variable
+
+skip_frames(jax)
+
+
+class JaxSession(Session):
+    """One trace of a JAX function."""
+
+    def __init__(self, captured: Sequence[tuple[Any, Expression]]) -> None:
+        self.further, self.is_final = [], False
+        self._captured = captured
+        self._stand_ins = {id(array): expression for array, expression in captured}
+        self._tracers: tuple[Any, ...] = ()
+        self._is_over = False
+
+    def called(
+        self, function: Callable[[Sequence[Any], Sequence[Any]], list[Any]], inputs: Sequence[Input]
+    ) -> list[Any]:
+        leaves: list[Any] = []
+
+        def flat(*tracers: Any) -> list[Any]:
+            self._tracers = tracers  # rules of functions inside may refer to them
+            leaves[:] = function(tracers[: len(inputs)], tracers[len(inputs) :])
+            return [leaf for leaf in leaves if isinstance(leaf, jax.Array)]
+
+        everything = [*inputs, *(Input(expression, array) for array, expression in self._captured)]
+        with keeping():
+            try:
+                jaxpr = jax.make_jaxpr(flat)(*map(_abstract, everything))
+            except Exception as error:
+                if not isinstance(error, jax.errors.TracerArrayConversionError):
+                    _note_needs(inputs)
+                _explain(error)
+                raise
+            operands = [one.expression for one in everything]
+            self._stand_ins.update(zip(map(id, self._tracers), operands, strict=True))
+            results = iter(Walk(self._stand_in).closed(jaxpr, operands))
+        self._is_over = True
+        return [traced(next(results)) if isinstance(leaf, jax.Array) else leaf for leaf in leaves]
+
+    def _stand_in(self, value: Any) -> Expression | None:
+        """What stands for an array that the function read: a placeholder, if nobody had announced it."""
+        known = self._stand_ins.get(id(value))
+        if known is not None or not isinstance(value, jax.core.Tracer):
+            return known
+        if self._is_over:  # only rules are looked at later
+            raise untraceable(
+                "a rule (jax.custom_jvp, jax.custom_vjp) that reads a traced value of the function around it",
+                "Pass the value as an argument of the function.",
+            )
+        self.further.append(value)
+        name, shape, kind = f"array {len(self.further)} met", value.shape, kind_of(value.dtype)
+        index = Index(variable(f"{name} as an index", shape, kind="integer")) if kind == "integer" else None
+        found = Expression(variable(name, shape), boolean=kind == "boolean", index=index)
+        self._stand_ins[id(value)] = found
+        return found
+
+
+def _note_needs(inputs: Sequence[Input]) -> None:
+    """A trace failed: perhaps it needs the values of whole numbers and truth values (sizes, conditions).
+
+    JAX has several errors for that.
+    """
+    for one in inputs:
+        if kind_of(one.array.dtype) != "real":
+            note_need([one.expression])
+
+
+REFUSED: dict[type[Exception], tuple[str, str]] = {
+    jax.errors.TracerBoolConversionError: (
+        "the truth value of a traced array (if, while, and, or, not, assert)",
+        "Use jnp.where, jax.lax.cond or jax.lax.while_loop, and &, |, ~ for conditions.",
+    ),
+    jax.errors.TracerIntegerConversionError: (
+        "a traced array as a Python integer (range(x), an index of a list)",
+        "Loop over a shape, or use jax.lax.fori_loop.",
+    ),
+    jax.errors.NonConcreteBooleanIndexError: (
+        "an index of truth values that are traced (x[x > 0])",
+        "The number of results depends on the data; use jnp.where.",
+    ),
+    jax.errors.TracerArrayConversionError: (
+        "a traced JAX array converted to one of NumPy (np.sin(x), np.asarray(x))",
+        "Use functions of jax.numpy, or write the whole function with those of NumPy.",
+    ),
+    jax.errors.UnexpectedTracerError: (
+        "a value of another trace, which a function had stored,",
+        "Return it instead of storing it.",
+    ),
+    jax.errors.ConcretizationTypeError: (
+        "float(), int() or another conversion of a traced array",
+        "Inside a traced function values are not known; use functions of jax.numpy.",
+    ),
+}
+"""By JAX's errors: what they are about, and what to do. Special ones come first."""
+
+
+def _explain(error: Exception) -> None:
+    """Raise our error in place of JAX's, if it is about values that are not known."""
+    for kind, (construct, way_out) in REFUSED.items():
+        if isinstance(error, kind):
+            raise untraceable(construct, way_out, raised_at(error)) from error
+
+
+def _abstract(one: Input) -> jax.ShapeDtypeStruct:
+    dtype = jax.dtypes.canonicalize_dtype(one.array.dtype)
+    return jax.ShapeDtypeStruct(np.shape(one.array), dtype, weak_type=one.is_weak)
+
+
+def session(captured: Sequence[tuple[Any, Expression]], known: Sequence[Any]) -> JaxSession:
+    """A trace of a function that reads these arrays; others are known anyway."""
+    return JaxSession(captured)
+
+
+def nested_session(leaves: Sequence[Any]) -> None:
+    """None: what is called inside of a trace is part of the jaxpr."""
+
+
+def computing() -> AbstractContextManager[None]:
+    """Around calls with arrays inside of a trace: they are part of the jaxpr."""
+    return nullcontext()
+
+
+def traced_expression(value: Any) -> Expression | None:
+    """None: a tracer of JAX stands for no expression before the trace is complete."""
+    return None

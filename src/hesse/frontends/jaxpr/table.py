@@ -1,0 +1,82 @@
+"""The table of JAX primitives: by name, handlers on expressions.
+
+A handler takes the operands of an equation, as expressions or as known arrays of NumPy (numbers where they
+have no axes), and its parameters by name. It returns an expression, or a sequence of them where the primitive
+has several results. It may return NotImplemented for operands that it leaves to JAX's own rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from hesse.frontends.expression import Expression
+from hesse.frontends.operands import constant
+
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+
+HANDLERS: dict[str, Callable[..., Any]] = {}
+"""By the name of a primitive."""
+KNOWN: dict[str, Callable[..., Any]] = {}
+"""The same for known arrays, where NumPy computes what JAX would have to compile first."""
+
+
+def primitive(*names: str) -> Callable[[Handler], Handler]:
+    """Register a handler for primitives."""
+
+    def register(handler: Handler) -> Handler:
+        enter(names, handler)
+        return handler
+
+    return register
+
+
+def enter(names: Iterable[str], handler: Callable[..., Any]) -> None:
+    """Register a handler that has no definition of its own."""
+    for name in names:
+        if name in HANDLERS:
+            raise ValueError(f"{name} has two handlers")
+        HANDLERS[name] = handler
+
+
+def known(*names: str) -> Callable[[Handler], Handler]:
+    """Register what computes primitives of known arrays; it may serve expressions, too."""
+
+    def register(handler: Handler) -> Handler:
+        KNOWN.update(dict.fromkeys(names, handler))
+        return handler
+
+    return register
+
+
+def traced(value: Any) -> Expression:
+    """An operand as an expression."""
+    return value if isinstance(value, Expression) else constant(value)
+
+
+def kind_of(dtype: Any) -> str:
+    """What the entries of an array are: "real", "integer" or "boolean"; anything else by its name."""
+    if np.issubdtype(dtype, np.bool_):
+        return "boolean"
+    if np.issubdtype(dtype, np.integer):
+        return "integer"
+    return "real" if is_real(dtype) else str(dtype)
+
+
+def is_real(dtype: Any) -> bool:
+    """Whether a dtype is a floating one; NumPy knows nothing of bfloat16."""
+    return bool(np.issubdtype(dtype, np.floating)) or str(dtype).startswith(("bfloat", "float"))
+
+
+def is_whole(value: Any) -> bool:
+    """Whether an operand holds whole numbers."""
+    if isinstance(value, Expression):
+        return value.index is not None or value.is_index
+    return bool(np.asarray(value).dtype.kind in "iu")
+
+
+def is_truth(value: Any) -> bool:
+    """Whether an operand holds truth values."""
+    return value.boolean if isinstance(value, Expression) else bool(np.asarray(value).dtype.kind == "b")

@@ -1,0 +1,151 @@
+"""From a jaxpr to expressions, one equation after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+
+from hesse.frontends.expression import Expression
+from hesse.frontends.jaxpr import internals
+from hesse.frontends.jaxpr.internals import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from hesse.frontends.jaxpr.table import HANDLERS, KNOWN
+from hesse.frontends.tracing import recorded_location, untraceable
+
+SILENT = frozenset({"debug_callback", "debug_print"})
+"""What has no results and no say in them."""
+
+
+class Walk:
+    """Values of a trace: what stands for arrays that the function read, and how jaxprs are evaluated.
+
+    `captured` is asked for the constants of a jaxpr: it gives an expression, or None for what is known.
+    """
+
+    def __init__(self, captured: Callable[[Any], Expression | None]) -> None:
+        self.captured = captured
+
+    def closed(self, jaxpr: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
+        """The results of a jaxpr with its constants."""
+        return self.of(jaxpr.jaxpr, list(map(self.constant, jaxpr.consts)), operands)
+
+    def constant(self, value: Any) -> Any:
+        """What stands for a constant of a jaxpr."""
+        found = self.captured(value)
+        return as_known(value) if found is None else found
+
+    def _literal(self, literal: Literal) -> Any:
+        """The value of a literal: a number of Python has the dtype that the jaxpr says."""
+        value = literal.val
+        return self.constant(value if np.shape(value) else np.asarray(value, literal.aval.dtype))
+
+    def of(self, jaxpr: Jaxpr, constants: Sequence[Any], operands: Sequence[Any]) -> list[Any]:
+        """The results of a jaxpr."""
+        values: dict[Var, Any] = dict(zip(jaxpr.constvars, constants, strict=True))
+        values.update(zip(jaxpr.invars, operands, strict=True))
+
+        def read(atom: Any) -> Any:
+            return self._literal(atom) if isinstance(atom, Literal) else values[atom]
+
+        around = recorded_location.get()
+        for equation in _live(jaxpr):
+            token = recorded_location.set(partial(_location, equation, around))
+            try:
+                results = self.equation(equation, list(map(read, equation.invars)))
+            finally:
+                recorded_location.reset(token)
+            values.update(zip(equation.outvars, results, strict=True))
+        return list(map(read, jaxpr.outvars))
+
+    def equation(self, equation: JaxprEqn, operands: Sequence[Any]) -> Sequence[Any]:
+        """The results of an equation."""
+        name = equation.primitive.name
+        if not any(isinstance(operand, Expression) for operand in operands) and not has_tracers(operands):
+            return self._known(equation, operands)
+        if name not in INLINED:
+            _check_real(equation)
+        if name in WALKED:
+            return WALKED[name](self, equation, operands)
+        results = HANDLERS[name](*operands, **equation.params) if name in HANDLERS else NotImplemented
+        if results is NotImplemented:
+            return WALKED[OTHER](self, equation, operands)
+        return results if equation.primitive.multiple_results else [results]
+
+    def _known(self, equation: JaxprEqn, operands: Sequence[Any]) -> Sequence[Any]:
+        name = equation.primitive.name
+        if name in KNOWN:
+            results = KNOWN[name](*operands, **equation.params)
+            return list(map(as_known, results if equation.primitive.multiple_results else [results]))
+        if name in INLINED:
+            inner = equation.params[INLINED[name]]
+            if all(one.primitive.name in KNOWN for one in inner.eqns):
+                return self.closed(inner, operands)
+        return list(map(as_known, internals.computed(equation, operands)))
+
+
+INLINED = {"jit": "jaxpr", "closed_call": "call_jaxpr", "composite": "jaxpr", "custom_vmap_call": "call"}
+"""Calls that mean nothing but the jaxpr that is the parameter of this name."""
+Walked = Callable[[Walk, JaxprEqn, Sequence[Any]], Sequence[Any]]
+WALKED: dict[str, Walked] = {}
+"""By the name of a primitive with jaxprs of its own: what evaluates it."""
+OTHER = "other"
+"""In place of the name: what evaluates primitives that have no handler."""
+
+
+def walked(*names: str) -> Callable[[Walked], Walked]:
+    """Register what evaluates primitives that hold jaxprs."""
+
+    def register(handler: Walked) -> Walked:
+        for name in names:
+            if name in WALKED or name in HANDLERS:
+                raise ValueError(f"{name} has two handlers")
+            WALKED[name] = handler
+        return handler
+
+    return register
+
+
+def as_known(value: Any) -> Any:
+    """A known value as NumPy has it: a number if it has no axes. Keys of random numbers stay as they are."""
+    if isinstance(value, jax.Array) and jax.dtypes.issubdtype(value.dtype, jax.dtypes.extended):
+        return value
+    return np.asarray(value)[()]
+
+
+def has_tracers(values: Sequence[Any]) -> bool:
+    """Whether there are values that JAX itself traces."""
+    return any(isinstance(value, jax.core.Tracer) for value in values)
+
+
+def _live(jaxpr: Jaxpr) -> list[JaxprEqn]:
+    """The equations whose results are used, in order."""
+    used = {atom for atom in jaxpr.outvars if isinstance(atom, Var)}
+    found: list[JaxprEqn] = []
+    for equation in reversed(jaxpr.eqns):
+        if used.isdisjoint(equation.outvars) and not _acts(equation):
+            continue
+        found.append(equation)
+        used.update(atom for atom in equation.invars if isinstance(atom, Var))
+    found.reverse()
+    return found
+
+
+def _location(equation: JaxprEqn, around: Callable[[], str] | None) -> str:
+    """Where an equation was made; inside of a library, where that was called."""
+    return internals.location(equation) or (around() if around is not None else "a line of a library")
+
+
+def _acts(equation: JaxprEqn) -> bool:
+    return internals.has_effects(equation) and equation.primitive.name not in SILENT
+
+
+def _check_real(equation: JaxprEqn) -> None:
+    for out in equation.outvars:
+        if jax.dtypes.issubdtype(out.aval.dtype, jax.numpy.complexfloating):
+            raise untraceable(
+                f"the complex result of {equation.primitive.name}",
+                "Only real arrays are differentiated; write it with real and imaginary parts.",
+            )

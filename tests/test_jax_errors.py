@@ -1,0 +1,130 @@
+"""What cannot be traced in JAX functions: errors with the name, the line and a way out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+from jax.experimental import io_callback
+
+import hesse
+from hesse.errors import ArgumentError, DifferentiationError, HesseError, TracingError
+from hesse.frontends.jaxpr import internals
+from hesse.frontends.jaxpr.table import HANDLERS, KNOWN, enter
+from hesse.frontends.jaxpr.walk import OTHER, WALKED, walked
+
+X = jnp.array([0.3, -0.7, 1.2])
+STRUCT = jax.ShapeDtypeStruct((3,), X.dtype)
+stored: list[Any] = []
+
+
+def keeps(x: Any) -> Any:
+    stored.append(x)
+    return jnp.sum(x**2)
+
+
+def of_a_closure(x: Any) -> Any:
+    shift = jnp.sin(x)
+
+    @jax.custom_jvp
+    def inner(y: Any) -> Any:
+        return y * shift
+
+    inner.defjvp(lambda primals, tangents: (inner(*primals), shift * tangents[0]))
+    return jnp.sum(inner(x))
+
+
+REFUSED: dict[str, tuple[Callable[[Any], Any], type[HesseError], str]] = {
+    "if": (lambda x: x[0] if x[1] > 0 else x[2], TracingError, "truth value.*jnp.where"),
+    "while": (lambda x: [x for _ in iter(lambda: bool(x[0] > 0), True)], TracingError, "truth value"),
+    "float": (lambda x: float(x[0]) * x, TracingError, r"float\(\).*jax.numpy"),
+    "range": (lambda x: [x for _ in range(jnp.argmax(x))], TracingError, "Python integer.*fori_loop"),
+    "mask as an index": (lambda x: x[x > 0], TracingError, "index of truth values.*jnp.where"),
+    "function of numpy": (lambda x: jnp.sum(np.sin(x)), TracingError, "one of NumPy.*functions of jax.numpy"),
+    "callback": (lambda x: jax.pure_callback(np.sin, STRUCT, x), TracingError, "pure_callback, which calls"),
+    "effect": (
+        lambda x: (io_callback(print, None, x), x)[1],
+        TracingError,
+        "io_callback, which calls Python.*custom_derivative",
+    ),
+    "complex numbers": (lambda x: jnp.abs(jnp.fft.fft(x)), TracingError, "complex result.*imaginary parts"),
+    "complex cast": (lambda x: jnp.real(x.astype(complex)), TracingError, "complex.*real arrays"),
+    "no derivative": (lambda x: jnp.nextafter(x, x + 1), DifferentiationError, "nextafter has no rule"),
+    "rule around": (of_a_closure, TracingError, "reads a traced value.*as an argument of the function"),
+    "no result": (lambda x: None, TracingError, "returned None"),
+    "text": (lambda x: "text", TracingError, "is a str, which cannot be differentiated"),
+}
+
+
+@pytest.mark.filterwarnings("ignore:hesse has no rule for nextafter")
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name: str) -> None:
+    function, kind, message = REFUSED[name]
+    for _ in range(2):  # nothing is left behind by the first call
+        with pytest.raises(kind, match=f"(?s){message}"):
+            hesse.jacobian(function)(X)
+
+
+LOCATED = ["if", "float", "callback", "complex numbers", "function of numpy", "rule around"]
+
+
+@pytest.mark.parametrize("name", LOCATED)
+def test_locations(name: str) -> None:
+    """The line is that of the user's function, not of what calls it."""
+    with pytest.raises(HesseError) as caught:
+        hesse.jacobian(REFUSED[name][0])(X)
+    line = int(str(caught.value).split(f"{__file__}:")[1].split(")")[0].split(":")[0].split(" ")[0])
+    code = REFUSED[name][0].__code__
+    lines = {number for _, _, number in code.co_lines() if number is not None}
+    assert line in lines
+
+
+def test_arguments() -> None:
+    with pytest.raises(DifferentiationError, match=r"cannot differentiate by x: its dtype is int"):
+        hesse.grad(lambda x: jnp.sum(x**2))(jnp.arange(3))
+    with pytest.raises(DifferentiationError, match="argument x is complex"):
+        hesse.grad(lambda x: jnp.sum(jnp.real(x)))(X * 1j)
+    with pytest.raises(ArgumentError, match="arrays of PyTorch and of JAX are mixed"):
+        hesse.grad(lambda x, y: jnp.sum(x) * y)(X, torch.ones(2))
+
+
+def test_values_that_escaped() -> None:
+    hesse.grad(keeps)(X)
+    with pytest.raises(jax.errors.UnexpectedTracerError):
+        stored[-1] + 1
+    with pytest.raises((TracingError, jax.errors.UnexpectedTracerError), match=r"stor|side effect"):
+        hesse.grad(lambda x: jnp.sum(stored[0] * x))(X)
+
+
+def test_names_that_are_taken() -> None:
+    with pytest.raises(ValueError, match="exp has two handlers"):
+        enter(["exp"], np.exp)
+    with pytest.raises(ValueError, match="scan has two handlers"):
+        walked("scan")(WALKED["scan"])
+
+
+def test_names_of_primitives() -> None:
+    """Every name in the tables is one that JAX has: a primitive that is renamed is found here."""
+    from jax._src.interpreters import mlir  # noqa: PLC0415  there is no public list of primitives
+
+    known = {primitive.name for primitive in mlir._lowerings} | {OTHER}
+    assert set(HANDLERS) | set(KNOWN) | set(WALKED) <= known
+
+
+def test_internals() -> None:
+    """The fields of equations on which the walk relies."""
+    jaxpr = jax.make_jaxpr(lambda x: jax.lax.scan(lambda c, t: (c * t, c), x[0], x)[0] + jax.nn.relu(x))(X)
+    by_name = {equation.primitive.name: equation for equation in jaxpr.eqns}
+    assert internals.equation_count(jaxpr) > internals.equation_count(by_name["scan"].params["jaxpr"]) == 1
+    assert internals.function_name(by_name["custom_jvp_call"]) == "relu"
+    assert internals.computed(by_name["add"], [1.0, X]) == [pytest.approx(1.0 + X)]
+    assert __file__ in internals.location(by_name["scan"])
+    assert not internals.has_effects(by_name["scan"])
+    assert internals.abstract(by_name["add"].outvars[0]) == STRUCT
+    held = jax.make_jaxpr(jax.jit(lambda y: y + X))(X)
+    assert [value is X for value in internals.constants(held.eqns[0])] == [True]
