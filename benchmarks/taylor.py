@@ -80,8 +80,7 @@ def parameters_of(inputs: int) -> Any:
     random = np.random.default_rng(inputs)
     sizes = [inputs] + [WIDTH] * LAYERS
     layers = [
-        (random.normal(size=(a, b)) / np.sqrt(a), random.normal(size=b))
-        for a, b in itertools.pairwise(sizes)
+        (random.normal(size=(a, b)) / np.sqrt(a), random.normal(size=b)) for a, b in itertools.pairwise(sizes)
     ]
     return [*layers, random.normal(size=WIDTH) / np.sqrt(WIDTH)]
 

@@ -50,7 +50,9 @@ def _blocks(order: int) -> Builder:
         layout = mapped(
             request.output.layout, lambda k: _nested(request.layout, count, order, k * count**order)
         )
-        return _with_aux(Built(roots, layout, tuple(groups), tuple(choices)), request)
+        variables = [tuple(request.variables[k] for k in index) for index in indices]
+        by = tuple(variables) * len(request.output.nodes) if count else ()
+        return _with_aux(Built(roots, layout, tuple(groups), tuple(choices), by), request)
 
     return build
 

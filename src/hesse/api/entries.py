@@ -16,6 +16,7 @@ from hesse.calculus import Choice, check_mode
 from hesse.errors import ArgumentError
 from hesse.ir import Node, Variable, number, topological
 from hesse.plan import allowed_bytes, bytes_text
+from hesse.plan.origins import Origins
 from hesse.structured import Storage, Structured, check_chunk, chunk_elements, stored
 
 FORMS = ("dense", "structured")
@@ -80,13 +81,23 @@ class Request(NamedTuple):
 class Built(NamedTuple):
     """Nodes to compute and how to arrange their values.
 
-    `groups` are the ranks of the groups of axes of those that are derivatives, which come first.
+    `groups` are the ranks of the groups of axes of those that are derivatives, which come first, and
+    `variables` those by which they are derivatives, where their axes are the variables' own.
     """
 
     roots: list[Node]
     layout: Layout
     groups: tuple[tuple[int, ...], ...] = ()
     choices: tuple[Choice, ...] = ()
+    variables: tuple[tuple[Variable, ...], ...] = ()
+
+    def axes_of_variables(self) -> list[Origins]:
+        """For each result the variables that its axes are of."""
+        found: list[Origins] = [(None,) * root.rank for root in self.roots]
+        for k, variables in enumerate(self.variables):
+            own = [(variable.name, axis) for variable in variables for axis in range(variable.rank)]
+            found[k] = (*found[k][: self.roots[k].rank - len(own)], *own)
+        return found
 
 
 Builder = Callable[[Request], Built]
@@ -206,7 +217,10 @@ def _executable(
     read = {node.name for node in topological(roots) if isinstance(node, Variable)}
     inputs = [*labels, *(label + INDEX_SUFFIX for label in labels if label + INDEX_SUFFIX in read)]
     shared = set(labels) - set(variables) if storages else set()
-    return executable(roots, inputs, arrays.dtype, arrays.target, storages is None, shared)
+    target = arrays.target
+    if storages is None:
+        target = target.distributing(built.axes_of_variables())
+    return executable(roots, inputs, arrays.dtype, target, storages is None, shared)
 
 
 def _computed(built: Built, storages: tuple[Storage, ...] | None) -> list[Node]:

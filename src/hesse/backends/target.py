@@ -21,6 +21,7 @@ from hesse.backends.records import Namespace
 from hesse.backends.writer import Compiled
 from hesse.cost import PLAIN_MACHINE, Machine
 from hesse.errors import ArgumentError
+from hesse.plan.origins import Origins
 from hesse.plan.program import Program
 
 Array = Any
@@ -52,6 +53,10 @@ class Target(ABC):
     def passes(self, program: Program) -> Program:
         """The program as this library runs it best."""
         return program
+
+    def distributing(self, variables: Sequence[Origins]) -> Target:
+        """The target for results whose axes are those of variables, where arrays may be distributed."""
+        return self
 
     @abstractmethod
     def compile(

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import weakref
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import jax
@@ -15,22 +15,32 @@ import numpy as np
 
 from hesse.backends.jax.algebra import ALGEBRA
 from hesse.backends.jax.machine import JAX_MACHINE, JaxMachine
+from hesse.backends.jax.sharding import distributed
 from hesse.backends.jax.writer import JaxWriter
 from hesse.backends.named import new_name, note_call
 from hesse.backends.records import Namespace
 from hesse.backends.target import Target, host_bytes
 from hesse.backends.writer import Compiled
 from hesse.errors import ArgumentError
+from hesse.plan.origins import Origins, origins
 from hesse.plan.program import Program
 
 
 @dataclass(frozen=True)
 class JaxTarget(Target):
-    """JAX; `jit=False` leaves the function as it is, to be looked at or jitted by a function around it."""
+    """JAX; `jit=False` leaves the function as it is, to be looked at or jitted by a function around it.
+
+    `variables` says of which variables the axes of results are, for arrays that are distributed.
+    """
 
     name: ClassVar[str] = "jax"
     jit: bool = True
     machine: JaxMachine = JAX_MACHINE
+    variables: tuple[Origins, ...] = ()
+
+    def distributing(self, variables: Sequence[Origins]) -> Target:
+        has_any = any(place is not None for places in variables for place in places)
+        return replace(self, variables=tuple(variables)) if has_any and jax.device_count() > 1 else self
 
     def compile(
         self,
@@ -41,11 +51,16 @@ class JaxTarget(Target):
         shared: Collection[str],
     ) -> Compiled:
         compiled = JaxWriter(program, dtype, self.machine).compiled(inputs)
+        function = compiled.function
+        everywhere = origins(program)
+        found = [everywhere[ref] for ref in program.results]
+        own = self.variables or [(None,) * len(places) for places in found]
+        function = distributed(function, *([_numbered(p, inputs) for p in ps] for ps in (own, found)))
         if self.jit:
-            compiled.function.__name__ = new_name()
-            function = jax.jit(compiled.function)
+            function.__name__ = new_name()
+            function = jax.jit(function)
         else:
-            function = _not_jitted(compiled.function)
+            function = _not_jitted(function)
         return Compiled(function, compiled.inputs, compiled.source)
 
     def kind(self, array: Any) -> str:
@@ -125,6 +140,11 @@ def _known(dtype: Any) -> np.dtype[Any]:
     if found == np.longdouble and found.itemsize > 8:
         raise ArgumentError(f"JAX has no {found.name}; pass arrays of float64")
     return found
+
+
+def _numbered(places: Origins, inputs: Sequence[str]) -> list[tuple[int, int] | None]:
+    """The same with the numbers of inputs instead of their names."""
+    return [place and (inputs.index(place[0]), place[1]) for place in places]
 
 
 def _not_jitted(program: Callable[..., Sequence[Any]]) -> Callable[..., tuple[Any, ...]]:
