@@ -1,8 +1,8 @@
 """Derivatives of arrays that are distributed over devices: memory of each, and what they send each other.
 
 `python -m benchmarks.sharding` measures on one, two and four virtual devices and writes the table of the
-page; `--devices N` prints what N devices give, as JSON. `--processes N --number K --port P` makes it one of several
-processes that compute together.
+page; `--devices N` prints what N devices give, as JSON. `--processes N --number K --port P` makes it one of
+several processes that compute together.
 """
 
 from __future__ import annotations
