@@ -21,6 +21,7 @@ from hesse.backends.target import Target, host_bytes
 from hesse.backends.writer import Compiled
 from hesse.errors import ArgumentError
 from hesse.plan.program import Program
+from hesse.plan.stacks import stacked
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,9 @@ class JaxTarget(Target):
     name: ClassVar[str] = "jax"
     jit: bool = True
     machine: JaxMachine = JAX_MACHINE
+
+    def passes(self, program: Program) -> Program:
+        return stacked(program)
 
     def compile(
         self,
