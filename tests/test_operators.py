@@ -205,6 +205,18 @@ def test_laplacians(function: Callable[..., Any]) -> None:
         assert_close(hesse.diagonal(function, mode=mode)(POINT).sum(-1), expected, mode)
 
 
+def test_conditions_and_functions_of_functions() -> None:
+    """An operand that is its own condition; laws that look into the operand of a function."""
+
+    def function(x: Any, xp: Any = np) -> Any:
+        chosen = xp.where(xp.sin(x), xp.sin(x), 0.0) * xp.exp(xp.log(9.0 + x[0] * x))
+        return 1.0 / xp.sqrt(1.0 + x @ x) * xp.sum(chosen) + xp.log(xp.exp(x) / xp.sum(xp.exp(x)))
+
+    expected = in_steps(partial(function, xp=jnp), POINT, 1)
+    assert_close(hesse.laplacian(function, mode="taylor")(POINT), expected)
+    assert_close(hesse.diagonal(function, mode="taylor")(POINT).sum(-1), expected)
+
+
 def test_biharmonic() -> None:
     def function(x: Any, xp: Any = np) -> Any:
         return xp.tanh(x @ MATRIX[:3, :2]) / xp.sqrt(1.0 + x[0] ** 2 * x[1])

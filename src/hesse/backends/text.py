@@ -75,10 +75,13 @@ class Dialect:
         return f"{self.module}.einsum({left}, {tables[0]}, {right}, {tables[1]}, {tables[2]})"
 
     def multiplied_and_summed(self, item: Contract, left: str, right: str) -> str:
-        """A product that is formed first and summed then."""
-        summed = [label for label in item.left_labels if label not in item.labels]
-        whole = replace(item, labels=(*item.labels, *summed))
-        return self.summed(self.multiplied(whole, left, right), tuple(range(-len(summed), 0)))
+        """A product that is formed first, its axes as they lie in the larger operand, and summed then."""
+        largest = max(item.left_labels, item.right_labels, key=len)
+        whole = (*largest, *[label for label in item.labels if label not in largest])
+        places = tuple([k for k, label in enumerate(whole) if label not in item.labels])
+        kept = [label for label in whole if label in item.labels]
+        total = self.summed(self.multiplied(replace(item, labels=whole), left, right), places)
+        return self.permuted(total, tuple([kept.index(label) for label in item.labels]))
 
     def part(self, term: Placed, name: str, order: Labels | None = None) -> str:
         """A dense term without its sign, its axes in an order."""

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 
 from hesse.calculus.derivative import TAYLOR, Choice
 from hesse.calculus.modes import push_forward
-from hesse.calculus.taylor import Index, Parameter, Propagation
+from hesse.calculus.shares import Index
+from hesse.calculus.taylor import Parameter, Propagation
 from hesse.cost import estimate
 from hesse.ir import Node, delta, keep_nodes
 from hesse.rewrite import simplify

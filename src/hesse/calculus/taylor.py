@@ -9,21 +9,21 @@ written in terms of its value, as those of exp and tanh are, this is the well-kn
 
 A parameter may have many directions, which are trailing axes of coefficients. If only the sum of the highest
 derivatives over all directions is wanted (a Laplacian), it is propagated as one coefficient, because the
-highest ones occur linearly (collapsed Taylor mode, or the forward Laplacian).
+highest ones occur linearly (collapsed Taylor mode, or the forward Laplacian). With many directions it is
+operations on large coefficients that count, so low orders of element-wise functions are then propagated not
+by recurrences but by the formula of Faà di Bruno: second derivatives are `f''(u)·∂u·∂u + f'(u)·∂∂u`.
 """
 
 from __future__ import annotations
 
-import functools
 import itertools
-import math
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import NamedTuple
 
 from hesse.calculus.foreign import LinearMap, transparent
 from hesse.calculus.modes import push_forward
 from hesse.calculus.partial import is_active, push
-from hesse.cost import concrete, contraction_path, first_labels
+from hesse.calculus.shares import Index, distributions, in_pairs, linked, partitions
 from hesse.ir import (
     Add,
     Apply,
@@ -31,25 +31,24 @@ from hesse.ir import (
     Einsum,
     Map,
     Node,
-    Product,
     Shape,
     Variable,
     add,
     einsum,
-    einsum_of,
     is_zero,
-    label_axis,
     plain_axes,
     rebuild,
     topological,
     transpose,
+    uniform,
     variable,
     zero,
 )
 from hesse.ops.registry import ELEMENTWISE, Equation, Foreign, General, Linear, apply_linear, record_of
+from hesse.rewrite import simplify
 
-Index = tuple[int, ...]
-"""The order of a derivative in each parameter."""
+MOST_COMPOSED = 4
+"""Up to this order the derivatives of a composition are formed at once: there are 15 terms of order 4."""
 Key = tuple[Node, Index]
 Steps = Generator[Key, Node, Node]
 """Asks for coefficients, gets them, and returns one."""
@@ -87,6 +86,7 @@ class Propagation:
         """Nodes that are linear in rates by this parameter; the order that a rate has counts in an index."""
         self._tangents: dict[tuple[Node, int], Node] = {}
         self._products: dict[Node, tuple[Einsum, Node]] = {}
+        self._slopes: dict[Node, list[Node]] = {}
 
     def coefficient(self, node: Node, index: Index) -> Node:
         """The derivative of a node of an index."""
@@ -130,7 +130,7 @@ class Propagation:
             new = node if operands == node.operands else rebuild(node, operands)
             self._learn(new)
             if isinstance(new, Einsum) and len(self._live_slots(new)) > 1 and len(new.operands) > 2:
-                new = _in_pairs(new)
+                new = in_pairs(new)
                 self._learn(new)
             self._ready[node] = self._ready[new] = new
         return self._ready[root]
@@ -202,6 +202,8 @@ class Propagation:
             return (yield from self._product(node, index))
         if isinstance(node, Apply) and isinstance(record_of(node), Linear):
             return apply_linear(node, (yield node.operands[0], index))
+        if self._is_composed(node, index):
+            return (yield from self._composition(node, index))
         equation = None if node in self._lifted else _equation(node)
         if equation is not None:
             return (yield from self._solved(node, equation, index))
@@ -257,7 +259,7 @@ class Propagation:
             None,
         )
         factors = [(node.operands[slot], node.axes[slot]) for slot in slots]
-        return _distributions(index, tuple(map(factors.index, factors)), lifted)
+        return distributions(index, tuple(map(factors.index, factors)), lifted)
 
     def _term(
         self, node: Einsum, index: Index, coefficients: Mapping[int, tuple[Node, Index]], count: int
@@ -277,6 +279,71 @@ class Propagation:
             operands[slot], axes[slot] = coefficient, axes[slot] + trail(part)
         output = node.output + trail(index)
         return einsum(operands, axes, output, self._shape(node, index), ranges, node.scale * count)
+
+    def _is_composed(self, node: Node, index: Index) -> bool:
+        """Whether a node is a function of each entry of one operand that moves in many directions."""
+        has_directions = any([parameter.directions for parameter in self._parameters])
+        is_row = isinstance(node, Map) and node not in self._lifted and len(self._live_slots(node)) == 1
+        return has_directions and is_row and sum(index) <= MOST_COMPOSED
+
+    def _composition(self, node: Node, index: Index) -> Steps:
+        """The formula of Faà di Bruno: a term for each partition of the differentiations."""
+        (slot,) = self._live_slots(node)
+        terms = []
+        for parts, count in partitions(index):
+            coefficients = []
+            for part in parts:
+                coefficients.append(((yield node.operands[slot], part), part))
+            if not any([is_zero(found) for found, _ in coefficients]):
+                slope = self._slope(node, slot, len(parts))
+                terms.append(self._multiplied(slope, coefficients, index, count))
+        return add(terms, self._shape(node, index))
+
+    def _slope(self, node: Node, slot: int, order: int) -> Node:
+        """The derivative of an order of an element-wise function of an operand."""
+        point = node.operands[slot]
+        # the operand is hidden: laws that look into it would leave nothing to differentiate by
+        hidden = variable("an operand", point.shape, ["tangent"])
+        operands = (*node.operands[:slot], hidden, *node.operands[slot + 1 :])
+        fixed = {operand: operand for operand in operands if operand is not hidden}
+        if node not in self._slopes:
+            self._slopes[node] = [rebuild(node, operands)]
+        slopes = self._slopes[node]
+        while len(slopes) <= order:
+            ones: dict[Node, Node] = {hidden: uniform(1.0, point.shape)}
+            slopes += simplify([push_forward(slopes[-1], ones, (), fixed)])
+        new: dict[Node, Node] = {hidden: point, **fixed}
+        for part in topological([slopes[order]], new):
+            new[part] = rebuild(part, tuple([new[operand] for operand in part.operands]))
+        return new[slopes[order]]
+
+    def _multiplied(
+        self, slope: Node, factors: Sequence[tuple[Node, Index]], index: Index, count: int
+    ) -> Node:
+        """A slope times coefficients; those with directions in common that are summed over come first."""
+        kept, trails = self._trail(index), [self._trail(part) for _, part in factors]
+        parts: list[tuple[Node, list[int]]] = [(slope, [])]
+        for group in linked([set(trail).difference(kept) for trail in trails]):
+            members = [(factors[k][0], trails[k]) for k in group]
+            own = sorted({k for _, trail in members for k in trail}.intersection(kept))
+            parts.append((self._entrywise(slope.shape, members, own), own))
+        return self._entrywise(slope.shape, parts, kept, count)
+
+    def _entrywise(
+        self, shape: Shape, factors: Sequence[tuple[Node, list[int]]], kept: list[int], count: int = 1
+    ) -> Node:
+        """The product of tensors `[shape…, directions…]`, summed over the directions that are not kept."""
+        ranges = list(shape)
+        labels: dict[int, tuple[Axis, ...]] = {}
+        for k in sorted({k for _, trail in factors for k in trail}):
+            labels[k] = plain_axes(len(self._parameters[k].directions), len(ranges))
+            ranges += self._parameters[k].directions
+        own = plain_axes(len(shape))
+        axes = [
+            own + tuple(itertools.chain(*[labels[k] for k in trail])) for _, trail in (*factors, ((), kept))
+        ]
+        sizes = [ranges[axis.label] for axis in axes[-1]]
+        return einsum([node for node, _ in factors], axes[:-1], axes[-1], sizes, ranges, float(count))
 
     def _solved(self, node: Node, equation: Equation, index: Index) -> Steps:
         """The coefficient from an equation: the terms that are known, and the solution for the rest of it."""
@@ -317,70 +384,3 @@ def _equation(node: Node) -> Equation | None:
         return ELEMENTWISE[node.name].equation
     record = record_of(node) if isinstance(node, Apply) else None
     return record.equation if isinstance(record, General) else None
-
-
-def _in_pairs(node: Einsum) -> Node:
-    """The product with its factors multiplied two by two, in the cheapest order."""
-    operands, axes = list(node.operands), list(node.axes)
-    path = contraction_path(
-        tuple(map(first_labels, axes)), node.core_labels, tuple(map(concrete, node.ranges))
-    )
-    for positions in path[:-1]:
-        rest = [k for k in range(len(operands)) if k not in positions]
-        chosen = [k for k in range(len(operands)) if k in positions]
-        others = set(first_labels([*node.output, *itertools.chain(*[axes[k] for k in rest])]))
-        inside = first_labels(itertools.chain(*[axes[k] for k in chosen]))
-        kept = tuple([label_axis(label) for label in inside if label in others])
-        pair = Product(
-            tuple([operands[k] for k in chosen]), tuple([axes[k] for k in chosen]), kept, node.ranges, 1.0
-        ).compact()
-        made = einsum_of(pair, pair.sizes([axis.label for axis in pair.output]))
-        operands = [*[operands[k] for k in rest], made]
-        axes = [*[axes[k] for k in rest], kept]
-    product = node.product._replace(operands=tuple(operands), axes=tuple(axes))
-    return einsum_of(product.without(node.used - product.used), node.shape)
-
-
-@functools.lru_cache(maxsize=4096)
-def _distributions(
-    index: Index, alike: tuple[int, ...], lifted: tuple[int, int] | None
-) -> tuple[tuple[tuple[Index, ...], int], ...]:
-    """How the orders of an index are shared out to factors, and in how many ways.
-
-    `alike[k]` is the first factor that is the same as factor k. The factor `lifted[0]` is linear in rates by
-    the parameter `lifted[1]`: one order in it is its own.
-
-    >>> _distributions((3,), (0, 0), None)
-    ((((0,), (3,)), 2), (((1,), (2,)), 6))
-    >>> _distributions((3,), (0, 1), (1, 0))
-    ((((0,), (3,)), 1), (((1,), (2,)), 2), (((2,), (1,)), 1))
-    """
-    columns = []
-    for parameter, order in enumerate(index):
-        own = lifted[0] if lifted is not None and lifted[1] == parameter else None
-        free = order if own is None else order - 1
-        column = []
-        for parts in _compositions(free, len(alike)):
-            ways = math.factorial(free) // math.prod(map(math.factorial, parts))
-            column.append((tuple([part + (k == own) for k, part in enumerate(parts)]), ways))
-        columns.append(column)
-    found: dict[tuple[Index, ...], int] = {}
-    for choice in itertools.product(*columns):
-        shares: list[Index] = list(zip(*[parts for parts, _ in choice], strict=True))
-        for first in set(alike):
-            places = [k for k, group in enumerate(alike) if group == first]
-            for place, share in zip(places, sorted(shares[k] for k in places), strict=True):
-                shares[place] = share
-        key = tuple(shares)
-        found[key] = found.get(key, 0) + math.prod([ways for _, ways in choice])
-    return tuple(found.items())
-
-
-def _compositions(total: int, count: int) -> Iterator[tuple[int, ...]]:
-    """All ways to write a number as a sum of so many."""
-    if count == 1:
-        yield (total,)
-        return
-    for first in range(total + 1):
-        for rest in _compositions(total - first, count - 1):
-            yield first, *rest

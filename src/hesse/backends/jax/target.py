@@ -24,6 +24,7 @@ from hesse.backends.writer import Compiled
 from hesse.errors import ArgumentError
 from hesse.plan.origins import Origins, origins
 from hesse.plan.program import Program
+from hesse.plan.stacks import stacked
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,9 @@ class JaxTarget(Target):
     def distributing(self, variables: Sequence[Origins]) -> Target:
         has_any = any(place is not None for places in variables for place in places)
         return replace(self, variables=tuple(variables)) if has_any and jax.device_count() > 1 else self
+
+    def passes(self, program: Program) -> Program:
+        return stacked(program)
 
     def compile(
         self,
