@@ -2,6 +2,7 @@
 
 import importlib.util
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -190,3 +191,14 @@ def test_optimisers_of_pymanopt(name):
     assert error(result.point, target) < 1e-4
     assert manifold.dim == M.dimension
     assert np.isclose(manifold.dist(start, target), float((start - target).norm()))
+
+
+def test_examples():
+    path = Path(__file__).parents[1] / "examples" / "tensor_trains.py"
+    spec = importlib.util.spec_from_file_location("tensor_trains_example", path)
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    chain, equation, machine = (curve.errors for curve in example.main(small=True, path=None))
+    assert chain["cg"][-1] < 1e-2 and chain["trust-region"][-1] < 1e-2
+    assert equation["with preconditioner"][-1] < 1e-6 < equation["without"][-1]
+    assert machine["wrong on new data"][-1] < 0.1 < machine["wrong on new data"][0]
