@@ -249,9 +249,8 @@ def main(sizes: list[str]) -> None:
     """Measure and print tables."""
     print(f"{platform.machine()}, {os.cpu_count()} cores, NumPy {np.__version__}, JAX {jax.__version__}\n")
     for size in sizes:
-        print(
-            f"## {size}\n\n| function | first call | f | gradient | Hessian product | MB | doubled: gradient | product |"
-        )
+        print(f"## {size}\n")
+        print("| function | first call | f | gradient | Hessian product | MB | doubled: gradient | product |")
         print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
         for case in cases(size):
             print("|", " | ".join(measured(case)), "|", flush=True)
