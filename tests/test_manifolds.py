@@ -4,6 +4,8 @@ The oracle knows nothing of trains: JAX differentiates the dense function, and t
 SVDs of the dense tensor.
 """
 
+import functools
+
 import jax
 import numpy as np
 import pytest
@@ -605,3 +607,33 @@ def test_long_trains_in_single_precision():
         assert G.deltas[0].dtype == dtype
     np.testing.assert_allclose(found["f4"], found["f8"], rtol=1e-3)
     assert 100.0 < found["f8"][0] < 400.0
+
+
+def test_tensors_that_are_written_to():
+    torch = pytest.importorskip("torch")
+    X, operator = in_library(point(), "torch"), in_library(A, "torch")
+    gradient = hesse.manifolds.grad(lambda X: tt.dot(operator @ X, operator.T @ X))
+    before = gradient(X).dense()
+    operator.cores[0].mul_(2.0)  # which is seen by the transpose, too: it is a view
+    close(gradient(X).dense(), 4.0 * before, 1e-12)
+    X.cores[1].mul_(3.0)
+    close(gradient(X).dense(), 12.0 * before, 1e-12)
+    assert isinstance(before, torch.Tensor)
+
+
+def test_methods_and_partial_functions():
+    class Model:
+        def __init__(self):
+            self.factor = 2.0
+
+        def loss(self, X, power=1):
+            return self.factor * tt.dot(X, F) ** power
+
+    model, X = Model(), point()
+    gradient = hesse.manifolds.grad(model.loss)
+    wanted = Dense(dense(X), X.ranks)(f_dense)
+    close(gradient(X).dense(), 2.0 * wanted, 1e-12)
+    model.factor = 5.0
+    close(gradient(X).dense(), 5.0 * wanted, 1e-12)
+    square = hesse.manifolds.grad(functools.partial(model.loss, power=2))(X)
+    close(square.dense(), 10.0 * float(tt.dot(X, F)) * wanted, 1e-12)

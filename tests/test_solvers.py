@@ -2,6 +2,7 @@
 
 import importlib.util
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -167,3 +168,37 @@ def test_torch():
 def test_errors(run, kind, message):
     with pytest.raises(kind, match=message):
         run(tt.random((3, 4), 2, rng=0))
+
+
+@pytest.mark.parametrize("name", ["ConjugateGradient", "SteepestDescent", "TrustRegions"])
+def test_optimisers_of_pymanopt(name):
+    pymanopt = pytest.importorskip("pymanopt")
+    optimizers = pytest.importorskip("pymanopt.optimizers")
+    M = TensorTrains((6, 5, 4), 2)
+    target = M.random_point(0)
+    manifold = hesse.manifolds.to_pymanopt(M)
+    decorated = pymanopt.function.numpy(manifold)
+    f = lambda X: tt.dot(X - target, X - target)  # noqa: E731
+    problem = pymanopt.Problem(
+        manifold,
+        decorated(f),
+        riemannian_gradient=decorated(hesse.manifolds.grad(f)),
+        riemannian_hessian=decorated(hesse.manifolds.hvp(f)),
+    )
+    start = M.random_point(1)
+    options = {"max_iterations": 200, "verbosity": 0, "min_gradient_norm": 1e-7}
+    result = getattr(optimizers, name)(**options).run(problem, initial_point=start)
+    assert error(result.point, target) < 1e-4
+    assert manifold.dim == M.dimension
+    assert np.isclose(manifold.dist(start, target), float((start - target).norm()))
+
+
+def test_examples():
+    path = Path(__file__).parents[1] / "examples" / "tensor_trains.py"
+    spec = importlib.util.spec_from_file_location("tensor_trains_example", path)
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    chain, equation, machine = (curve.errors for curve in example.main(small=True, path=None))
+    assert chain["cg"][-1] < 1e-2 and chain["trust-region"][-1] < 1e-2
+    assert equation["with preconditioner"][-1] < 1e-6 < equation["without"][-1]
+    assert machine["wrong on new data"][-1] < 0.1 < machine["wrong on new data"][0]

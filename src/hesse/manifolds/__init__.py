@@ -2,6 +2,7 @@
 
 from hesse.manifolds.derivatives import grad, hvp, project_residual, value_and_grad
 from hesse.manifolds.fixed_rank import FixedRankMatrices
+from hesse.manifolds.pymanopt import to_pymanopt
 from hesse.manifolds.tangent import Tangent
 from hesse.manifolds.tensor_trains import TensorTrains
 
@@ -12,5 +13,6 @@ __all__ = [
     "grad",
     "hvp",
     "project_residual",
+    "to_pymanopt",
     "value_and_grad",
 ]

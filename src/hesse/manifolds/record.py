@@ -37,7 +37,11 @@ class Recording:
         self.functionals: list[Functional] = []
         self.requests: list[tuple[Any, int]] = []
         """For each number that was asked for: what it was, and by which functional it was answered."""
-        self._known = known.functionals if known is not None and known.point is point else []
+        self._known = [] if known is None or known.point is not point else known.current()
+
+    def current(self) -> list[Functional]:
+        """The functionals that still hold: nobody has written to the constants that they read."""
+        return [f for f in self.functionals if not isinstance(f, FormFunctional) or f.is_current]
 
     def form(self, leaves: tuple[Leaf, ...], batch: int | None) -> Any:
         def is_same(functional: Functional) -> bool:

@@ -86,10 +86,15 @@ class Chain:
         """For each position the sizes of its axes."""
         return tuple(tuple(core.shape[-1 - self.inner : -1]) for core in self.cores)
 
+    @property
+    def version(self) -> tuple[int, ...]:
+        """Changes if somebody writes to a core: PyTorch counts that, others do not allow it."""
+        return tuple(getattr(core, "_version", 0) for core in self.cores)
+
     def layout(self, k: int, order: Sequence[int], shape: tuple[int, ...]) -> Array:
         """A core with its axes in another order, reshaped: kept, since products ask again and again."""
         core = self.cores[k]
-        key = k, tuple(order), shape, getattr(core, "_version", 0)  # PyTorch counts writes to a tensor
+        key = k, tuple(order), shape, getattr(core, "_version", 0)
         found = self._layouts.get(key)
         if found is None:
             found = self.library.transpose(core, order).reshape(shape)
@@ -98,10 +103,9 @@ class Chain:
 
     def memo(self, name: str, make: Callable[[], Any]) -> Any:
         """Something that is computed from the cores once."""
-        versions = tuple(getattr(core, "_version", 0) for core in self.cores)
         found = self._memo.get(name)
-        if found is None or found[0] != versions:
-            found = self._memo[name] = versions, make()
+        if found is None or found[0] != self.version:
+            found = self._memo[name] = self.version, make()
         return found[1]
 
 

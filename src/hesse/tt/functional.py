@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from hesse.tt.arrays import Array
-from hesse.tt.chain import sealed
+from hesse.tt.chain import Chain, sealed
 from hesse.tt.environments import Environments
 from hesse.tt.forms import Form
 from hesse.tt.labelled import Labelled
@@ -97,9 +97,18 @@ class FormFunctional(Functional):
 
     def __init__(self, form: Form, point: Point) -> None:
         self.form, self.point = form, point
+        self._versions = self._present_versions()
         self.environments = Environments(form, point)
         self._swept: _Swept | None = None
         self._pushed: tuple[TensorTrain, dict[int, list[Labelled | None]]] | None = None
+
+    def _present_versions(self) -> list[tuple[int, ...]]:
+        return [leaf.source.version for leaf in self.form.leaves if isinstance(leaf.source, Chain)]
+
+    @property
+    def is_current(self) -> bool:
+        """Whether nobody has written to a constant since this was made."""
+        return self._versions == self._present_versions()
 
     @cached_property
     def rights(self) -> list[Labelled]:

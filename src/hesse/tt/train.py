@@ -190,14 +190,14 @@ class TTMatrix(_Algebra):
         order = (0, 2, 1, 3) if self.batch is None else (0, 1, 3, 2, 4)
         made = TTMatrix([self.library.transpose(core, order) for core in self.cores])
         made.memo("transpose", lambda: self)
-        made._memo["origin"] = None, self
+        made._memo["origin"] = made.version, self
         return made
 
     @property
     def origin(self) -> TTMatrix | None:
         """The operator that this one was made the transpose of."""
         found = self._memo.get("origin")
-        return found[1] if found else None
+        return found[1] if found and found[0] == self.version else None
 
     @property
     def is_symmetric(self) -> bool:

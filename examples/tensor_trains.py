@@ -1,0 +1,146 @@
+"""Three problems whose unknown is a tensor train, solved on the manifold of trains of fixed rank.
+
+Run it with `python examples/tensor_trains.py`; it draws `tensor_trains.png`.
+
+- The ground state of a Heisenberg chain of spins: the minimum of a Rayleigh quotient.
+- The equation -Δu + u = f on a cube in five dimensions: preconditioned steps, which are no gradients.
+- Exponential machines: a classifier with a weight for each combination of categories.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.figure import Figure
+
+import hesse
+from hesse import tt
+
+
+class Curve(NamedTuple):
+    """What an example shows: errors step by step, for each method."""
+
+    title: str
+    errors: dict[str, list[float]]
+
+
+def chain(terms: Sequence[Sequence[np.ndarray]]) -> tt.TTMatrix:
+    """The sum of products of matrices, one for each position."""
+    total = tt.TTMatrix([matrix[None, :, :, None] for matrix in terms[0]])
+    for term in terms[1:]:
+        total = total + tt.TTMatrix([matrix[None, :, :, None] for matrix in term])
+    return total
+
+
+def heisenberg(sites: int) -> tt.TTMatrix:
+    """The sum over neighbours of Sx Sx + Sy Sy + Sz Sz, which is real: a chain of rank 5."""
+    up, z, one = np.array([[0.0, 1.0], [0.0, 0.0]]), np.diag([0.5, -0.5]), np.eye(2)
+    middle = np.zeros((5, 2, 2, 5))
+    for k, (left, right) in enumerate([(up, 0.5 * up.T), (up.T, 0.5 * up), (z, z)], start=1):
+        middle[0, :, :, k], middle[k, :, :, 4] = left, right
+    middle[0, :, :, 0] = middle[4, :, :, 4] = one
+    return tt.TTMatrix([middle[:1], *[middle] * (sites - 2), middle[..., 4:]])
+
+
+def ground_state(sites: int = 10, rank: int = 12, steps: int = 40) -> Curve:
+    """The least energy, compared with that of the dense matrix."""
+    H = heisenberg(sites)
+    wanted = float(np.linalg.eigvalsh(H.dense())[0])
+    start = tt.random((2,) * sites, [min(rank, 2 ** min(k, sites - k)) for k in range(1, sites)], rng=0)
+    errors = {}
+    for method in ("cg", "trust-region"):
+        result = hesse.solvers.minimize(
+            lambda X: tt.dot(H @ X, X) / tt.dot(X, X), start, method=method, steps=steps, tol=1e-10
+        )
+        errors[method] = [abs(step.value - wanted) for step in result.history]
+    return Curve(f"ground state of {sites} spins, rank {rank}", errors)
+
+
+def poisson(axes: int = 5, size: int = 16, rank: int = 4, steps: int = 40) -> Curve:
+    """Steps along the projected residual, with and without a preconditioner: an exponential sum for 1/x."""
+    second = (2.0 * np.eye(size) - np.eye(size, k=1) - np.eye(size, k=-1)) * (size + 1) ** 2
+    one = np.eye(size)
+    A = chain([[second if j == k else one for j in range(axes)] for k in range(axes)]) + tt.eye(
+        (size,) * axes
+    )
+    values, vectors = np.linalg.eigh(second + one / axes)
+    nodes = np.arange(-12, 13) * 0.5
+    least = axes * float(values[0])
+    B = chain(  # the inverse of x is the integral of exp(-t x) over t
+        [
+            [(0.5 * t) ** (1.0 / axes) * (vectors * np.exp(-t * values)) @ vectors.T for _ in range(axes)]
+            for t in np.exp(nodes) / least
+        ]
+    )
+    grid = np.linspace(0.0, 1.0, size + 2)[1:-1]
+    F = tt.rank_one([np.exp(grid)] * axes)
+    M = hesse.manifolds.TensorTrains((size,) * axes, rank)
+    errors = {}
+    for name, operator, length in (
+        ("with preconditioner", B, 1.0),
+        ("without", tt.eye((size,) * axes), 1.0 / (axes * float(values[-1]))),
+    ):
+        residual = hesse.manifolds.project_residual(A, operator, F)
+        X = M.random_point(0) * 1e-6
+        history = []
+        for _ in range(steps):
+            step = residual(X)
+            history.append(float(step.norm() / (operator @ F).norm()))
+            X = M.retract(X, step * -length)
+        errors[name] = history
+    return Curve(f"-Δu + u = f in {axes} dimensions, rank {rank}", errors)
+
+
+def exponential_machine(
+    samples: int = 1000, features: int = 6, categories: int = 3, steps: int = 60
+) -> Curve:
+    """A class that depends on pairs of features: no linear model of the categories finds it.
+
+    Each feature is a vector with a 1 for the category and a 1 that stands for all of them, so that there is
+    a weight for each combination of some of the features.
+    """
+    rng = np.random.default_rng(0)
+    data = rng.integers(0, categories, (2 * samples, features))
+    truth = np.where((data[:, 0] == data[:, 1]) ^ (data[:, 2] == data[:, 3]), 1.0, -1.0)
+    train, test = slice(0, samples), slice(samples, None)
+    coded = [np.column_stack([np.ones(2 * samples), np.eye(categories)[data[:, k]]]) for k in range(features)]
+    known, new = (tt.rank_one([column[part] for column in coded]) for part in (train, test))
+
+    def loss(X):
+        return np.sum(np.log(1.0 + np.exp(-truth[train] * tt.dot(known, X)))) / samples + 1e-3 * tt.dot(X, X)
+
+    wrong = []
+
+    def watch(X, step):
+        wrong.append(float(np.mean(truth[test] * tt.dot(new, X) <= 0.0)))
+
+    start = tt.random((categories + 1,) * features, rank=4, rng=1)
+    result = hesse.solvers.minimize(loss, start, method="cg", steps=steps, callback=watch)
+    losses = [step.value for step in result.history[1:]]
+    return Curve(f"exponential machine, {features} features", {"loss": losses, "wrong on new data": wrong})
+
+
+def main(small: bool = False, path: str | None = "tensor_trains.png") -> list[Curve]:
+    """Solve all problems, and draw how."""
+    if small:
+        curves = [ground_state(6, 4, 15), poisson(3, 8, 3, 12), exponential_machine(300, 4, 3, 30)]
+    else:
+        curves = [ground_state(), poisson(), exponential_machine()]
+    figure = Figure(figsize=(15.0, 4.2), layout="constrained")
+    axes = figure.subplots(1, 3)
+    for ax, (title, errors) in zip(axes, curves, strict=True):
+        for name, values in errors.items():
+            ax.semilogy(np.maximum(values, 1e-16), label=name)
+            print(f"{title}: {name} {values[0]:.2e} -> {values[-1]:.2e} in {len(values)} steps")
+        ax.set_title(title)
+        ax.set_xlabel("step")
+        ax.legend()
+    if path is not None:
+        figure.savefig(path, dpi=120)
+    return curves
+
+
+if __name__ == "__main__":
+    main()
