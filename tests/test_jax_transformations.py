@@ -303,3 +303,13 @@ def test_a_rule_that_closes_over_a_variable() -> None:
 
     with pytest.raises(DifferentiationError, match="says nothing of a value it closes over"):
         hesse.grad(function)(X)
+
+
+def test_models_that_are_replaced() -> None:
+    """A program reads the arrays of the model that is there now, and of no other."""
+    layers = [equinox.nn.Linear(3, 1500, key=jax.random.key(seed)) for seed in range(3)]
+    layer = layers[0]
+    gradient = hesse.grad(lambda x: jnp.sum(jnp.tanh(layer(x))))
+    for layer in layers:
+        agree(gradient(X), jax.grad(lambda x: jnp.sum(jnp.tanh(layer(x))))(X))  # noqa: B023
+        assert len(gradient.explain(X).executable.inputs) == 2  # x and the weights
