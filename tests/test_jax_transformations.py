@@ -12,8 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from jax.experimental.ode import odeint
 
 import hesse
+from hesse.errors import DifferentiationError
 from oracles import assert_close
 
 X = jnp.array([0.3, -0.7, 1.2])
@@ -267,3 +269,47 @@ def test_numbers_and_arrays_of_numpy() -> None:
     assert_close(found, jax.grad(energy)(X))
     with pytest.raises(TypeError, match="Expression"):
         hesse.grad(energy, backend="numpy")(np.asarray(X))
+
+
+def test_large_arrays_that_no_walk_finds() -> None:
+    """The weights of a net of a library are inputs, not part of the program."""
+    layer = equinox.nn.Linear(3, 2000, key=jax.random.key(0))
+
+    def function(x: Any) -> Any:
+        return jnp.sum(jnp.tanh(layer(x)))
+
+    hessian = hesse.hessian(function)
+    agree(hessian(X), jax.hessian(function)(X))
+    agree(hessian(Y), jax.hessian(function)(Y))
+    assert "a tensor met" in str(hessian.explain(X).formula)
+    layer = equinox.nn.Linear(3, 2000, key=jax.random.key(1))
+    agree(hessian(X), jax.hessian(function)(X))
+
+
+def test_gradients_of_an_integrator() -> None:
+    """A function of JAX with a rule for its gradient that closes over arrays."""
+
+    def function(x: Any) -> Any:
+        return jnp.sum(odeint(lambda y, t: jnp.sin(y) * t, x, jnp.array([0.0, 1.0]))[1])
+
+    agree(hesse.grad(function)(X), jax.grad(function)(X))
+
+
+def test_a_rule_that_closes_over_a_variable() -> None:
+    def function(x: Any) -> Any:
+        inner = jax.custom_vjp(lambda y: y * x)
+        inner.defvjp(lambda y: (y * x, None), lambda _, g: (g,))
+        return jnp.sum(inner(x**2))
+
+    with pytest.raises(DifferentiationError, match="says nothing of a value it closes over"):
+        hesse.grad(function)(X)
+
+
+def test_models_that_are_replaced() -> None:
+    """A program reads the arrays of the model that is there now, and of no other."""
+    layers = [equinox.nn.Linear(3, 1500, key=jax.random.key(seed)) for seed in range(3)]
+    layer = layers[0]
+    gradient = hesse.grad(lambda x: jnp.sum(jnp.tanh(layer(x))))
+    for layer in layers:
+        agree(gradient(X), jax.grad(lambda x: jnp.sum(jnp.tanh(layer(x))))(X))  # noqa: B023
+        assert len(gradient.explain(X).executable.inputs) == 2  # x and the weights

@@ -22,6 +22,9 @@ SMALL = 16
 SMALL_INDEX = 4096
 """The same for whole numbers and truth values: positions and masks that are known make better programs."""
 
+KEPT_KEYS = 8
+"""Arrays that were met are kept for so many states of what a function reads: models may be replaced often."""
+
 
 class Watch:
     """What a function reads, looked at again and again.
@@ -34,12 +37,15 @@ class Watch:
         self._ignored: frozenset[str] = frozenset()
         self._constants: set[str] = set()
         """Arrays that are constants because their values were needed."""
-        self._held: list[Any] = []
-        """Arrays that a trace met and no walk finds."""
+        self._held: dict[Hashable, list[Any]] = {}
+        """Arrays that a trace met and no walk finds, by what the walk found: with that they may change."""
+        self._key: Hashable = None
 
     def look(self) -> Captured:
         """What the function reads now."""
-        return captured(Walk(self._function, self._ignored), self._constants, self._held)
+        walk = Walk(self._function, self._ignored)
+        self._key = walk.key()
+        return captured(walk, self._constants, self._held.get(self._key, ()))
 
     def settle(self, before: Captured) -> bool:
         """After a trace: whether the function changed something, which is ignored from now on."""
@@ -50,7 +56,9 @@ class Watch:
 
     def hold(self, arrays: Sequence[Any]) -> None:
         """Make inputs of arrays that a trace met."""
-        self._held += arrays
+        while len(self._held) >= KEPT_KEYS and self._key not in self._held:
+            self._held.pop(next(iter(self._held)))
+        self._held.setdefault(self._key, []).extend(arrays)
 
     def fix(self, names: Collection[str]) -> None:
         """Make constants of arrays, by their names."""

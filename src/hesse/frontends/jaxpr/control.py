@@ -14,7 +14,7 @@ from hesse.frontends.jaxpr.internals import JaxprEqn
 from hesse.frontends.jaxpr.table import traced
 from hesse.frontends.jaxpr.walk import Walk, walked
 
-MOST_EQUATIONS = 64
+MOST_EQUATIONS = 32
 """Loops are followed step by step up to so many equations. XLA compiles each of them; JAX's own loop once."""
 
 

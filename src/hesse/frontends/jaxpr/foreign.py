@@ -22,7 +22,7 @@ from hesse.frontends.expression import Expression
 from hesse.frontends.jaxpr import internals
 from hesse.frontends.jaxpr.internals import JaxprEqn
 from hesse.frontends.jaxpr.table import is_real, kind_of, traced
-from hesse.frontends.jaxpr.walk import OTHER, Walk, has_tracers, walked
+from hesse.frontends.jaxpr.walk import OTHER, Surroundings, Walk, has_tracers, walked
 from hesse.frontends.operands import as_node
 from hesse.frontends.tracing import note_need, recorded_location, untraceable, user_location
 from hesse.ir import Apply, Node, Variable, variable
@@ -60,7 +60,7 @@ def called(walk: Walk, name: str, equation: JaxprEqn, operands: Sequence[Any]) -
     )
     rule = _rules.get(key)
     if rule is None:
-        rule = _rules[key] = JaxRule(name, equation, walk.captured)
+        rule = _rules[key] = JaxRule(name, equation, walk.surroundings)
     nodes = foreign(rule, *map(_operand, operands))
     return [
         Expression(node, boolean=output.kind == "boolean")
@@ -89,9 +89,8 @@ def _marked(value: Any) -> Any:
 def _check_constants(walk: Walk, name: str, equation: JaxprEqn) -> None:
     """Arrays that jaxprs inside read are part of the rule: they must be known."""
     for value in internals.constants(equation):
-        found = walk.captured(value)
-        if found is not None:
-            note_need([found])  # which can be known, unless JAX traces it
+        if walk.surroundings.is_input(value):
+            note_need([walk.surroundings.stand_in(value)])  # which can be known, unless JAX traces it
             raise untraceable(
                 f"{name}, whose function reads an array from around it,", "Pass the array as an argument."
             )
@@ -103,10 +102,10 @@ class JaxRule(DerivedRule):
     is_native = True
     has_native_matrix = True
 
-    def __init__(self, name: str, equation: JaxprEqn, captured: Callable[[Any], Expression | None]) -> None:
+    def __init__(self, name: str, equation: JaxprEqn, surroundings: Surroundings) -> None:
         super().__init__(name)
         self.equation = equation
-        self._captured = captured
+        self._surroundings = surroundings
         self._place = user_location()
         self.avals = [jax.ShapeDtypeStruct(atom.aval.shape, atom.aval.dtype) for atom in equation.invars]
         self.results = tuple(
@@ -116,6 +115,8 @@ class JaxRule(DerivedRule):
         self.is_pushed = name != "custom_vjp_call"
         self.is_pulled = not self.is_pushed or name == "scan"
         """A loop is passed backwards as a loop: what runs forward has to be repeated for each entry."""
+        self.closed_over = 0 if self.is_pushed else internals.closed_over(equation)
+        """The first operands of a function with a rule are values that it closes over."""
         self._pulled: dict[tuple[int, tuple[Node, ...]], tuple[Variable, dict[int, Node]]] = {}
 
     def outputs(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[Output, ...]:
@@ -164,7 +165,7 @@ class JaxRule(DerivedRule):
         key = number, node.operands
         if key not in self._pulled:
             argument = variable(f"cotangent of {self!r}", node.shape, ["tangent"])
-            slots = [k for k in range(len(self.avals)) if self.is_active(node, k)]
+            slots = [k for k in range(self.closed_over, len(self.avals)) if self.is_active(node, k)]
 
             def pulled(*arrays: Any) -> Any:
                 *points, cotangent = arrays
@@ -173,6 +174,11 @@ class JaxRule(DerivedRule):
 
             values = self._traced(pulled, node, internals.abstract(self.equation.outvars[number]), argument)
             self._pulled[key] = argument, dict(zip(slots, values, strict=True))
+        if slot < self.closed_over:
+            raise DifferentiationError(
+                f"{self.name} has a rule for its gradient (jax.custom_vjp) that says nothing of a value it "
+                "closes over, which is differentiated by; pass the value as an argument"
+            )
         argument, found = self._pulled[key]
         return LinearMap(found[slot], argument, (argument,), (node, *node.operands))
 
@@ -198,7 +204,7 @@ class JaxRule(DerivedRule):
         token, place = is_recording.set(True), recorded_location.set(lambda: self._place)
         try:
             jaxpr = jax.make_jaxpr(function)(*self.avals, aval)
-            results = Walk(self._captured).closed(jaxpr, [*operands, Expression(argument)])
+            results = Walk(self._surroundings).closed(jaxpr, [*operands, Expression(argument)])
         except (NotImplementedError, ValueError, TypeError) as error:
             if isinstance(error, HesseError):
                 raise

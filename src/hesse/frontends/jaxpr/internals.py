@@ -45,6 +45,12 @@ def function_name(equation: JaxprEqn) -> str:
     return name
 
 
+def closed_over(equation: JaxprEqn) -> int:
+    """How many operands of a function with a rule are values that it closes over; they come first."""
+    count: int = equation.params["num_consts"]
+    return count
+
+
 def constants(equation: JaxprEqn) -> Iterator[Any]:
     """The arrays that jaxprs inside of an equation hold."""
     for jaxpr in _inside(equation):

@@ -13,15 +13,17 @@ from hesse.backends.named import keeping
 from hesse.frontends.expression import Expression
 from hesse.frontends.indices import Index
 from hesse.frontends.jaxpr.table import kind_of, traced
-from hesse.frontends.jaxpr.walk import Walk
+from hesse.frontends.jaxpr.walk import Surroundings, Walk
 from hesse.frontends.libraries import Input, Session
 from hesse.frontends.tracing import note_need, raised_at, skip_frames, untraceable
 from hesse.ir import variable
 
 skip_frames(jax)
+LARGE = 4096
+"""Arrays with more entries are not made part of a program, wherever they come from."""
 
 
-class JaxSession(Session):
+class JaxSession(Session, Surroundings):
     """One trace of a JAX function."""
 
     def __init__(self, captured: Sequence[tuple[Any, Expression]]) -> None:
@@ -52,14 +54,19 @@ class JaxSession(Session):
                 raise
             operands = [one.expression for one in everything]
             self._stand_ins.update(zip(map(id, self._tracers), operands, strict=True))
-            results = iter(Walk(self._stand_in).closed(jaxpr, operands))
+            results = iter(Walk(self).closed(jaxpr, operands))
         self._is_over = True
         return [traced(next(results)) if isinstance(leaf, jax.Array) else leaf for leaf in leaves]
 
-    def _stand_in(self, value: Any) -> Expression | None:
-        """What stands for an array that the function read: a placeholder, if nobody had announced it."""
+    def is_input(self, value: Any) -> bool:
+        return id(value) in self._stand_ins or isinstance(value, jax.core.Tracer)
+
+    def stand_in(self, value: Any) -> Expression | None:
+        """A placeholder, if nobody had announced an array that must be an input, or had better be one."""
         known = self._stand_ins.get(id(value))
-        if known is not None or not isinstance(value, jax.core.Tracer):
+        is_traced = isinstance(value, jax.core.Tracer)
+        is_large = isinstance(value, jax.Array) and value.size > LARGE and not self._is_over
+        if known is not None or not (is_traced or is_large):
             return known
         if self._is_over:  # only rules are looked at later
             raise untraceable(

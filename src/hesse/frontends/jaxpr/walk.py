@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -19,14 +20,23 @@ SILENT = frozenset({"debug_callback", "debug_print"})
 """What has no results and no say in them."""
 
 
+class Surroundings(ABC):
+    """What stands for arrays that a function read: constants of jaxprs."""
+
+    @abstractmethod
+    def stand_in(self, value: Any) -> Expression | None:
+        """The expression for an array; None if its entries are part of the program."""
+
+    @abstractmethod
+    def is_input(self, value: Any) -> bool:
+        """Whether an array is an input of the program, so that its entries are not known."""
+
+
 class Walk:
-    """Values of a trace: what stands for arrays that the function read, and how jaxprs are evaluated.
+    """How jaxprs are evaluated in a trace."""
 
-    `captured` is asked for the constants of a jaxpr: it gives an expression, or None for what is known.
-    """
-
-    def __init__(self, captured: Callable[[Any], Expression | None]) -> None:
-        self.captured = captured
+    def __init__(self, surroundings: Surroundings) -> None:
+        self.surroundings = surroundings
 
     def closed(self, jaxpr: ClosedJaxpr, operands: Sequence[Any]) -> list[Any]:
         """The results of a jaxpr with its constants."""
@@ -34,7 +44,7 @@ class Walk:
 
     def constant(self, value: Any) -> Any:
         """What stands for a constant of a jaxpr."""
-        found = self.captured(value)
+        found = self.surroundings.stand_in(value)
         return as_known(value) if found is None else found
 
     def _literal(self, literal: Literal) -> Any:
