@@ -6,8 +6,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-import numpy as np
-
 import hesse
 from benchmarks.gpu.cases import DENSE
 from benchmarks.speed.closed_forms import forms
@@ -29,12 +27,12 @@ class Candidate(NamedTuple):
     is_closed: bool = False
 
 
-def by_hesse(problem: Problem, form: str, backend: str, graph: bool = True) -> Function:
-    """The derivative by hesse for arrays of a library; the only place that knows how it is asked for."""
+def by_hesse(problem: Problem, form: str, library: Library, graph: bool = True) -> Function:
+    """The derivative by hesse of the function of a library; the only place that knows how it is asked for."""
     maker = {"hessian": hesse.hessian, "jacobian": hesse.jacobian}[problem.derivative]
-    derivative = maker(problem.function_for("numpy", np), form=form)
+    derivative = maker(problem.function_for(library.name, library.xp), form=form)
     settings = {} if graph else {"graph": False}
-    made: Function = derivative.compile(backend=backend, **settings)
+    made: Function = derivative.compile(backend=library.name, **settings)
     return made
 
 
@@ -54,11 +52,11 @@ def closed_forms(problem: Problem, form: str, jax: Jax | None, torch: Torch) -> 
 def others(problem: Problem, form: str, jax: Jax, torch: Torch) -> list[Candidate]:
     """hesse and the libraries."""
     found: list[Candidate] = [
-        Candidate(HESSE_JAX, jax, lambda: by_hesse(problem, form, "jax")),
-        Candidate(HESSE_EAGER, torch, lambda: by_hesse(problem, form, "torch", graph=False)),
+        Candidate(HESSE_JAX, jax, lambda: by_hesse(problem, form, jax)),
+        Candidate(HESSE_EAGER, torch, lambda: by_hesse(problem, form, torch, graph=False)),
     ]
     if torch.device != "cpu":
-        found.append(Candidate(HESSE_GRAPH, torch, lambda: by_hesse(problem, form, "torch")))
+        found.append(Candidate(HESSE_GRAPH, torch, lambda: by_hesse(problem, form, torch)))
     return found + (_peers(problem, jax, torch) if form == DENSE else [])
 
 

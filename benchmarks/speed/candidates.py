@@ -49,8 +49,8 @@ def as_arrays(result: Any) -> list[np.ndarray]:
 
 
 def derivative_of(problem: Problem, form: str = DENSE, library: Library | None = None) -> Callable[..., Any]:
-    """The derivative of a problem by hesse, for NumPy or for another library's arrays."""
-    f = problem.function_for("numpy", np)
+    """The derivative of a problem by hesse, written for NumPy or for another library."""
+    f = problem.function_for(*(("numpy", np) if library is None else (library.name, library.xp)))
     if problem.derivative == "newton":
         return _newton(f, form, library)
     return _run_by(library, _maker(problem.derivative, form)(f))

@@ -12,8 +12,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.experimental.shard_alike import shard_alike
-from jax.sharding import AxisType, NamedSharding, PartitionSpec, auto_axes
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 Place = tuple[int, int] | None
 """The number of an input and its axis, for an axis of a result that should lie as that does."""
@@ -40,7 +39,7 @@ def distributed(
             NamedSharding(mesh, _spec([a or b for a, b in zip(first, second, strict=True)]))
             for first, second in zip(own, specs, strict=True)
         ]
-        found: tuple[Any, ...] = auto_axes(function, out_sharding=tuple(shardings))(*arrays)
+        found: tuple[Any, ...] = jax.sharding.auto_axes(function, out_sharding=tuple(shardings))(*arrays)
         return found
 
     run.__name__ = function.__name__
@@ -57,7 +56,11 @@ def _explicit_mesh(arrays: Sequence[Any]) -> Any:
 
 
 def _like_variable(result: Any, places: Sequence[Place], arrays: Sequence[Any]) -> Any:
-    """A result that lies as the first variable that has axes; XLA knows how that one lies, nobody else."""
+    """A result that lies as the first variable that has axes; XLA knows how that one lies, nobody else.
+
+    It is chosen between the two, entry by entry, in a way of which XLA is not told that it is always the same:
+    so it lets them lie alike.
+    """
     number = next((place[0] for place in places if place is not None), None)
     if number is None:
         return result
@@ -65,7 +68,8 @@ def _like_variable(result: Any, places: Sequence[Place], arrays: Sequence[Any]) 
     start = next(k for k, place in enumerate(places) if place is not None)
     axes = tuple(range(start, start + array.ndim))
     spread = jax.lax.broadcast_in_dim(jnp.asarray(array, result.dtype), result.shape, axes)
-    return shard_alike(result, spread)[0]
+    never = jax.lax.optimization_barrier(jnp.zeros((), bool))
+    return jax.lax.select(jnp.broadcast_to(never, result.shape), spread, result)
 
 
 def _names(place: Place, arrays: Sequence[Any]) -> tuple[str, ...]:
