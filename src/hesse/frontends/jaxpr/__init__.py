@@ -1,6 +1,15 @@
 """JAX as a front end: functions of JAX arrays as expressions, by one table of primitives."""
 
-from hesse.frontends.jaxpr import calls, control, elementwise, products, reductions, structure
+from hesse.frontends.jaxpr import (
+    calls,
+    control,
+    elementwise,
+    indexing,
+    products,
+    reductions,
+    structure,
+    writing,
+)
 from hesse.frontends.jaxpr.session import computing, nested_session, session, traced_expression
 
 __all__ = [
@@ -8,10 +17,12 @@ __all__ = [
     "computing",
     "control",
     "elementwise",
+    "indexing",
     "nested_session",
     "products",
     "reductions",
     "session",
     "structure",
     "traced_expression",
+    "writing",
 ]
