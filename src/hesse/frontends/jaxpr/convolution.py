@@ -1,0 +1,81 @@
+"""Convolutions, and windows that are summed or of which the largest entry is taken."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hesse.frontends.jaxpr.structure import pad
+from hesse.frontends.jaxpr.table import is_truth, is_whole, primitive, traced
+from hesse.frontends.windows import PLACES, correlated, first_maxima, windows
+
+
+@primitive("conv_general_dilated")
+def conv_general_dilated(
+    x: Any,
+    kernel: Any,
+    window_strides: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+    lhs_dilation: Sequence[int],
+    rhs_dilation: Sequence[int],
+    dimension_numbers: Any,
+    feature_group_count: int,
+    batch_group_count: int,
+    **_: Any,
+) -> Any:
+    """A kernel at all places of an image, as a correlation; the image may be spread out first."""
+    numbers = dimension_numbers
+    if len(window_strides) > len(PLACES):
+        return NotImplemented
+    image = np.transpose(traced(x), numbers.lhs_spec)
+    weight = np.transpose(traced(kernel), numbers.rhs_spec)
+    spread = [(low, high, step - 1) for (low, high), step in zip(padding, lhs_dilation, strict=True)]
+    image = pad(image, 0.0, [(0, 0, 0), (0, 0, 0), *spread])
+    groups = feature_group_count
+    if batch_group_count > 1:
+        groups = batch_group_count
+        count, channels, *sizes = image.shape
+        apart = np.reshape(image, (groups, count // groups, channels, *sizes))
+        image = np.reshape(np.moveaxis(apart, 0, 1), (count // groups, groups * channels, *sizes))
+    found = correlated(image, weight, tuple(window_strides), tuple(rhs_dilation), groups)
+    return np.transpose(found, np.argsort(numbers.out_spec).tolist())
+
+
+def _windows(
+    x: Any,
+    value: float,
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+    base_dilation: Sequence[int],
+    window_dilation: Sequence[int],
+) -> Any:
+    """Windows over all axes, whose entries become one more axis."""
+    spread = [(low, high, step - 1) for (low, high), step in zip(padding, base_dilation, strict=True)]
+    seen = windows(pad(x, value, spread), window_dimensions, window_strides, window_dilation)
+    return np.reshape(seen, (*seen.shape[: np.ndim(x)], math.prod(window_dimensions)))
+
+
+def _is_real(x: Any) -> bool:
+    return not (is_whole(x) or is_truth(x))
+
+
+@primitive("reduce_window_sum")
+def reduce_window_sum(x: Any, **settings: Any) -> Any:
+    """The sums of windows."""
+    return np.sum(_windows(x, 0.0, **settings), axis=-1) if _is_real(x) else NotImplemented
+
+
+@primitive("reduce_window_max")
+def reduce_window_max(x: Any, **settings: Any) -> Any:
+    """The maxima of windows; the first of equal ones gets the derivative."""
+    return first_maxima(_windows(x, -math.inf, **settings))[0] if _is_real(x) else NotImplemented
+
+
+@primitive("reduce_window_min")
+def reduce_window_min(x: Any, **settings: Any) -> Any:
+    """The minima of windows; the first of equal ones gets the derivative."""
+    return np.negative(reduce_window_max(np.negative(x), **settings)) if _is_real(x) else NotImplemented
