@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from hesse.frontends.expression import Expression
+from hesse.frontends.jaxpr import internals
+from hesse.frontends.jaxpr.foreign import called
+from hesse.frontends.jaxpr.internals import JaxprEqn
 from hesse.frontends.jaxpr.table import primitive, traced
+from hesse.frontends.jaxpr.walk import Walk, walked
 from hesse.frontends.operands import as_node
 from hesse.frontends.special import stop_gradient
+from hesse.ir import Einsum, Node, variable
 from hesse.ops import linalg
 from hesse.ops.registry import operation
 
@@ -43,3 +49,66 @@ def triangular_solve(
     if not left_side:
         return triangular_solve(a.mT, b.mT, True, not lower, False, conjugate_a, False).mT
     return Expression(linalg.triangular_solve(as_node(a), as_node(b), lower=lower))
+
+
+@walked("lu")
+def lu(walk: Walk, equation: JaxprEqn, operands: Sequence[Any]) -> Sequence[Any]:
+    """Triangular factors, the pivots and their order, by JAX."""
+    return called(walk, "lu", equation, operands)
+
+
+@walked("lu_pivots_to_permutation")
+def order_of_rows(walk: Walk, equation: JaxprEqn, operands: Sequence[Any]) -> Sequence[Any]:
+    """The order of rows that were swapped one after the other, by JAX."""
+    return called(walk, "lu_pivots_to_permutation", equation, operands)
+
+
+@walked("custom_linear_solve")
+def linear_solve(walk: Walk, equation: JaxprEqn, operands: Sequence[Any]) -> Sequence[Any]:
+    """The solution of a system that is given by a product: with matrices, or whatever JAX solves it by."""
+    matvec, fixed, right = internals.linear_system(equation, operands)
+    if len(fixed) == len(right) == 1:
+        matrix, unknown = (
+            variable(name, np.shape(value), [name])
+            for name, value in (("matrix", fixed[0]), ("solution", right[0]))
+        )
+        (product,) = walk.closed(matvec, [Expression(matrix), Expression(unknown)])
+        spec = _product(as_node(traced(product)), matrix, unknown)
+        if spec is not None:
+            return [_solved(*spec, traced(fixed[0]), traced(right[0]))]
+    return called(walk, "custom_linear_solve", equation, operands)
+
+
+def _product(product: Node, matrix: Node, unknown: Node) -> tuple[list[int], list[int], list[int]] | None:
+    """The labels of the matrix, the unknown and the result, if it is the product of the two; else None."""
+    if not isinstance(product, Einsum) or product.scale != 1 or set(product.operands) != {matrix, unknown}:
+        return None
+    of_matrix, of_unknown = (product.axes[product.operands.index(operand)] for operand in (matrix, unknown))
+    if len(product.operands) != 2 or not all(
+        axis.is_label for axis in (*of_matrix, *of_unknown, *product.output)
+    ):
+        return None
+    labels = [[axis.label for axis in axes] for axes in (of_matrix, of_unknown, product.output)]
+    inside, outside = set(labels[1]) - set(labels[2]), set(labels[2]) - set(labels[1])
+    is_square = len(inside) == len(outside) == 1 and set(labels[0]) >= inside | outside
+    return (
+        (labels[0], labels[1], labels[2])
+        if is_square and set(labels[0]) <= set(labels[1]) | outside
+        else None
+    )
+
+
+def _solved(
+    of_matrix: list[int], of_unknown: list[int], of_result: list[int], matrix: Any, right: Any
+) -> Any:
+    """The unknown in a product with matrices; further axes of it number right-hand sides."""
+    (column,) = set(of_unknown) - set(of_result)
+    (row,) = set(of_result) - set(of_unknown)
+    batch = [label for label in of_matrix if label not in (row, column)]
+    free = [label for label in of_unknown if label not in of_matrix]
+    a = np.transpose(matrix, [of_matrix.index(label) for label in (*batch, row, column)])
+    b = np.transpose(right, [of_result.index(label) for label in (*batch, row, *free)])
+    flat = np.reshape(b, (*a.shape[:-1], -1)) if free else b
+    found = np.reshape(Expression(linalg.solve(as_node(a), as_node(flat))), b.shape)
+    order = [*batch, column, *free]
+    return np.transpose(found, [order.index(label) for label in of_unknown])
