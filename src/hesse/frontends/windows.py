@@ -52,7 +52,12 @@ def first_maxima(seen: Any) -> tuple[Any, Node]:
 
     A maximum is the sum over its window of what is at the first of the largest, so derivatives are windows.
     """
+    is_largest, largest = first_largest(seen)
+    return np.sum(np.where(is_largest, seen, 0.0), axis=-1), largest
+
+
+def first_largest(seen: Any) -> tuple[Any, Node]:
+    """Where the first of the largest entries is along the last axis: as a mask, and as a position."""
     largest = argmax(as_node(seen))
     position = Expression(largest, is_index=True, index=largest)
-    is_largest = np.equal(position[..., None], np.arange(seen.shape[-1]))
-    return np.sum(np.where(is_largest, seen, 0.0), axis=-1), largest
+    return np.equal(position[..., None], np.arange(seen.shape[-1])), largest

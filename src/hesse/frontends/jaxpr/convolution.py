@@ -8,9 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from hesse.frontends.expression import Expression
 from hesse.frontends.jaxpr.structure import pad
 from hesse.frontends.jaxpr.table import is_truth, is_whole, primitive, traced
-from hesse.frontends.windows import PLACES, correlated, first_maxima, windows
+from hesse.frontends.operands import as_node
+from hesse.frontends.windows import PLACES, correlated, first_largest, first_maxima, windows
+from hesse.ir import reshape
+from hesse.ops import integers
+from hesse.ops.structural import scatter
 
 
 @primitive("conv_general_dilated")
@@ -79,3 +84,39 @@ def reduce_window_max(x: Any, **settings: Any) -> Any:
 def reduce_window_min(x: Any, **settings: Any) -> Any:
     """The minima of windows; the first of equal ones gets the derivative."""
     return np.negative(reduce_window_max(np.negative(x), **settings)) if _is_real(x) else NotImplemented
+
+
+def _direction(select_prim: Any) -> float:
+    """What turns the entries that are chosen into the largest."""
+    return 1.0 if select_prim.name == "ge" else -1.0
+
+
+@primitive("select_and_gather_add")
+def select_and_gather_add(tangents: Any, x: Any, select_prim: Any, **settings: Any) -> Any:
+    """Entries of one array where those of another are the largest of their windows."""
+    seen = _windows(np.multiply(traced(x), _direction(select_prim)), -math.inf, **settings)
+    return np.sum(np.where(first_largest(seen)[0], _windows(traced(tangents), 0.0, **settings), 0.0), axis=-1)
+
+
+@primitive("select_and_scatter_add")
+def select_and_scatter_add(
+    source: Any,
+    x: Any,
+    select_prim: Any,
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+) -> Any:
+    """Values added up at the largest entries of windows."""
+    same = (1,) * np.ndim(x)
+    settings = (window_dimensions, window_strides, padding, same, same)
+    _, largest = first_largest(
+        _windows(np.multiply(traced(x), _direction(select_prim)), -math.inf, *settings)
+    )
+    sizes = [size + low + high for size, (low, high) in zip(np.shape(x), padding, strict=True)]
+    grid = np.arange(math.prod(sizes)).reshape(sizes)
+    table = windows(grid, window_dimensions, window_strides, same).reshape(*np.shape(source), -1)
+    begins = np.arange(math.prod(np.shape(source))).reshape(np.shape(source)) * table.shape[-1]
+    places = integers.entries(integers.integers(table), integers.plus(largest, integers.integers(begins)))
+    whole = Expression(reshape(scatter(as_node(traced(source)), places, grid.size), tuple(sizes)))
+    return pad(whole, 0.0, [(-low, -high, 0) for low, high in padding])

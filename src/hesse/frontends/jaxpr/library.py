@@ -48,6 +48,7 @@ WHOLE: dict[str, tuple[Function, Function]] = {
     "det": (jnp.linalg.det, _of_each(np.linalg.det)),
     "expm": (jax.scipy.linalg.expm, _of_each(expm)),
     "inv": (jnp.linalg.inv, _of_each(np.linalg.inv)),
+    "signbit": (jnp.signbit, _of_each(np.signbit)),
     "slogdet": (jnp.linalg.slogdet, _of_each(np.linalg.slogdet)),
 }
 """By the name of a compiled function of one array: JAX's function, and what hesse has for it."""
