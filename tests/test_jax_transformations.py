@@ -6,11 +6,9 @@ import gc
 from collections.abc import Callable
 from typing import Any
 
-import equinox
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
 from jax.experimental.ode import odeint
 
@@ -230,6 +228,7 @@ def test_functions_of_both_languages() -> None:
 
 
 def test_modules_of_equinox() -> None:
+    equinox = pytest.importorskip("equinox")
     net = equinox.nn.MLP(3, "scalar", 4, 2, activation=jnp.tanh, key=jax.random.key(0))
     agree(hesse.hessian(net)(X), jax.hessian(net)(X))
     parameters, static = equinox.partition(net, equinox.is_array)
@@ -241,6 +240,7 @@ def test_modules_of_equinox() -> None:
 
 
 def test_a_step_of_optax() -> None:
+    optax = pytest.importorskip("optax")
     optimizer = optax.adam(0.1)
 
     def step(gradient: Any) -> Any:
@@ -273,6 +273,7 @@ def test_numbers_and_arrays_of_numpy() -> None:
 
 def test_large_arrays_that_no_walk_finds() -> None:
     """The weights of a net of a library are inputs, not part of the program."""
+    equinox = pytest.importorskip("equinox")
     layer = equinox.nn.Linear(3, 2000, key=jax.random.key(0))
 
     def function(x: Any) -> Any:
@@ -307,6 +308,7 @@ def test_a_rule_that_closes_over_a_variable() -> None:
 
 def test_models_that_are_replaced() -> None:
     """A program reads the arrays of the model that is there now, and of no other."""
+    equinox = pytest.importorskip("equinox")
     layers = [equinox.nn.Linear(3, 1500, key=jax.random.key(seed)) for seed in range(3)]
     layer = layers[0]
     gradient = hesse.grad(lambda x: jnp.sum(jnp.tanh(layer(x))))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from hesse.frontends.expression import Expression
+from hesse.frontends.jaxpr.places import Columns
 from hesse.frontends.jaxpr.table import is_whole, known, primitive, traced
 from hesse.frontends.operands import as_node
 from hesse.ir import number, place
@@ -67,14 +68,19 @@ def rev(x: Any, dimensions: Sequence[int]) -> Any:
 @primitive("concatenate")
 def concatenate(*parts: Any, dimension: int) -> Any:
     """One after the other along an axis."""
-    return np.concatenate(parts, dimension)
+    if not any(isinstance(part, Expression) for part in parts):
+        return np.concatenate(parts, dimension)
+    joined: Any = np.concatenate(list(map(traced, parts)), dimension)
+    if is_whole(joined) and dimension == joined.ndim - 1:
+        return Columns(joined, [part[..., k] for part in parts for k in range(np.shape(part)[-1])])
+    return joined
 
 
 @known("stack")
 @primitive("stack")
 def stack(*parts: Any, axis: int) -> Any:
     """Along a new axis."""
-    return np.stack(parts, axis)
+    return concatenate(*(np.expand_dims(part, axis) for part in parts), dimension=axis)
 
 
 @known("unstack")
