@@ -1,1 +1,1 @@
-"""Riemannian derivatives of tensor trains: time, memory and recovery (`python -m benchmarks.trains --help`)."""
+"""Riemannian derivatives of tensor trains: time, memory, recovery: `python -m benchmarks.trains --help`."""

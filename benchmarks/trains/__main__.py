@@ -16,8 +16,13 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=95.0, help="for --device: what is not begun is left")
     parser.add_argument("--output", type=Path, default=Path("trains.json"), help="for --device: a file")
     parser.add_argument("--report", type=Path, help="write the table of such a file into the page")
+    parser.add_argument("--recovery", action="store_true", help="how often tensors are found from entries")
     options = parser.parse_args()
-    if options.report:
+    if options.recovery:
+        from benchmarks.trains import recovery  # noqa: PLC0415
+
+        recovery.text()
+    elif options.report:
         page.write("device table", page.device_text(options.report))
     elif options.device:
         from benchmarks.trains import device  # noqa: PLC0415  (needs PyTorch)

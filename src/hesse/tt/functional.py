@@ -362,10 +362,9 @@ def _known(environment: Labelled | None) -> Labelled:
 
 def _equal(first: Array | None, second: Array | None) -> bool:
     """Whether weights are the same: those of other libraries may not be known yet, or be on a device."""
-    if first is second:
-        return True
-    both = isinstance(first, np.ndarray) and isinstance(second, np.ndarray)
-    return both and np.array_equal(first, second)
+    if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
+        return np.array_equal(first, second)
+    return first is second
 
 
 def _entries(array: Array) -> int:
