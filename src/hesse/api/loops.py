@@ -1,0 +1,303 @@
+"""Recurrences of many equal steps: one node, whose derivatives are such nodes again.
+
+A loop computes `c[k] = after(c[k-1], x[k], s)` and gives all of its carries, one after the other. What a step
+computes without the carry is computed for all steps at once, before the loop, and what it computes from the
+carries, after it (`calculus/batching.py`): only what has to wait for the step before stays inside.
+
+With B the carries before each step, tangents pass by `dc[k] = ∂c after · dc[k-1] + f[k]`, where `f` are the
+tangents of everything but the carry, and cotangents by `b[k] = (g[k] + b[k+1]) · ∂c after`, in the other
+direction, where `g` is the cotangent of the carries and `b` that of B. Both are loops. All other
+cotangents follow for all steps at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from hesse.backends.executable import executable
+from hesse.backends.target import target_for
+from hesse.calculus import pull_back, push_forward
+from hesse.calculus.batching import batched
+from hesse.ir import (
+    Apply,
+    Node,
+    Shape,
+    Variable,
+    add,
+    concatenate,
+    dependents,
+    is_zero,
+    reshape,
+    select,
+    substitute,
+    topological,
+    total,
+    transpose,
+    variable,
+    zero,
+)
+from hesse.ops.foreign import Output, Rule, foreign
+from hesse.rewrite import simplify
+
+MOST_HOISTED = 10_000_000
+"""Entries of what is computed for all steps at once, if it could be computed step by step."""
+WHOLE = slice(None)
+
+
+class Part(NamedTuple):
+    """A node whose value is a part of the new carry, a vector then, and where it begins."""
+
+    node: Node
+    start: int
+
+
+class Body(NamedTuple):
+    """A step: what the carry is after it, in terms of variables for the carry, items and what is shared."""
+
+    length: int
+    is_reversed: bool
+    carry: Variable
+    items: tuple[Variable, ...]
+    shared: tuple[Variable, ...]
+    after: Node
+    parts: tuple[Part, ...] = ()
+
+
+class Steps(NamedTuple):
+    """How often and in which direction, and what items and other nodes of a step stand for outside."""
+
+    length: int
+    is_reversed: bool
+    stacks: Mapping[Node, Node]
+    fixed: Mapping[Node, Node]
+
+    def batched(self, node: Node) -> Node:
+        """A node for all steps."""
+        return batched([node], self.stacks, self.fixed, self.length, self._looped)[0]
+
+    def _looped(self, node: Node, stacks: Mapping[Node, Node], fixed: Mapping[Node, Node]) -> Node:
+        """A node that is computed step by step: the carry is its value, and nobody reads it."""
+        flat = reshape(node, (math.prod(map(int, node.shape)),))
+        unread = variable("the value before", flat.shape)
+        inside = self._replace(stacks=stacks, fixed=fixed)
+        names: dict[Node, Variable] = {}
+        for below in (*stacks, *fixed):
+            names[below] = variable(f"value {len(names)}", below.shape, kind=below.kind)
+        values = inside._replace(
+            stacks={names[n]: value for n, value in stacks.items()},
+            fixed={names[n]: value for n, value in fixed.items()},
+        )
+        (after,) = substitute([flat], names)
+        found = _node(values, unread, zero(flat.shape), after, (), [*values.stacks], [*values.fixed])
+        return reshape(found, (self.length, *node.shape))
+
+
+def loop(steps: Steps, carry: Variable, start: Node, after: Node, parts: Sequence[Part] = ()) -> Node:
+    """All carries of a recurrence, `[length, carry…]`; what need not be inside the loop is taken out."""
+    ends = {**steps.stacks, **steps.fixed}
+    order = topological([after], ends)
+    live = dependents(order, [carry])
+    if after not in live:
+        return steps.batched(after)
+    by_step = dependents(order, steps.stacks)
+    is_open = dependents(order, [*ends, *(node for node in order if isinstance(node, Variable))])
+    inside, items, shared = {after}, dict[Node, None](), dict[Node, None]()
+    waiting = [after]
+    while waiting:
+        for operand in waiting.pop().operands:
+            if operand in inside or operand is carry or operand not in is_open:
+                continue
+            is_large = steps.length * math.prod(map(int, operand.shape)) > MOST_HOISTED
+            if operand in live or (operand in by_step and operand not in ends and is_large):
+                inside.add(operand)
+                waiting.append(operand)
+            else:
+                (items if operand in by_step else shared)[operand] = None
+    kept = [part for part in parts if part.node in inside]
+    return _node(steps, carry, start, after, kept, [*items], [*shared])
+
+
+def _node(
+    steps: Steps,
+    carry: Variable,
+    start: Node,
+    after: Node,
+    parts: Sequence[Part],
+    items: Sequence[Node],
+    shared: Sequence[Node],
+) -> Node:
+    """The node of a loop in which some nodes are items and others shared."""
+    own = variable("carry", carry.shape, ["loop"])
+    table: dict[Node, Node] = {carry: own}
+    names: list[list[Variable]] = [[], []]
+    for kind, nodes in enumerate((items, shared)):
+        for k, node in enumerate(nodes):
+            # numbers are arrays of one entry: what NumPy cuts out of an array has axes then
+            shape = (1,) if kind == 0 and node.rank == 0 else node.shape
+            name = variable(f"{('item', 'shared')[kind]} {k}", shape, ["loop"], node.kind)
+            names[kind].append(name)
+            table[node] = name if shape == node.shape else reshape(name, ())
+    new = substitute([after, *(part.node for part in parts)], table)
+    body = Body(
+        steps.length,
+        steps.is_reversed,
+        own,
+        tuple(names[0]),
+        tuple(names[1]),
+        new[0],
+        tuple(Part(node, part.start) for node, part in zip(new[1:], parts, strict=True)),
+    )
+    rule = _rules.get(body)
+    if rule is None:
+        rule = _rules[body] = LoopRule(body)
+    stacks = [
+        reshape(steps.batched(node), (steps.length, *name.shape))
+        for node, name in zip(items, names[0], strict=True)
+    ]
+    fixed = substitute(shared, steps.fixed)
+    return foreign(rule, start, *stacks, *fixed)[0]
+
+
+def carries_before(start: Node, carries: Node, is_reversed: bool) -> Node:
+    """The carry before each step."""
+    return _shifted(start, carries, not is_reversed)
+
+
+def _shifted(end: Node, stack: Node, is_forward: bool) -> Node:
+    """A stack moved on by a step: its first, or last, entry is the given one."""
+    rest = [WHOLE] * end.rank
+    first = reshape(end, (1, *end.shape))
+    if is_forward:
+        return concatenate([first, select(stack, [slice(0, -1), *rest])], 0)
+    return concatenate([select(stack, [slice(1, None), *rest]), first], 0)
+
+
+class LoopRule(Rule):
+    """A loop as a function of the first carry, of stacks of items, and of what is shared by all steps."""
+
+    is_native = True
+
+    def __init__(self, body: Body) -> None:
+        super().__init__("scan")
+        self.body = body
+        self.variables = (*body.items, *body.shared)
+        self.names = [name.name for name in (body.carry, *self.variables)]
+
+    def outputs(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[Output, ...]:
+        return (Output((self.body.length, *shapes[0])),)
+
+    def call(self, *arrays: Any) -> Sequence[Any]:
+        target, body = target_for(arrays), self.body
+        dtype = target.dtype([array.dtype for array in arrays if target.kind(array) == "f"])
+        step = executable([body.after], self.names, dtype, target).compiled.function
+        start, *given = arrays
+        items, shared = given[: len(body.items)], given[len(body.items) :]
+        run = {"numpy": _run_numpy, "torch": _run_torch, "jax": _run_jax}[target.name]
+        return [run(step, body, start, items, shared)]
+
+    def push(self, node: Apply, slot: int, tangent: Node) -> Node:
+        return self.push_all(node, {slot: tangent})
+
+    def push_all(self, node: Apply, tangents: Mapping[int, Node]) -> Node:
+        body, steps = self.body, self._steps(node)
+        slot, tangent = next(iter(tangents.items()))
+        trail = tangent.shape[node.operands[slot].rank :]
+        shape = body.carry.shape + trail
+        forcing = [self._forcing(steps, slot, tangent, trail) for slot, tangent in tangents.items() if slot]
+        moving, forced = variable("tangent", shape), variable("forcing", shape)
+        after = push_forward(body.after, {body.carry: moving}, trail)
+        force = add(forcing, (body.length, *shape))
+        if not is_zero(force):
+            after = after + forced
+            steps = steps._replace(stacks={**steps.stacks, forced: force})
+        return loop(steps, moving, tangents.get(0, zero(shape)), simplify([after])[0])
+
+    def _forcing(self, steps: Steps, slot: int, tangent: Node, trail: Shape) -> Node:
+        """What the tangent of an item, or of something shared, adds to that of the carry in each step."""
+        changed = self.variables[slot - 1]
+        moving = variable("tangent", changed.shape + trail)
+        pushed = push_forward(self.body.after, {changed: moving}, trail)
+        given: dict[Node, Node] = {moving: tangent}
+        if slot <= len(self.body.items):
+            steps = steps._replace(stacks={**steps.stacks, **given})
+        else:
+            steps = steps._replace(fixed={**steps.fixed, **given})
+        return steps.batched(simplify([pushed])[0])
+
+    def pull(self, node: Apply, slot: int, cotangent: Node) -> Node:
+        body, steps = self.body, self._steps(node)
+        lead = cotangent.rank - node.rank
+        given = transpose(cotangent, [lead, *range(lead), *range(lead + 1, cotangent.rank)])
+        passing, added = (
+            variable(name, given.shape[1:]) for name in ("cotangent", "cotangent of the result")
+        )
+        (before,) = pull_back(body.after, passing + added, [body.carry])
+        back = loop(
+            steps._replace(is_reversed=not body.is_reversed, stacks={**steps.stacks, added: given}),
+            passing,
+            zero(passing.shape),
+            simplify([before])[0],
+        )
+        if slot == 0:
+            return select(back, [body.length - 1 if body.is_reversed else 0] + [WHOLE] * passing.rank)
+        total_of = given + _shifted(zero(passing.shape), back, body.is_reversed)
+        (pulled,) = pull_back(body.after, passing, [self.variables[slot - 1]])
+        found = steps._replace(stacks={**steps.stacks, passing: total_of}).batched(simplify([pulled])[0])
+        if slot <= len(body.items):
+            return transpose(found, [*range(1, lead + 1), 0, *range(lead + 1, found.rank)])
+        return total(found, [0])
+
+    def _steps(self, node: Apply) -> Steps:
+        """What the variables of the body stand for at a node, and all of its nodes whose values are kept."""
+        body = self.body
+        start, *given = node.operands
+        stacks: dict[Node, Node] = {body.after: node}
+        for part, first in body.parts:
+            size = math.prod(map(int, part.shape))
+            piece = select(node, [WHOLE, slice(first, first + size)])
+            stacks[part] = reshape(piece, (body.length, *part.shape))
+        stacks[body.carry] = carries_before(start, node, body.is_reversed)
+        count = len(body.items)
+        stacks.update(zip(body.items, given[:count], strict=True))
+        return Steps(
+            body.length, body.is_reversed, stacks, dict(zip(body.shared, given[count:], strict=True))
+        )
+
+
+_rules: WeakValueDictionary[Body, LoopRule] = WeakValueDictionary()
+
+
+def _run_numpy(step: Any, body: Body, start: Any, items: Sequence[Any], shared: Sequence[Any]) -> Any:
+    carries = np.empty((body.length, *start.shape), start.dtype)
+    forward = slice(None, None, -1 if body.is_reversed else 1)
+    carry = start
+    for row, *slices in zip(carries[forward], *(item[forward] for item in items), strict=True):
+        (carry,) = step(carry, *slices, *shared)
+        row[...] = carry
+    return carries
+
+
+def _run_torch(step: Any, body: Body, start: Any, items: Sequence[Any], shared: Sequence[Any]) -> Any:
+    import torch  # noqa: PLC0415
+
+    carry, carries = start, []
+    order = range(body.length)
+    for k in reversed(order) if body.is_reversed else order:
+        (carry,) = step(carry, *(item[k] for item in items), *shared)
+        carries.append(carry)
+    return torch.stack(carries[::-1] if body.is_reversed else carries)
+
+
+def _run_jax(step: Any, body: Body, start: Any, items: Sequence[Any], shared: Sequence[Any]) -> Any:
+    import jax  # noqa: PLC0415
+
+    def one(carry: Any, slices: Any) -> Any:
+        (after,) = step(carry, *slices, *shared)
+        return after, after
+
+    return jax.lax.scan(one, start, tuple(items), body.length, body.is_reversed)[1]
