@@ -19,12 +19,14 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from hesse.api.loop_factors import joined
 from hesse.backends.executable import executable
 from hesse.backends.target import target_for
 from hesse.calculus import pull_back, push_forward
 from hesse.calculus.batching import batched
 from hesse.ir import (
     Apply,
+    Einsum,
     Node,
     Shape,
     Variable,
@@ -32,12 +34,15 @@ from hesse.ir import (
     concatenate,
     dependents,
     is_zero,
+    opened,
+    rebuild,
     reshape,
     select,
     substitute,
     topological,
     total,
     transpose,
+    use_counts,
     variable,
     zero,
 )
@@ -76,6 +81,15 @@ class Steps(NamedTuple):
     stacks: Mapping[Node, Node]
     fixed: Mapping[Node, Node]
 
+    @property
+    def known(self) -> dict[Node, Node]:
+        """The nodes of a step that stand for something outside."""
+        return {**self.stacks, **self.fixed}
+
+    def open(self, order: Sequence[Node]) -> set[Node]:
+        """The nodes of a topological order that are no constants."""
+        return dependents(order, [*self.known, *(node for node in order if isinstance(node, Variable))])
+
     def batched(self, node: Node) -> Node:
         """A node for all steps."""
         return batched([node], self.stacks, self.fixed, self.length, self._looped)[0]
@@ -99,13 +113,11 @@ class Steps(NamedTuple):
 
 def loop(steps: Steps, carry: Variable, start: Node, after: Node, parts: Sequence[Part] = ()) -> Node:
     """All carries of a recurrence, `[length, carry…]`; what need not be inside the loop is taken out."""
-    ends = {**steps.stacks, **steps.fixed}
-    order = topological([after], ends)
-    live = dependents(order, [carry])
-    if after not in live:
+    if after not in dependents(topological([after], steps.known), [carry]):
         return steps.batched(after)
-    by_step = dependents(order, steps.stacks)
-    is_open = dependents(order, [*ends, *(node for node in order if isinstance(node, Variable))])
+    steps, after, parts = _with_joined_factors(steps, carry, after, parts)
+    order = topological([after], steps.known)
+    live, by_step, is_open = dependents(order, [carry]), dependents(order, steps.stacks), steps.open(order)
     inside, items, shared = {after}, dict[Node, None](), dict[Node, None]()
     waiting = [after]
     while waiting:
@@ -113,13 +125,63 @@ def loop(steps: Steps, carry: Variable, start: Node, after: Node, parts: Sequenc
             if operand in inside or operand is carry or operand not in is_open:
                 continue
             is_large = steps.length * math.prod(map(int, operand.shape)) > MOST_HOISTED
-            if operand in live or (operand in by_step and operand not in ends and is_large):
+            if operand in live or (operand in by_step and operand not in steps.known and is_large):
                 inside.add(operand)
                 waiting.append(operand)
             else:
                 (items if operand in by_step else shared)[operand] = None
     kept = [part for part in parts if part.node in inside]
     return _node(steps, carry, start, after, kept, [*items], [*shared])
+
+
+def _multiplied_out(
+    steps: Steps, carry: Variable, after: Node, parts: Sequence[Part]
+) -> tuple[Node, list[Part]]:
+    """The step with products of products as one product, where nobody else uses the inner one."""
+    order = topological([after], steps.known)
+    live = dependents(order, [carry])
+    uses = use_counts(order, [after, *(part.node for part in parts)])
+    new: dict[Node, Node] = {}
+    for node in order:
+        operands = tuple(new.get(operand, operand) for operand in node.operands)
+        made = new[node] = node if operands == node.operands else rebuild(node, operands)
+        if isinstance(made, Einsum) and isinstance(node, Einsum) and len(node.operands) > 1:
+            inner = {new.get(o, o) for o in node.operands if o in live and o is not carry and uses[o] == 1}
+            where = [k for k, operand in enumerate(made.operands) if operand in inner]
+            new[node] = opened(made, where) if where else made
+    return new[after], [part._replace(node=new[part.node]) for part in parts if part.node in new]
+
+
+def _with_joined_factors(
+    steps: Steps, carry: Variable, after: Node, parts: Sequence[Part]
+) -> tuple[Steps, Node, list[Part]]:
+    """The step with the factors of its products joined that do not wait for the carry."""
+    after, parts = _multiplied_out(steps, carry, after, parts)
+    order = topological([after], steps.known)
+    live, by_step, is_open = dependents(order, [carry]), dependents(order, steps.stacks), steps.open(order)
+    stacks, fixed = dict(steps.stacks), dict(steps.fixed)
+
+    def named(product: Node, is_by_step: bool) -> Variable:
+        name = variable(f"factor {len(stacks) + len(fixed)}", product.shape, ["loop"])
+        if is_by_step:
+            stacks[name] = steps.batched(product)
+        else:
+            (fixed[name],) = substitute([product], steps.fixed)
+        return name
+
+    new: dict[Node, Node] = {carry: carry}
+    for node in order:
+        if node in live and node is not carry:
+            operands = tuple(new.get(operand, operand) for operand in node.operands)
+            if isinstance(node, Einsum):
+                free = [k for k, o in enumerate(node.operands) if o not in live and o in is_open]
+                new[node] = joined(node, operands, free, by_step, named)
+            else:
+                new[node] = node if operands == node.operands else rebuild(node, operands)
+    kept = [part for part in parts if part.node in new]
+    after, *nodes = simplify([new[after], *(new[part.node] for part in kept)])  # common factors
+    moved = [part._replace(node=node) for part, node in zip(kept, nodes, strict=True)]
+    return steps._replace(stacks=stacks, fixed=fixed), after, moved
 
 
 def _node(
