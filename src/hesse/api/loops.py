@@ -86,13 +86,17 @@ class Steps(NamedTuple):
         """The nodes of a step that stand for something outside."""
         return {**self.stacks, **self.fixed}
 
+    def further(self, stacks: Mapping[Node, Node], fixed: Mapping[Node, Node]) -> Steps:
+        """With more nodes that stand for something outside."""
+        return self._replace(stacks={**self.stacks, **stacks}, fixed={**self.fixed, **fixed})
+
     def open(self, order: Sequence[Node]) -> set[Node]:
         """The nodes of a topological order that are no constants."""
         return dependents(order, [*self.known, *(node for node in order if isinstance(node, Variable))])
 
-    def batched(self, node: Node) -> Node:
-        """A node for all steps."""
-        return batched([node], self.stacks, self.fixed, self.length, self._looped)[0]
+    def batched(self, *nodes: Node) -> list[Node]:
+        """Nodes for all steps."""
+        return batched(nodes, self.stacks, self.fixed, self.length, self._looped)
 
     def _looped(self, node: Node, stacks: Mapping[Node, Node], fixed: Mapping[Node, Node]) -> Node:
         """A node that is computed step by step: the carry is its value, and nobody reads it."""
@@ -114,7 +118,7 @@ class Steps(NamedTuple):
 def loop(steps: Steps, carry: Variable, start: Node, after: Node, parts: Sequence[Part] = ()) -> Node:
     """All carries of a recurrence, `[length, carry…]`; what need not be inside the loop is taken out."""
     if after not in dependents(topological([after], steps.known), [carry]):
-        return steps.batched(after)
+        return steps.batched(after)[0]
     steps, after, parts = _with_joined_factors(steps, carry, after, parts)
     order = topological([after], steps.known)
     live, by_step, is_open = dependents(order, [carry]), dependents(order, steps.stacks), steps.open(order)
@@ -159,14 +163,11 @@ def _with_joined_factors(
     after, parts = _multiplied_out(steps, carry, after, parts)
     order = topological([after], steps.known)
     live, by_step, is_open = dependents(order, [carry]), dependents(order, steps.stacks), steps.open(order)
-    stacks, fixed = dict(steps.stacks), dict(steps.fixed)
+    by_name: tuple[dict[Node, Node], dict[Node, Node]] = {}, {}
 
     def named(product: Node, is_by_step: bool) -> Variable:
-        name = variable(f"factor {len(stacks) + len(fixed)}", product.shape, ["loop"])
-        if is_by_step:
-            stacks[name] = steps.batched(product)
-        else:
-            (fixed[name],) = substitute([product], steps.fixed)
+        name = variable(f"factor {len(by_name[0]) + len(by_name[1])}", product.shape, ["loop"])
+        by_name[is_by_step][name] = product
         return name
 
     new: dict[Node, Node] = {carry: carry}
@@ -181,7 +182,9 @@ def _with_joined_factors(
     kept = [part for part in parts if part.node in new]
     after, *nodes = simplify([new[after], *(new[part.node] for part in kept)])  # common factors
     moved = [part._replace(node=node) for part, node in zip(kept, nodes, strict=True)]
-    return steps._replace(stacks=stacks, fixed=fixed), after, moved
+    fixed = zip(by_name[0], substitute(by_name[0].values(), steps.fixed), strict=True)
+    stacks = zip(by_name[1], steps.batched(*by_name[1].values()), strict=True)
+    return steps.further(dict(stacks), dict(fixed)), after, moved
 
 
 def _node(
@@ -218,8 +221,8 @@ def _node(
     if rule is None:
         rule = _rules[body] = LoopRule(body)
     stacks = [
-        reshape(steps.batched(node), (steps.length, *name.shape))
-        for node, name in zip(items, names[0], strict=True)
+        reshape(stack, (steps.length, *name.shape))
+        for stack, name in zip(steps.batched(*items), names[0], strict=True)
     ]
     fixed = substitute(shared, steps.fixed)
     return foreign(rule, start, *stacks, *fixed)[0]
@@ -243,12 +246,16 @@ class LoopRule(Rule):
     """A loop as a function of the first carry, of stacks of items, and of what is shared by all steps."""
 
     is_native = True
+    is_searched = False
 
     def __init__(self, body: Body) -> None:
         super().__init__("scan")
         self.body = body
-        self.variables = (*body.items, *body.shared)
-        self.names = [name.name for name in (body.carry, *self.variables)]
+        self.variables = (body.carry, *body.items, *body.shared)
+        self.names = [name.name for name in self.variables]
+        self._tangents: dict[tuple[int, Shape], tuple[Variable, Node]] = {}
+        self._cotangents: dict[tuple[int, Shape], tuple[Variable, Node]] = {}
+        self._back: WeakValueDictionary[tuple[Node, Node], Node] = WeakValueDictionary()
 
     def outputs(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[Output, ...]:
         return (Output((self.body.length, *shapes[0])),)
@@ -271,48 +278,61 @@ class LoopRule(Rule):
         trail = tangent.shape[node.operands[slot].rank :]
         shape = body.carry.shape + trail
         forcing = [self._forcing(steps, slot, tangent, trail) for slot, tangent in tangents.items() if slot]
-        moving, forced = variable("tangent", shape), variable("forcing", shape)
-        after = push_forward(body.after, {body.carry: moving}, trail)
         force = add(forcing, (body.length, *shape))
+        moving, after = self._pushed(0, trail)
         if not is_zero(force):
-            after = after + forced
-            steps = steps._replace(stacks={**steps.stacks, forced: force})
-        return loop(steps, moving, tangents.get(0, zero(shape)), simplify([after])[0])
+            forced = variable("forcing", shape)
+            steps, after = steps.further({forced: force}, {}), after + forced
+        return loop(steps, moving, tangents.get(0, zero(shape)), after)
 
     def _forcing(self, steps: Steps, slot: int, tangent: Node, trail: Shape) -> Node:
         """What the tangent of an item, or of something shared, adds to that of the carry in each step."""
-        changed = self.variables[slot - 1]
-        moving = variable("tangent", changed.shape + trail)
-        pushed = push_forward(self.body.after, {changed: moving}, trail)
+        moving, after = self._pushed(slot, trail)
         given: dict[Node, Node] = {moving: tangent}
-        if slot <= len(self.body.items):
-            steps = steps._replace(stacks={**steps.stacks, **given})
-        else:
-            steps = steps._replace(fixed={**steps.fixed, **given})
-        return steps.batched(simplify([pushed])[0])
+        is_item = slot <= len(self.body.items)
+        return steps.further(given if is_item else {}, {} if is_item else given).batched(after)[0]
+
+    def _pushed(self, slot: int, trail: Shape) -> tuple[Variable, Node]:
+        """A tangent of an operand inside of a step, and that of the carry after it."""
+        if (slot, trail) not in self._tangents:
+            changed = self.variables[slot]
+            moving = variable("tangent", changed.shape + trail, ["loop"])
+            after = push_forward(self.body.after, {changed: moving}, trail)
+            self._tangents[slot, trail] = moving, simplify([after])[0]
+        return self._tangents[slot, trail]
 
     def pull(self, node: Apply, slot: int, cotangent: Node) -> Node:
         body, steps = self.body, self._steps(node)
         lead = cotangent.rank - node.rank
         given = transpose(cotangent, [lead, *range(lead), *range(lead + 1, cotangent.rank)])
-        passing, added = (
-            variable(name, given.shape[1:]) for name in ("cotangent", "cotangent of the result")
-        )
-        (before,) = pull_back(body.after, passing + added, [body.carry])
-        back = loop(
-            steps._replace(is_reversed=not body.is_reversed, stacks={**steps.stacks, added: given}),
-            passing,
-            zero(passing.shape),
-            simplify([before])[0],
-        )
+        back = self._backward(node, steps, given)
         if slot == 0:
-            return select(back, [body.length - 1 if body.is_reversed else 0] + [WHOLE] * passing.rank)
-        total_of = given + _shifted(zero(passing.shape), back, body.is_reversed)
-        (pulled,) = pull_back(body.after, passing, [self.variables[slot - 1]])
-        found = steps._replace(stacks={**steps.stacks, passing: total_of}).batched(simplify([pulled])[0])
+            return select(back, [body.length - 1 if body.is_reversed else 0] + [WHOLE] * (back.rank - 1))
+        whole = given + _shifted(zero(given.shape[1:]), back, body.is_reversed)
+        passing, before = self._pulled(slot, given.shape[1:])
+        (found,) = steps.further({passing: whole}, {}).batched(before)
         if slot <= len(body.items):
             return transpose(found, [*range(1, lead + 1), 0, *range(lead + 1, found.rank)])
         return total(found, [0])
+
+    def _backward(self, node: Apply, steps: Steps, given: Node) -> Node:
+        """The cotangents of the carries before each step; the same node for all operands."""
+        known = self._back.get((node, given))
+        if known is None:
+            passing, before = self._pulled(0, given.shape[1:])
+            carried, added = (variable(name, passing.shape, ["loop"]) for name in ("carried", "added"))
+            (before,) = substitute([before], {passing: carried + added})
+            steps = steps._replace(is_reversed=not self.body.is_reversed).further({added: given}, {})
+            known = self._back[node, given] = loop(steps, carried, zero(carried.shape), before)
+        return known
+
+    def _pulled(self, slot: int, shape: Shape) -> tuple[Variable, Node]:
+        """A cotangent `[lead…, carry…]` after a step, and that of an operand before it."""
+        if (slot, shape) not in self._cotangents:
+            passing = variable("cotangent", shape, ["loop"])
+            before = pull_back(self.body.after, passing, [self.variables[slot]])
+            self._cotangents[slot, shape] = passing, simplify(before)[0]
+        return self._cotangents[slot, shape]
 
     def _steps(self, node: Apply) -> Steps:
         """What the variables of the body stand for at a node, and all of its nodes whose values are kept."""

@@ -206,7 +206,7 @@ def _traced(step: Step, start: _Tree, items: _Tree, count: int, reverse: bool) -
     steps = Steps(count, reverse, stacks, {})
     parts = [Part(node, begin) for node, (begin, _) in zip(after, pieces, strict=True)]
     if not first:
-        return start.put_together([]), outputs.put_together([Expression(steps.batched(y)) for y in ys])
+        return start.put_together([]), outputs.put_together(list(map(Expression, steps.batched(*ys))))
     carries = loop(steps, carry, _vector(first), new, parts)
     stacks |= {
         node: _split_stack(carries, *piece, node.shape) for node, piece in zip(after, pieces, strict=True)
@@ -214,7 +214,7 @@ def _traced(step: Step, start: _Tree, items: _Tree, count: int, reverse: bool) -
     stacks[carry] = carries_before(_vector(first), carries, reverse)
     last = select(carries, [0 if reverse else count - 1, slice(None)])
     final = start.put_together(list(map(Expression, _split(last, pieces, shapes))))
-    return final, outputs.put_together([Expression(steps._replace(stacks=stacks).batched(y)) for y in ys])
+    return final, outputs.put_together(list(map(Expression, steps._replace(stacks=stacks).batched(*ys))))
 
 
 def _split(vector: Node, pieces: Sequence[tuple[int, int]], shapes: Sequence[tuple[int, ...]]) -> list[Node]:

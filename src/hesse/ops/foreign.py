@@ -47,6 +47,8 @@ class Rule(ABC):
     is_native = False
     has_native_matrix = False
     """The same for `matrix`."""
+    is_searched = True
+    """Whether a search for the best order of products is worth the partials that it needs."""
 
     def __init__(self, name: str) -> None:
         self.name = name
