@@ -35,16 +35,13 @@ WAYS_OUT: dict[str, str] = {
     "put": "Write x[i] = y.",
     "place": "Write x[mask] = y.",
     "putmask": "Write x[mask] = y.",
-    "nan_to_num": "Replace the entries with np.where, or clean the data before tracing.",
-    "fmod": "Write x - y * np.trunc(x / y).",
-    "fmax": "Use np.maximum.",
-    "fmin": "Use np.minimum.",
-    "svd": "Use np.linalg.eigh of A.T @ A or A @ A.T.",
-    "svdvals": "Use np.sqrt(np.linalg.eigvalsh(A.T @ A)).",
-    "eig": "For symmetric matrices use np.linalg.eigh.",
-    "eigvals": "For symmetric matrices use np.linalg.eigvalsh.",
-    "qr": "Use np.linalg.cholesky of A.T @ A.",
-    "lstsq": "Use np.linalg.solve of the normal equations, or np.linalg.pinv.",
+    "eig": "For symmetric matrices use np.linalg.eigh; other spectra may be complex.",
+    "eigvals": "For symmetric matrices use np.linalg.eigvalsh; other spectra may be complex.",
+    "roots": "Find the root that you need with hesse.root.",
+    "nanmedian": "The number of entries depends on the data; use np.nanmean, or take out what is missing.",
+    "nanquantile": "The number of entries depends on the data; take out what is missing.",
+    "nanpercentile": "The number of entries depends on the data; take out what is missing.",
+    "polyfit": "Write np.linalg.lstsq(np.vander(x, degree + 1), y)[0].",
     "allclose": "Compare values after evaluation; inside a traced function use np.where.",
     "array_equal": "Compare values after evaluation; inside a traced function use np.where.",
     "nonzero": "The number of results depends on the data; use np.where(condition, x, y).",
@@ -53,8 +50,6 @@ WAYS_OUT: dict[str, str] = {
     "unique": "The number of results depends on the data.",
     "extract": "The number of results depends on the data; use np.where(condition, x, y).",
     "compress": "The number of results depends on the data; use np.where(condition, x, y).",
-    "percentile": "Use np.median, or entries of np.sort(x).",
-    "quantile": "Use np.median, or entries of np.sort(x).",
     "apply_along_axis": "Write the function for whole arrays, or np.stack the results of a loop.",
 }
 
@@ -144,6 +139,9 @@ def _without_out(options: Mapping[str, Any]) -> dict[str, Any]:
 def _written(function: Any, result: Any, out: Any) -> Any:
     """The argument `out` after the result was written to it, which must be a traced array."""
     target = out[0] if isinstance(out, tuple) and len(out) == 1 else out
+    if isinstance(target, np.ndarray) and target.dtype == object and hasattr(result, "node"):
+        target[...] = np.asarray(result)  # an array of traced entries, as NumPy made it
+        return target
     if not hasattr(target, "node") or not hasattr(result, "node"):
         raise untraceable(
             f"the argument out= of {function_name(function)} (or an in-place update of an array like a += x)",

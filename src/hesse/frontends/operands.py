@@ -19,7 +19,18 @@ from hesse.frontends.expression import Expression
 from hesse.frontends.indices import Index
 from hesse.frontends.memory import Step, shared
 from hesse.frontends.tracing import untraceable
-from hesse.ir import Node, Size, common_shape, constant_axis, label_axis, plain_axes, uniform, view
+from hesse.ir import (
+    Node,
+    Size,
+    common_shape,
+    concatenate,
+    constant_axis,
+    label_axis,
+    plain_axes,
+    reshape,
+    uniform,
+    view,
+)
 from hesse.ir import constant as constant_node
 from hesse.ops.integers import as_real
 
@@ -32,8 +43,24 @@ def as_node(value: Any) -> Node:
         if value.is_index:
             return as_real(_integers(value))
         return value.node
+    array = _captured(value)
+    if array.dtype.kind == "O" and all(map(_is_entry, array.flat)):
+        return _joined_entries(array)
     array = as_array(value)
     return constant_node(array if array.dtype.kind == "f" else array.astype(float))
+
+
+def _is_entry(value: Any) -> bool:
+    """Whether a value may be an entry of an array of traced numbers."""
+    return is_number(value) or (isinstance(value, Expression) and not value.shape)
+
+
+def _joined_entries(array: np.ndarray) -> Node:
+    """One node of an array of objects, entries of which are expressions."""
+    if not any(isinstance(entry, Expression) for entry in array.flat):
+        return constant_node(array.astype(float))
+    joined = concatenate([reshape(as_node(entry), (1,)) for entry in array.flat], 0)
+    return reshape(joined, array.shape)
 
 
 def _integers(value: Expression) -> Node:

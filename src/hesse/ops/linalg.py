@@ -359,11 +359,11 @@ def _eigenvalue_partial(y: Apply) -> Node:
 
 def _eigenvector_partial(y: Apply) -> Node:
     """dV = V (F ∘ (V' dA V)) with F_pj = 1/(λ_j - λ_p) off the diagonal and zero on it."""
-    gaps = _reciprocal_gaps(operation("eigvalsh", *y.operands))
+    gaps = reciprocal_gaps(operation("eigvalsh", *y.operands))
     return pairwise("...ip,...pj,...kp,...lj->...ij...kl", y, gaps, y, y)
 
 
-def _reciprocal_gaps(values: Node) -> Node:
+def reciprocal_gaps(values: Node) -> Node:
     """`1/(values[j] - values[i])` off the diagonal, zero on it."""
     size = _concrete("eigenvectors", values.shape[-1])
     shape = (*values.shape, size)
