@@ -71,7 +71,6 @@ CONSTRUCTS: list[tuple[Callable[[Any], Any], str, str]] = [
     (lambda x: x.partition(1), "changes a traced value in place", r"np\.where"),
     (lambda x: x.put([0], 0.0), "changes a traced value in place", r"np\.where"),
     (lambda x: x.nonzero(), r"nonzero\(\) of a traced value", r"np\.where"),
-    (lambda x: x.astype(complex), r"astype\(complex128\)", "real numbers"),
     (lambda x: np.add(x, 1, out=ZEROS), r"the argument out= of np\.add", "Assign the result"),
     (add_in_place, r"in-place update of an array like a \+= x", r"a = a \+ x"),
     (lambda x: np.add(x, 1, where=[True, False, True]), r"np\.add with these arguments .*'where'", "Leave"),
@@ -80,8 +79,6 @@ CONSTRUCTS: list[tuple[Callable[[Any], Any], str, str]] = [
     (lambda x: np.add.reduceat(x, [0, 1]), r"np\.add\.reduceat", r"np\.cumsum"),
     (lambda x: np.subtract.reduce(x), r"np\.subtract\.reduce", r"np\.sum"),
     (lambda x: np.add.reduce(x, initial=1.0), r"np\.sum with these arguments .*'initial'", "Leave"),
-    (lambda x: x + 1j, "a complex constant", "real and imaginary"),
-    (lambda x: np.array([1j, 2.0, 3.0]) * x, "a complex constant", "real and imaginary"),
     (lambda x: x + "a", "a constant of type str", "real numbers"),
     (lambda x: x == None, "a constant of type NoneType", "real numbers"),  # noqa: E711
     (lambda x: x * np.array([None, 1, 2]), "a constant of type ndarray", "real numbers"),
@@ -98,9 +95,13 @@ CONSTRUCTS: list[tuple[Callable[[Any], Any], str, str]] = [
     (lambda x: np.nanmedian(x), r"np\.nanmedian", "depends on the data"),
     (lambda x: np.spacing(x), r"np\.spacing", r"hesse\.frontends\.dispatch\.implements"),
     (lambda x: np.polyfit(x, x, 2), r"np\.polyfit", r"np\.linalg\.lstsq"),
+    (lambda x: np.fft.hfft(x), r"np\.fft\.hfft, for which", "implements"),
+    (lambda x: np.sort(1j * x), r"np\.sort of complex values", r"z\.real, z\.imag"),
+    (lambda x: np.fft.fft(np.ones(5000) * x[0]), "np.fft of 5000 points", "custom_derivative"),
+    (lambda x: np.array([1j * x[0], x[1]]), "a complex value where a real one is needed", r"np\.stack"),
+    (lambda x: operator.setitem(x.copy(), 0, 1j * x[0]), "of complex values", r"z\.real"),
     (lambda x: np.unique(x), r"np\.unique", "depends on the data"),
     (lambda x: np.allclose(x, 1.0), r"np\.allclose", "after evaluation"),
-    (lambda x: np.fft.fft(x), r"np\.fft\.fft, for which", "implements"),
 ]  # fmt: skip
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from hesse.api.layout import Branches, Fixed, Layout, Truth
 from hesse.api.trees import is_container, leaf_names, take_apart
 from hesse.errors import TracingError
+from hesse.frontends.complexes import Complex
 from hesse.frontends.explained import explained
 from hesse.frontends.expression import Expression
 from hesse.frontends.indices import Index
@@ -136,6 +137,10 @@ def _entered(leaf: Any, name: str, function: str, is_plain: bool, nodes: list[No
     """Enter the node of a leaf; where it is."""
     if isinstance(leaf, np.ndarray) and leaf.dtype == object:  # traced entries
         leaf = Expression(as_node(leaf))
+    if isinstance(leaf, Complex):
+        raise TracingError(
+            f"{name} of {function} is complex; return real numbers: z.real, z.imag, np.abs(z), np.angle(z)"
+        )
     if is_plain and not isinstance(leaf, Expression):
         return Fixed(leaf)
     if isinstance(leaf, str | bytes):

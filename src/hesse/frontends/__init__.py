@@ -1,7 +1,9 @@
 """Front ends: what users write, turned into expressions."""
 
 from hesse.frontends import (
+    complexes,
     decompositions,
+    fourier,
     joining,
     linear_algebra,
     products,
@@ -21,9 +23,11 @@ __all__ = [
     "Expression",
     "as_expression",
     "as_node",
+    "complexes",
     "constant",
     "decompositions",
     "einsum",
+    "fourier",
     "joining",
     "linear_algebra",
     "products",

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from hesse.errors import TracingError
-from hesse.frontends.tracing import note_need, untraceable
+from hesse.frontends.tracing import ComplexError, note_need, untraceable
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
@@ -27,6 +27,9 @@ NAMED: dict[str, Callable[..., Any]] = {}
 
 LOOKUPS: list[Callable[[str], Callable[..., Any] | None]] = []
 """Functions that find the handler of a ufunc by its name, for operations entered later than these tables."""
+
+COMPLEX: dict[Any, Callable[..., Any]] = {}
+"""NumPy function or ufunc -> handler of complex values, see `complexes`."""
 
 AT: dict[Any, Callable[..., Any]] = {}
 """Ufunc -> handler of its method `at`."""
@@ -106,9 +109,24 @@ def call(function: Any, arguments: tuple[Any, ...], options: Mapping[str, Any] |
     """The handler of a NumPy function on these arguments, or an error that says what to do."""
     try:
         return _handled(function, arguments, options or {})
+    except ComplexError:
+        return call_complex(function, arguments, options)
     except TracingError:
         note_need(arguments)
         raise
+
+
+def call_complex(function: Any, arguments: tuple[Any, ...], options: Mapping[str, Any] | None = None) -> Any:
+    """The handler of a NumPy function of complex values on these arguments."""
+    handler = COMPLEX.get(function)
+    given = {name: value for name, value in (options or {}).items() if value is not np._NoValue}
+    problem = None if handler is None else _mismatch(handler, len(arguments), tuple(given))
+    if handler is None or problem is not None:
+        raise untraceable(
+            f"{function_name(function)} of complex values{f' ({problem})' if problem else ''}",
+            "Write it with real numbers: z.real, z.imag, np.abs(z), np.angle(z).",
+        )
+    return handler(*arguments, **given)
 
 
 def _handled(function: Any, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> Any:

@@ -332,6 +332,8 @@ class Expression(SymbolicMethods):
             return Expression(node, index=as_integer(self.node))
         if is_float_type(dtype):
             return call(np.multiply, (self, 1.0)) if self.is_index else Expression(self.node)
+        if kind == "c":
+            return call(np.add, (self, 0j))
         raise untraceable(
             f"astype({np.dtype(dtype)})", "Only real numbers are traced; np.trunc drops fractions."
         )

@@ -18,7 +18,7 @@ from hesse.frontends.dispatch import function_name, implements
 from hesse.frontends.expression import Expression
 from hesse.frontends.indices import Index
 from hesse.frontends.memory import Step, shared
-from hesse.frontends.tracing import untraceable
+from hesse.frontends.tracing import ComplexError, untraceable
 from hesse.ir import (
     Node,
     Size,
@@ -74,9 +74,10 @@ def as_array(value: Any) -> np.ndarray:
     """A real or boolean array that is known now."""
     array = _captured(value)
     if array.dtype.kind == "c":
-        raise untraceable(
-            "a complex constant", "Only real numbers are supported; separate real and imaginary parts."
+        problem = untraceable(
+            "a complex constant here", "Only real numbers are supported; separate real and imaginary parts."
         )
+        raise ComplexError(str(problem))
     if array.dtype.kind not in "biuf":
         raise untraceable(
             f"a constant of type {type(value).__name__}", "Pass real numbers or arrays of them."
@@ -91,6 +92,8 @@ def _captured(value: Any) -> np.ndarray:
         raise untraceable(kind, way_out[:1].upper() + way_out[1:] + ".")
     try:
         return np.asarray(value)
+    except ComplexError:
+        raise
     except (TypeError, RuntimeError) as problem:  # a tensor with a gradient, or one on another device
         raise untraceable(
             f"a constant of type {type(value).__name__}", f"Pass it as an argument: {problem}"

@@ -58,6 +58,10 @@ def untraceable(construct: str, way_out: str, location: str | None = None) -> Tr
     return TracingError(f"{construct} cannot be traced (at {location or user_location()}). {way_out}")
 
 
+class ComplexError(TracingError):
+    """A complex value where handlers of real ones need a number."""
+
+
 depth: ContextVar[int] = ContextVar("depth", default=0)
 """How many traces there are around: 0 outside of traced functions."""
 
