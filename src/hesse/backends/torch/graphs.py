@@ -14,7 +14,7 @@ from hesse.plan.program import CallApply, CallMap, Load, Program, View
 
 SYNCHRONISING = frozenset(
     {
-        *("inverse", "solve", "cholesky", "determinant", "log_determinant", "sign_determinant"),
+        *("inverse", "solve", "cholesky", "determinant", "adjugate", "log_determinant", "sign_determinant"),
         *("pseudo_inverse", "eigvalsh", "eigenvectors", "expm_chain", "polygamma", "foreign"),
     }
 )
