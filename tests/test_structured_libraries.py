@@ -58,7 +58,7 @@ def nothing_to_the_host() -> Iterator[None]:
         return original(array)
 
     def refused(tensor: Any, *_: Any, **__: Any) -> Any:
-        # what PyTorch raises for memory that NumPy cannot read: small programs on the processor go on in PyTorch
+        # as PyTorch does for memory that NumPy cannot read: small programs go on in PyTorch then
         raise RuntimeError(f"a tensor of shape {tuple(tensor.shape)} was read by the host")
 
     def checked(function: Callable[..., Any]) -> Callable[..., Any]:
