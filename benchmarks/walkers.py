@@ -1,8 +1,8 @@
-"""`python -m benchmarks.walkers [--walkers N]`: local energies of variational Monte Carlo, against folx and JAX.
+"""`python -m benchmarks.walkers`: local energies of variational Monte Carlo, by hesse, folx and JAX.
 
 The wave function is a small net with a determinant, as for an atom with six electrons. Its local energy is
-`-(laplacian(log_psi) + |grad(log_psi)|^2) / 2 + potential`, for many walkers at once. All candidates must agree
-in double precision; then they are timed in turns, in both precisions, on the device that JAX uses.
+`-(laplacian(log_psi) + |grad(log_psi)|^2) / 2 + potential`, for many walkers at once. All candidates must
+agree in double precision; then they are timed in turns, in both precisions, on the device that JAX uses.
 """
 
 from __future__ import annotations
