@@ -15,7 +15,7 @@ import hesse
 from hesse import tt
 from hesse.errors import ArgumentError, ShapeError, TracingError
 from hesse.manifolds import FixedRankMatrices, TensorTrains
-from hesse.tt import entries, entries_kernel
+from hesse.tt import entries_kernel, positions
 
 jnp = jax.numpy
 SHAPE, RANK = (5, 5, 5, 5), 3
@@ -554,7 +554,7 @@ def test_libraries_of_constants_are_checked():
 def test_entries_with_and_without_a_compiler(shape, kernel, monkeypatch):
     if not kernel:
         monkeypatch.setattr(entries_kernel, "_is_installed", lambda: False)
-    monkeypatch.setattr(entries, "CHUNK", 700)
+    monkeypatch.setattr(positions, "CHUNK", 700)
     monkeypatch.setattr(entries_kernel, "ALONE", 500)
     rank = 1 if len(shape) == 1 else 3
     M = TensorTrains(shape, rank)

@@ -16,6 +16,7 @@ from hesse.api.derivatives import (
 from hesse.api.implicit import fixed_point, root
 from hesse.api.operators import biharmonic, diagonal, laplacian, partial, taylor
 from hesse.api.paths import branching
+from hesse.api.recurrence import scan
 from hesse.api.symbolic import einsum, variable
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "laplacian",
     "partial",
     "root",
+    "scan",
     "taylor",
     "value_and_grad",
     "variable",

@@ -6,6 +6,8 @@ the numbers is ordinary array code, which the engine differentiates.
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,13 +17,14 @@ from hesse.api import hvp, value_and_grad
 from hesse.api.compiled import Derivative
 from hesse.errors import ArgumentError, ShapeError, TracingError
 from hesse.frontends.special import stop_gradient
-from hesse.tt.arrays import Array, library
+from hesse.tt.arrays import Array, Library, library
 from hesse.tt.entries import EntriesFunctional
 from hesse.tt.forms import Form
 from hesse.tt.functional import DenseFunctional, FormFunctional, Functional
 from hesse.tt.indices import checked_indices
 from hesse.tt.nets import Leaf, Net, Occurrence, variable
 from hesse.tt.point import Point
+from hesse.tt.positions import Positions
 from hesse.tt.train import TensorTrain
 
 Function = Callable[[Any], Any]
@@ -35,9 +38,12 @@ class Recording:
         self._on_host = on_host
         """Whether to answer with arrays of NumPy, whatever library the point is of."""
         self.functionals: list[Functional] = []
+        self.shapes: list[tuple[int, ...]] = []
+        """Those of their numbers."""
         self.requests: list[tuple[Any, int]] = []
         """For each number that was asked for: what it was, and by which functional it was answered."""
         self._known = [] if known is None or known.point is not point else known.current()
+        self._positions = [] if known is None else known.positions
 
     def current(self) -> list[Functional]:
         """The functionals that still hold: nobody has written to the constants that they read."""
@@ -55,12 +61,17 @@ class Recording:
         return self._entered(found, _kind_of_form(leaves))
 
     def entries(self, indices: Any) -> Any:
-        columns = checked_indices(indices, self.point.train.shape)
+        shape = self.point.train.shape
+        columns = checked_indices(indices, shape)
+        known = (p for p in (*self.positions, *self._positions) if p.are(columns, shape))
+        positions = next(known, None) or Positions(columns, shape)
+        found = self._first(lambda f: isinstance(f, EntriesFunctional) and f.positions is positions)
+        return self._entered(found or EntriesFunctional(self.point, positions), "entries")
 
-        def is_same(functional: Functional) -> bool:
-            return isinstance(functional, EntriesFunctional) and functional.reads(columns)
-
-        return self._entered(self._first(is_same) or EntriesFunctional(self.point, columns), "entries")
+    @property
+    def positions(self) -> list[Positions]:
+        """The positions that were read, prepared: they serve at other points as well."""
+        return [f.positions for f in self.functionals if isinstance(f, EntriesFunctional)]
 
     def whole(self) -> Any:
         known = self._first(lambda functional: isinstance(functional, DenseFunctional))
@@ -74,6 +85,7 @@ class Recording:
         if where is None:
             where = len(self.functionals)
             self.functionals.append(functional)
+            self.shapes.append(tuple(functional.value.shape))
         self.requests.append((kind, where))
         value = functional.value
         return self.point.library.host(value) if self._on_host else value
@@ -134,8 +146,24 @@ def safe_root(square: Any) -> Any:
     return np.where(positive, np.sqrt(np.where(positive, square, 1.0)), 0.0)
 
 
+def joined(own: Library, numbers: Sequence[Array]) -> Array:
+    """All numbers in one array: as it is if there is only one, else in a row."""
+    if len(numbers) == 1:
+        return numbers[0]
+    return own.concatenate([array.reshape((-1,)) for array in numbers], 0)
+
+
+def taken_apart(array: Any, shapes: Sequence[tuple[int, ...]]) -> list[Any]:
+    """The arrays of some shapes that were joined."""
+    if len(shapes) == 1:
+        return [array]
+    ends = list(itertools.accumulate(map(math.prod, shapes)))
+    parts = zip([0, *ends[:-1]], ends, shapes, strict=True)
+    return [array[start:end].reshape(shape) for start, end, shape in parts]
+
+
 class Outer:
-    """What a function of a train makes of its numbers: a function of a tuple of arrays."""
+    """What a function of a train makes of its numbers: a function of one array."""
 
     def __init__(self, function: Function, recording: Recording) -> None:
         self._function = function
@@ -150,8 +178,8 @@ class Outer:
         """The same for another function."""
         return Outer(function, self.recording)
 
-    def __call__(self, numbers: Sequence[Any]) -> Any:
-        replay = Replay(self.recording, numbers)
+    def __call__(self, numbers: Any) -> Any:
+        replay = Replay(self.recording, taken_apart(numbers, self.recording.shapes))
         return self._function(variable(replay, self.recording.point.train))
 
 
@@ -161,15 +189,17 @@ class Evaluation:
     def __init__(self, functionals: list[Functional], outer: Derivatives) -> None:
         self.functionals = functionals
         self._outer = outer
-        self.numbers = tuple(functional.value for functional in functionals)
+        recording = outer.outer.recording
+        self._shapes, self._library = recording.shapes, recording.point.library
+        self._numbers = joined(self._library, [functional.value for functional in functionals])
         self.value: Array
-        self.weights: tuple[Array, ...]
-        self.value, self.weights = outer.gradient(self.numbers)
+        self.value, weights = outer.gradient(self._numbers)
+        self.weights = taken_apart(weights, self._shapes)
 
-    def weights_along(self, direction: Sequence[Array]) -> tuple[Array, ...]:
+    def weights_along(self, direction: Sequence[Array]) -> list[Array]:
         """How the weights change when the numbers do."""
-        found: tuple[Array, ...] = self._outer.product(self.numbers, tuple(direction))
-        return found
+        found = self._outer.product(self._numbers, joined(self._library, direction))
+        return taken_apart(found, self._shapes)
 
 
 class Derivatives:

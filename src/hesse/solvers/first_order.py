@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hesse.manifolds.tangent import Tangent
-from hesse.solvers.problem import Problem, State, inner
+from hesse.solvers.problem import Problem, State, inner, number, size
+
+LONGEST = 0.2
+"""The longest step, compared with the norm of the point."""
 
 
 def gradient_steps(problem: Problem, state: State) -> Iterator[State]:
@@ -52,9 +55,14 @@ def _conjugate(problem: Problem, old: State, new: State, direction: Tangent) -> 
 
 
 def _first_length(problem: Problem, state: State, direction: Tangent, last: float | None) -> float:
-    """The length of the minimum along a direction in the tangent space, or twice the last length."""
+    """The length of the minimum along a direction in the tangent space, or twice the last length.
+
+    After the first step, which finds the scale, no step is longer than a part of the point itself: the
+    tangent space tells nothing about what is far away.
+    """
     curvature = inner(direction, problem.product(state, direction))
     slope = -inner(state.gradient, direction)
-    if curvature > 0.0:
-        return slope / curvature
-    return 1.0 / max(state.gradient_norm, 1e-300) if last is None else 2.0 * last
+    if last is None:
+        return slope / curvature if curvature > 0.0 else 1.0 / max(state.gradient_norm, 1e-300)
+    length = slope / curvature if curvature > 0.0 else 2.0 * last
+    return min(length, LONGEST * size(state.X) / number(direction.norm()))

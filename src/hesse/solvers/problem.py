@@ -12,6 +12,7 @@ from hesse.errors import ArgumentError, ConvergenceError
 from hesse.manifolds.derivatives import Objective
 from hesse.manifolds.tangent import Tangent
 from hesse.manifolds.tensor_trains import TensorTrains, manifold_of
+from hesse.tt.point import point_of
 from hesse.tt.train import TensorTrain
 
 MOST_HALVINGS = 40
@@ -82,6 +83,12 @@ class Problem:
 def number(value: Any) -> float:
     """A number of any library."""
     return float(value)
+
+
+def size(X: TensorTrain) -> float:
+    """The norm of a point: that of the centre of its frames."""
+    centre = point_of(X).right.cores[0]
+    return math.sqrt(number((centre * centre).sum()))
 
 
 def inner(left: Tangent, right: Tangent) -> float:

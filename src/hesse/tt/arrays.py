@@ -32,9 +32,13 @@ class Library(NamedTuple):
     """Zeros of a shape, of the dtype and on the device of an array."""
     like: Callable[[Any, Array], Array]
     """Numbers or an array of NumPy, of the dtype and on the device of an array."""
+    kept: Callable[[np.ndarray, Array], Array]
+    """Whole numbers or truth values of NumPy on the device of an array, for longer than one computation."""
     host: Callable[[Array], np.ndarray]
     compiled: Callable[[Callable[..., Array]], Callable[..., Array]]
     """A function whose first two arguments are no arrays, as the library runs it best."""
+    is_wide: Callable[[Array], bool]
+    """Whether an array is on a device where starting an operation costs more than most operations."""
 
 
 def _as_it_is(function: Callable[..., Array]) -> Callable[..., Array]:
@@ -88,9 +92,91 @@ NUMPY = Library(
     _numpy_svd,
     lambda shape, like: np.zeros(shape, getattr(like, "dtype", np.float64)),
     lambda values, like: np.asarray(values, like.dtype),
+    lambda values, like: values,
     np.asarray,
     _as_it_is,
+    lambda a: False,
 )
+
+
+PASSES = 3
+
+
+def cholesky_qr(
+    a: Array,
+    cholesky: Callable[[Array], Array],
+    divided: Callable[[Array, Array], Array],
+    eye: Array,
+) -> tuple[Array, Array, Array]:
+    """The QR decomposition of a tall matrix by Cholesky's method, and whether its Q is orthogonal.
+
+    The first Gram matrix is shifted, so that rounding does not make it indefinite (Fukaya and others,
+    "Shifted CholeskyQR", 2020); two more passes make Q as orthogonal as can be, unless columns depend on each
+    other. `divided(a, lower)` is `a` times the inverse of the transpose of `lower`.
+    """
+    rows, columns = a.shape[-2:]
+    eps = float(np.finfo(str(a.dtype).rpartition(".")[2]).eps)
+    q, r = a, eye
+    for number in range(PASSES):
+        gram = q.mT @ q
+        if number == 0:
+            square = (a * a).sum((-2, -1))[..., None, None]
+            gram = gram + (11.0 * (rows + columns + 1) * columns * eps / 2.0) * square * eye
+        lower = cholesky(gram)
+        q, r = divided(q, lower), lower.mT @ r
+    error = abs(q.mT @ q - eye).max()
+    return q, r, error < 100.0 * columns * eps
+
+
+def _torch_qr(torch: Any, a: Array) -> tuple[Array, Array]:
+    """On a GPU by products of matrices: its own decomposition starts hundreds of small operations.
+
+    While a CUDA graph is captured nothing can be decided; Q is then NaN if its columns are not independent.
+    """
+    if not a.is_cuda or a.shape[-2] < a.shape[-1]:
+        return tuple(torch.linalg.qr(a))
+    q, r, fits = cholesky_qr(
+        a,
+        lambda gram: torch.linalg.cholesky_ex(gram)[0],
+        lambda q, lower: torch.linalg.solve_triangular(lower.mT, q, upper=True, left=False),
+        torch.eye(a.shape[-1], dtype=a.dtype, device=a.device),
+    )
+    if torch.cuda.is_current_stream_capturing():
+        return q.where(fits, torch.nan), r
+    return (q, r) if bool(fits) else tuple(torch.linalg.qr(a))
+
+
+def _jax_qr(jax: Any, a: Array) -> tuple[Array, Array]:
+    """The same for JAX, where a function that is being compiled cannot decide either."""
+    if jax.default_backend() == "cpu" or a.shape[-2] < a.shape[-1]:
+        return tuple(jax.numpy.linalg.qr(a))
+    q, r, fits = _jax_cholesky_qr(jax)(a)
+    if isinstance(fits, jax.core.Tracer):
+        return jax.numpy.where(fits, q, jax.numpy.nan), r
+    return (q, r) if bool(fits) else tuple(jax.numpy.linalg.qr(a))
+
+
+def _jax_kept(jax: Any, values: np.ndarray, like: Array) -> Array:
+    """A true array even while a function is being compiled. Whole numbers are short, as in JAX itself."""
+    with jax.ensure_compile_time_eval():
+        return jax.numpy.asarray(values if values.dtype == bool else values.astype(np.int32))
+
+
+@functools.cache
+def _jax_cholesky_qr(jax: Any) -> Callable[[Array], tuple[Array, Array, Array]]:
+    solve = jax.lax.linalg.triangular_solve
+
+    def found(a: Array) -> tuple[Array, Array, Array]:
+        with jax.default_matmul_precision("highest"):  # the default drops digits on GPUs
+            return cholesky_qr(
+                a,
+                jax.numpy.linalg.cholesky,
+                lambda q, lower: solve(lower, q, left_side=False, lower=True, transpose_a=True),
+                jax.numpy.eye(a.shape[-1], dtype=a.dtype),
+            )
+
+    made: Callable[[Array], tuple[Array, Array, Array]] = jax.jit(found)
+    return made
 
 
 def _torch() -> Library:
@@ -100,12 +186,14 @@ def _torch() -> Library:
         torch.permute,
         torch.cat,
         torch.einsum,
-        lambda a: tuple(torch.linalg.qr(a)),
+        functools.partial(_torch_qr, torch),
         lambda a: tuple(torch.linalg.svd(a, full_matrices=False)),
         lambda shape, like: torch.zeros(tuple(shape), dtype=like.dtype, device=like.device),
         lambda values, like: torch.as_tensor(np.asarray(values), dtype=like.dtype, device=like.device),
+        lambda values, like: torch.as_tensor(values, device=like.device),
         lambda a: a.detach().cpu().numpy(),
         _as_it_is,
+        lambda a: bool(a.is_cuda),
     )
 
 
@@ -117,12 +205,14 @@ def _jax() -> Library:
         jnp.transpose,
         lambda arrays, axis: jnp.concatenate(arrays, axis=axis),
         jnp.einsum,
-        lambda a: tuple(jnp.linalg.qr(a)),
+        functools.partial(_jax_qr, jax),
         lambda a: tuple(jnp.linalg.svd(a, full_matrices=False)),
         lambda shape, like: jnp.zeros(tuple(shape), like.dtype),
         lambda values, like: jnp.asarray(values, like.dtype),
+        functools.partial(_jax_kept, jax),
         np.asarray,
         functools.cache(lambda function: jax.jit(function, static_argnums=(0, 1))),
+        lambda a: jax.default_backend() != "cpu",
     )
 
 

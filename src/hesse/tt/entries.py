@@ -5,7 +5,7 @@ Samples go through the train in chunks. With numba a compiled kernel takes them 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -14,41 +14,31 @@ from hesse.tt import entries_kernel
 from hesse.tt.arrays import Array, Library
 from hesse.tt.functional import Deltas, Functional, MovingFrames
 from hesse.tt.point import Point
-from hesse.tt.train import CHUNK, TensorTrain
-
-MANY = 32
-"""Samples for each place on an axis from which on those of a place are multiplied as a matrix."""
-
-Columns = tuple[np.ndarray, ...]
+from hesse.tt.positions import Along, Positions
+from hesse.tt.train import TensorTrain
 
 
 class EntriesFunctional(Functional):
     """The entries of a train at some positions: linear in the train."""
 
-    def __init__(self, point: Point, columns: Columns) -> None:
+    def __init__(self, point: Point, positions: Positions) -> None:
         self.point = point
-        self.columns = tuple(column.copy() for column in columns)  # the user may write to his own
-        self._samples = (
-            entries_kernel.Samples(columns, point.train.shape) if entries_kernel.serves(point.right) else None
-        )
-
-    def reads(self, columns: Columns) -> bool:
-        """Whether it reads at these positions."""
-        return all(np.array_equal(a, b) for a, b in zip(self.columns, columns, strict=True))
+        self.positions = positions
+        self._samples = positions.samples if entries_kernel.serves(point.right) else None
 
     @cached_property
     def value(self) -> Array:
         right = self.point.right
         if self._samples is not None:
             return entries_kernel.value(right.cores, self._samples)
-        return entries(right, self.columns)
+        return entries(right, self.positions)
 
     def pull(self, weights: Array) -> Deltas:
         left, right = self.point.left, self.point.right
         if self._samples is not None:
             return entries_kernel.pull(left.cores, right.cores, weights, self._samples)
         deltas = [self.point.library.zeros(core.shape, core) for core in left.cores]
-        for part, columns in _chunks(self.columns, right.shape):
+        for part, columns in self.positions.chunks(right):
             rights = _rights(right, columns)
             lefts = _lefts(left, columns)
             for k, at in enumerate(columns):
@@ -62,7 +52,7 @@ class EntriesFunctional(Functional):
             return entries_kernel.push(left.cores, right.cores, tangent.cores, self._samples)
         parts = [
             _tails(self.point, tangent, columns, _rights(right, columns))[0][:, 0]
-            for _, columns in _chunks(self.columns, right.shape)
+            for _, columns in self.positions.chunks(right)
         ]
         return self.point.library.concatenate(parts, 0) if parts else self.value * 0.0
 
@@ -70,10 +60,10 @@ class EntriesFunctional(Functional):
         return None
 
     def bend(self, weights: Array, frames: MovingFrames) -> Deltas:
-        point, count = self.point, len(self.columns)
+        point, count = self.point, len(self.point.left)
         library = point.library
         deltas = [library.zeros(core.shape, core) for core in point.left.cores]
-        for part, columns in _chunks(self.columns, point.train.shape):
+        for part, columns in self.positions.chunks(point.right):
             rights, lefts = _rights(point.right, columns), _lefts(point.left, columns)
             tails = _tails(point, frames.tangent, columns, rights)
             moved = _moved_lefts(point.left, frames.left, columns, lefts)
@@ -87,51 +77,30 @@ class EntriesFunctional(Functional):
         return deltas
 
 
-def entries(train: TensorTrain, columns: Columns) -> Array:
+def entries(train: TensorTrain, positions: Positions) -> Array:
     """The entries of a train at positions that were checked."""
-    parts = [_rights(train, part)[0][:, 0] for _, part in _chunks(columns, train.shape)]
+    parts = [_rights(train, axes)[0][:, 0] for _, axes in positions.chunks(train)]
     return train.library.concatenate(parts, 0) if parts else train.library.zeros((0,), train.cores[0])
 
 
-class Positions:
-    """The positions of some samples along one axis."""
-
-    def __init__(self, index: np.ndarray, size: int) -> None:
-        self.index = index
-        self._size = size
-
-    @cached_property
-    def groups(self) -> list[np.ndarray] | None:
-        """For each place on the axis the samples there; None: there are too few for products of matrices."""
-        if len(self.index) < MANY * self._size:
-            return None
-        order = np.argsort(self.index, kind="stable")
-        return np.split(order, np.searchsorted(self.index[order], np.arange(1, self._size)))
-
-
-def _chunks(columns: Columns, shape: Sequence[int]) -> Iterator[tuple[slice, list[Positions]]]:
-    """Parts of the samples, and their positions along each axis."""
-    for start in range(0, len(columns[0]), CHUNK):
-        part = slice(start, start + CHUNK)
-        yield part, [Positions(column[part], size) for column, size in zip(columns, shape, strict=True)]
-
-
-def _row_times(library: Library, rows: Array, core: Array, at: Positions) -> Array:
+def _row_times(library: Library, rows: Array, core: Array, at: Along) -> Array:
     """Each row times the matrix of the core at its position."""
-    if library.name == "numpy" and at.groups is not None:
-        result = np.empty((len(rows), core.shape[2]), core.dtype)
-        for i, samples in enumerate(at.groups):
-            result[samples] = rows[samples] @ core[:, i, :]
-        return result
-    return library.einsum("sa,asb->sb", rows, core[:, at.index])
+    if at.order is None:
+        return library.einsum("sa,asb->sb", rows, core[:, at.index])
+    return library.compiled(_by_place)(library, None, rows, core, at.order, at.inverse)
 
 
-def _times_row(library: Library, core: Array, at: Positions, rows: Array) -> Array:
+def _by_place(library: Library, _: None, rows: Array, core: Array, order: Array, inverse: Array) -> Array:
+    found = rows[order] @ library.transpose(core, (1, 0, 2))
+    return found.reshape((-1, found.shape[-1]))[inverse]
+
+
+def _times_row(library: Library, core: Array, at: Along, rows: Array) -> Array:
     """The matrix of the core at its position times each row."""
     return _row_times(library, rows, library.transpose(core, (2, 1, 0)), at)
 
 
-def _lefts(left: TensorTrain, columns: Sequence[Positions]) -> list[Array]:
+def _lefts(left: TensorTrain, columns: Sequence[Along]) -> list[Array]:
     """For each position and sample the product of what is before it."""
     found = [_ones(left, columns)]
     for core, at in zip(left.cores[:-1], columns[:-1], strict=True):
@@ -139,7 +108,7 @@ def _lefts(left: TensorTrain, columns: Sequence[Positions]) -> list[Array]:
     return found
 
 
-def _rights(right: TensorTrain, columns: Sequence[Positions]) -> list[Array]:
+def _rights(right: TensorTrain, columns: Sequence[Along]) -> list[Array]:
     """For each bond and sample the product of what is behind it."""
     found = [_ones(right, columns)]
     for core, at in zip(right.cores[::-1], columns[::-1], strict=True):
@@ -147,13 +116,11 @@ def _rights(right: TensorTrain, columns: Sequence[Positions]) -> list[Array]:
     return found[::-1]
 
 
-def _ones(train: TensorTrain, columns: Sequence[Positions]) -> Array:
+def _ones(train: TensorTrain, columns: Sequence[Along]) -> Array:
     return train.library.zeros((len(columns[0].index), 1), train.cores[0]) + 1.0
 
 
-def _tails(
-    point: Point, tangent: TensorTrain, columns: Sequence[Positions], rights: list[Array]
-) -> list[Array]:
+def _tails(point: Point, tangent: TensorTrain, columns: Sequence[Along], rights: list[Array]) -> list[Array]:
     """The same with a tangent vector behind the bond."""
     library = point.library
     found: list[Array] = [rights[-1] * 0.0]
@@ -164,7 +131,7 @@ def _tails(
 
 
 def _moved_lefts(
-    left: TensorTrain, moving: TensorTrain, columns: Sequence[Positions], lefts: list[Array]
+    left: TensorTrain, moving: TensorTrain, columns: Sequence[Along], lefts: list[Array]
 ) -> list[Array]:
     """The products of what is before each position, with one core replaced by how it moves."""
     found: list[Array] = [lefts[0] * 0.0]
@@ -174,13 +141,11 @@ def _moved_lefts(
     return found
 
 
-def _scattered(library: Library, delta: Array, at: Positions, left: Array, right: Array) -> Array:
+def _scattered(library: Library, delta: Array, at: Along, left: Array, right: Array) -> Array:
     """A delta with the products of rows added at their positions."""
+    if at.order is not None:
+        return library.compiled(_sums)(library, None, delta, left, right, at.order, at.filled)
     if library.name == "numpy":
-        if at.groups is not None:
-            for i, samples in enumerate(at.groups):
-                delta[:, i, :] += left[samples].T @ right[samples]
-            return delta
         order = np.argsort(at.index, kind="stable")
         where, starts = np.unique(at.index[order], return_index=True)
         sums = np.add.reduceat(left[order][:, :, None] * right[order][:, None, :], starts, axis=0)
@@ -188,5 +153,12 @@ def _scattered(library: Library, delta: Array, at: Positions, left: Array, right
         return delta
     outer = left.mT[:, :, None] * right[None, :, :]
     if library.name == "torch":
-        return delta.index_add(1, library.like(at.index, delta).long(), outer)
+        return delta.index_add(1, at.index, outer)
     return delta.at[:, at.index, :].add(outer)
+
+
+def _sums(
+    library: Library, _: None, delta: Array, left: Array, right: Array, order: Array, filled: Array
+) -> Array:
+    sums = (left[order] * filled).mT @ right[order]
+    return delta + library.transpose(sums, (1, 0, 2))

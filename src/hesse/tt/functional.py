@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from hesse.tt.arrays import Array
 from hesse.tt.chain import Chain, sealed
 from hesse.tt.environments import Environments
@@ -359,7 +361,10 @@ def _known(environment: Labelled | None) -> Labelled:
 
 
 def _equal(first: Array | None, second: Array | None) -> bool:
-    return first is second or (first is not None and second is not None and bool((first == second).all()))
+    """Whether weights are the same: those of other libraries may not be known yet, or be on a device."""
+    if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
+        return np.array_equal(first, second)
+    return first is second
 
 
 def _entries(array: Array) -> int:

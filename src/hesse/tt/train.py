@@ -103,7 +103,7 @@ class TensorTrain(_Algebra):
 
     def norm(self) -> Array:
         """The root of the sum of the squares of all entries, computed without cancellation."""
-        if not hasattr(self.cores[0], "dtype"):  # expressions have no QR decomposition
+        if any(hasattr(core, "node") for core in self.cores):  # expressions have no QR decomposition
             return dot(self, self) ** 0.5
         first = self.orthogonalize(0).cores[0]
         size = abs(first).max()

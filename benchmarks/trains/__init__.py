@@ -1,0 +1,1 @@
+"""Riemannian derivatives of tensor trains: time, memory, recovery: `python -m benchmarks.trains --help`."""
