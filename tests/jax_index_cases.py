@@ -23,9 +23,10 @@ def _known(functions: dict[str, Any], order: int = 2) -> list[Case]:
     return [Case(name, function, ((4, 3),), order=order) for name, function in functions.items()]
 
 
-def _traced(integers: np.ndarray, functions: dict[str, Any]) -> list[Case]:
+def _traced(integers: np.ndarray, functions: dict[str, Any], order: int = 2) -> list[Case]:
     return [
-        Case(name, function, ((4, 3),), order=2, further=(integers,)) for name, function in functions.items()
+        Case(name, function, ((4, 3),), order=order, further=(integers,))
+        for name, function in functions.items()
     ]
 
 
@@ -57,7 +58,8 @@ READ_KNOWN = _known(
         "reflected margins": lambda x: jnp.pad(x, 2, mode="reflect") ** 2,
         "repeated margins": lambda x: jnp.pad(x, 1, mode="edge") ** 2,
         "chosen": lambda x: jnp.choose(np.array([0, 1, 0]), [x[0] ** 2, x[1]], mode="clip"),
-    }
+    },
+    order=1,
 )
 
 READ_TRACED = [
@@ -185,7 +187,8 @@ ORDERED = _known(
         "trapezoid": lambda x: jnp.trapezoid(x**3, axis=1),
         "gradient": lambda x: jnp.gradient(x, axis=0) ** 2,
         "unwrapped": lambda x: jnp.unwrap(3 * x, axis=0) ** 2,
-    }
+    },
+    order=1,
 )
 
 CASES = {case.name: case for case in (*READ_KNOWN, *READ_TRACED, *WRITTEN, *ORDERED)}

@@ -9,6 +9,7 @@ import numpy as np
 
 from hesse.frontends.expression import Expression
 from hesse.frontends.jaxpr.places import bounds
+from hesse.frontends.jaxpr.structure import along_a_line
 from hesse.frontends.jaxpr.table import enter, is_truth, is_whole, kind_of, known, primitive
 from hesse.frontends.tracing import untraceable
 from hesse.frontends.ufuncs import elementwise
@@ -171,6 +172,11 @@ def select_n(which: Any, *cases: Any) -> Any:
     """The case with this number."""
     if not isinstance(which, Expression) and np.size(which) and np.all(which == np.ravel(which)[0]):
         return cases[int(np.ravel(which)[0])]
+    if not isinstance(which, Expression) and isinstance(cases[-1], Expression) and is_truth(which):
+        is_alone = not isinstance(cases[0], Expression) and not np.any(cases[0]) and not is_whole(cases[-1])
+        line = along_a_line(np.asarray(which), cases[-1]) if is_alone else None
+        if line is not None:
+            return line
     if is_truth(which):
         return np.where(which, cases[1], cases[0]) if len(cases) == 2 else cases[0]
     result = cases[0]

@@ -11,7 +11,7 @@ from hesse.frontends.expression import Expression
 from hesse.frontends.jaxpr.places import Columns
 from hesse.frontends.jaxpr.table import is_whole, known, primitive, traced
 from hesse.frontends.operands import as_node
-from hesse.ir import number, place
+from hesse.ir import combine, label_axis, number, place, view
 
 
 @known("broadcast_in_dim")
@@ -133,3 +133,17 @@ def pad(x: Any, value: Any, padding_config: Sequence[tuple[int, int, int]]) -> A
         own[tuple(slice(b, b + size, s) for b, size, s in zip(before, sizes, steps, strict=True))] = True
         placed = np.where(own, placed, value)
     return placed[cut]
+
+
+def along_a_line(mask: np.ndarray, x: Expression) -> Expression | None:
+    """The entries where a known mask holds and zeros elsewhere, if it holds along a diagonal; else None."""
+    places = np.nonzero(mask)
+    if mask.ndim < 2 or mask.shape != x.shape or len(places[0]) < 2:
+        return None
+    axes = []
+    for along in places:
+        first, step = int(along[0]), int(along[1]) - int(along[0])
+        if not np.array_equal(along, first + step * np.arange(len(along))):
+            return None
+        axes.append(combine([(step, label_axis(0))] if step else [], first))
+    return Expression(view(as_node(x), axes, axes, x.shape, [len(places[0])]), boolean=x.boolean)
