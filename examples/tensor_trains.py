@@ -1,6 +1,6 @@
 """Three problems whose unknown is a tensor train, solved on the manifold of trains of fixed rank.
 
-Run it with `python examples/tensor_trains.py`; it draws `tensor_trains.png`.
+Run it with `python examples/tensor_trains.py [FOLDER]`; it draws a plot of each into the folder.
 
 - The ground state of a Heisenberg chain of spins: the minimum of a Rayleigh quotient.
 - The equation -Δu + u = f on a cube in five dimensions: preconditioned steps, which are no gradients.
@@ -9,7 +9,9 @@ Run it with `python examples/tensor_trains.py`; it draws `tensor_trains.png`.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +24,7 @@ from hesse import tt
 class Curve(NamedTuple):
     """What an example shows: errors step by step, for each method."""
 
+    name: str
     title: str
     errors: dict[str, list[float]]
 
@@ -44,8 +47,11 @@ def heisenberg(sites: int) -> tt.TTMatrix:
     return tt.TTMatrix([middle[:1], *[middle] * (sites - 2), middle[..., 4:]])
 
 
-def ground_state(sites: int = 10, rank: int = 12, steps: int = 40) -> Curve:
-    """The least energy, compared with that of the dense matrix."""
+def ground_state(sites: int = 10, rank: int = 16, steps: int = 40) -> Curve:
+    """The least energy, compared with that of the dense matrix.
+
+    Of ten spins in an open chain it is -4.258035207 (exact diagonalisation, and any course on DMRG).
+    """
     H = heisenberg(sites)
     wanted = float(np.linalg.eigvalsh(H.dense())[0])
     start = tt.random((2,) * sites, [min(rank, 2 ** min(k, sites - k)) for k in range(1, sites)], rng=0)
@@ -55,11 +61,15 @@ def ground_state(sites: int = 10, rank: int = 12, steps: int = 40) -> Curve:
             lambda X: tt.dot(H @ X, X) / tt.dot(X, X), start, method=method, steps=steps, tol=1e-10
         )
         errors[method] = [abs(step.value - wanted) for step in result.history]
-    return Curve(f"ground state of {sites} spins, rank {rank}", errors)
+        print(f"{method}: energy {result.value:.9f}, exactly {wanted:.9f}")
+    return Curve("ground-state", f"ground state of {sites} spins, rank {rank}", errors)
 
 
 def poisson(axes: int = 5, size: int = 16, rank: int = 4, steps: int = 40) -> Curve:
-    """Steps along the projected residual, with and without a preconditioner: an exponential sum for 1/x."""
+    """Steps along the projected residual, with and without a preconditioner: an exponential sum for 1/x.
+
+    The solution is known, since A is diagonal in the vectors of one axis. What is left is the error of the rank.
+    """
     second = (2.0 * np.eye(size) - np.eye(size, k=1) - np.eye(size, k=-1)) * (size + 1) ** 2
     one = np.eye(size)
     A = chain([[second if j == k else one for j in range(axes)] for k in range(axes)]) + tt.eye(
@@ -76,6 +86,12 @@ def poisson(axes: int = 5, size: int = 16, rank: int = 4, steps: int = 40) -> Cu
     )
     grid = np.linspace(0.0, 1.0, size + 2)[1:-1]
     F = tt.rank_one([np.exp(grid)] * axes)
+    solution = F.dense()
+    for _ in range(axes):  # each time the first axis is transformed, and becomes the last
+        solution = np.tensordot(solution, vectors, (0, 0))
+    solution /= sum(np.meshgrid(*[values] * axes, indexing="ij", sparse=True))
+    for _ in range(axes):
+        solution = np.tensordot(solution, vectors, (0, 1))
     M = hesse.manifolds.TensorTrains((size,) * axes, rank)
     errors = {}
     for name, operator, length in (
@@ -87,10 +103,10 @@ def poisson(axes: int = 5, size: int = 16, rank: int = 4, steps: int = 40) -> Cu
         history = []
         for _ in range(steps):
             step = residual(X)
-            history.append(float(step.norm() / (operator @ F).norm()))
             X = M.retract(X, step * -length)
+            history.append(float(np.linalg.norm(X.dense() - solution) / np.linalg.norm(solution)))
         errors[name] = history
-    return Curve(f"-Δu + u = f in {axes} dimensions, rank {rank}", errors)
+    return Curve("linear-system", f"-Δu + u = f in {axes} dimensions, rank {rank}", errors)
 
 
 def exponential_machine(
@@ -119,28 +135,36 @@ def exponential_machine(
     start = tt.random((categories + 1,) * features, rank=4, rng=1)
     result = hesse.solvers.minimize(loss, start, method="cg", steps=steps, callback=watch)
     losses = [step.value for step in result.history[1:]]
-    return Curve(f"exponential machine, {features} features", {"loss": losses, "wrong on new data": wrong})
+    found = {"loss": losses, "wrong on new data": wrong}
+    return Curve("exponential-machine", f"exponential machine, {features} features", found)
 
 
-def main(small: bool = False, path: str | None = "tensor_trains.png") -> list[Curve]:
+def drawn(curve: Curve) -> Figure:
+    """A plot of how the errors fall."""
+    figure = Figure(figsize=(6.0, 3.8), layout="constrained")
+    ax = figure.subplots()
+    for name, values in curve.errors.items():
+        ax.semilogy(np.maximum(values, 1e-16), label=name)
+    ax.set_title(curve.title)
+    ax.set_xlabel("step")
+    ax.set_ylabel("error" if "loss" not in curve.errors else "")
+    ax.legend()
+    return figure
+
+
+def main(small: bool = False, folder: Path | None = None) -> list[Curve]:
     """Solve all problems, and draw how."""
     if small:
         curves = [ground_state(6, 4, 15), poisson(3, 8, 3, 12), exponential_machine(300, 4, 3, 30)]
     else:
         curves = [ground_state(), poisson(), exponential_machine()]
-    figure = Figure(figsize=(15.0, 4.2), layout="constrained")
-    axes = figure.subplots(1, 3)
-    for ax, (title, errors) in zip(axes, curves, strict=True):
-        for name, values in errors.items():
-            ax.semilogy(np.maximum(values, 1e-16), label=name)
-            print(f"{title}: {name} {values[0]:.2e} -> {values[-1]:.2e} in {len(values)} steps")
-        ax.set_title(title)
-        ax.set_xlabel("step")
-        ax.legend()
-    if path is not None:
-        figure.savefig(path, dpi=120)
+    for curve in curves:
+        for name, values in curve.errors.items():
+            print(f"{curve.title}: {name} {values[0]:.2e} -> {values[-1]:.2e} in {len(values)} steps")
+        if folder is not None:
+            drawn(curve).savefig(folder / f"{curve.name}.svg", metadata={"Date": None})
     return curves
 
 
 if __name__ == "__main__":
-    main()
+    main(folder=Path(sys.argv[1] if len(sys.argv) > 1 else "."))

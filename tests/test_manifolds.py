@@ -15,7 +15,8 @@ import hesse
 from hesse import tt
 from hesse.errors import ArgumentError, ShapeError, TracingError
 from hesse.manifolds import FixedRankMatrices, TensorTrains
-from hesse.tt import entries_kernel, positions
+from hesse.manifolds.derivatives import Objective
+from hesse.tt import arrays, entries_kernel, positions
 
 jnp = jax.numpy
 SHAPE, RANK = (5, 5, 5, 5), 3
@@ -97,6 +98,8 @@ FUNCTIONS = {
         lambda x: jnp.sum(x) ** 2 + x @ a @ x,
     ),
 }
+FIVE = ["quadratic", "gram", "rayleigh", "completion", "exponential machine"]
+"""Those of section 7.1 of the paper."""
 LINEAR = ["linear"]
 OPAQUE = ["cores"]
 STOPPED = ["preconditioned", "stopped coefficient"]
@@ -169,6 +172,47 @@ def test_derivatives_against_dense_projections(name):
         assert float(H.norm()) < 1e-14
 
 
+def field(g, cores):
+    """The Riemannian gradient, dense, as a smooth function of any cores: projections from interfaces."""
+    whole, lefts, rights = jnp.ones((1, 1)), [], [jnp.ones((1, 1))]
+    for core in cores:
+        whole = jnp.einsum("xa,aib->xib", whole, core).reshape(-1, core.shape[2])
+        lefts.append(whole)
+    for core in reversed(cores[1:]):
+        rights.append(jnp.einsum("aib,bx->aix", core, rights[-1]).reshape(core.shape[0], -1))
+    x = whole.ravel()
+    gradient, total = jax.grad(lambda x: g(x).reshape(()))(x), 0.0
+    onto = lambda a: a @ jnp.linalg.solve(a.T @ a, a.T)  # noqa: E731
+    for k in range(len(cores)):
+        part = gradient
+        if k + 1 < len(cores):
+            right = onto(rights[-1 - k].T)
+            part = (part.reshape(-1, len(right)) @ right).ravel()
+            left = onto(lefts[k])
+            part = (part.reshape(len(left), -1) - left @ part.reshape(len(left), -1)).ravel()
+        if k > 0:
+            left = onto(lefts[k - 1])
+            part = (left @ part.reshape(len(left), -1)).ravel()
+        total = total + part
+    return total
+
+
+def exact_product(g, Z):
+    """The derivative of the Riemannian gradient along a tangent vector, dense, by JAX."""
+    point_ = Z.point
+    links = point_.links[:-1]
+    steps = [delta @ np.linalg.inv(link) for delta, link in zip(Z.deltas, links, strict=False)]
+    cores = [*point_.left.cores[:-1], point_.centre(len(links))]
+    with jax.enable_x64(True):
+        found = jax.jvp(
+            lambda *cores: field(g, cores),
+            tuple(map(jnp.asarray, cores)),
+            tuple(map(jnp.asarray, [*steps, Z.deltas[-1]])),
+        )[1]
+    x = point_.train.dense()
+    return Dense(x, point_.train.ranks)(np.asarray(found))
+
+
 @pytest.mark.parametrize("name", [name for name in FUNCTIONS if name not in OPAQUE + STOPPED])
 def test_exact_hessian_is_the_derivative_of_the_gradient(name):
     f, g = FUNCTIONS[name]
@@ -177,18 +221,7 @@ def test_exact_hessian_is_the_derivative_of_the_gradient(name):
     Z = M.random_tangent(X, rng=3)
     H = hesse.manifolds.hvp(f, exact=True)(X, Z)
     is_gauged(H)
-    with jax.enable_x64(True):
-        fixed = jax.grad(g)
-
-    def field(step):
-        x = dense(M.retract(X, Z * step))
-        with jax.enable_x64(True):
-            return Dense(x, X.ranks)(fixed(jnp.asarray(x.ravel())))
-
-    h = 1e-3
-    central = [(field(h * k) - field(-h * k)) / (2 * h * k) for k in (1.0, 2.0)]
-    slope = (4 * central[0] - central[1]) / 3
-    close(H.dense(), Dense(dense(X), X.ranks)(slope), 3e-8)
+    close(H.dense(), exact_product(g, Z), 1e-10)
     Y = M.random_tangent(X, rng=4)
     K = hesse.manifolds.hvp(f, exact=True)(X, Y)
     assert abs(float(H.inner(Y)) - float(K.inner(Z))) <= 1e-12 * max(1.0, float(H.norm()))
@@ -206,8 +239,11 @@ def test_approximate_hessian_is_symmetric(name):
     close(both.dense(), (2.0 * product(X, Y) - product(X, Z)).dense(), 1e-12)
 
 
-def test_slopes_along_the_retraction():
-    f = FUNCTIONS["quadratic"][0]
+@pytest.mark.parametrize(
+    "name", ["quadratic", "gram", "rayleigh", "completion", "exponential machine", "cubes"]
+)
+def test_slopes_along_the_retraction(name):
+    f = FUNCTIONS[name][0]
     X, M = point(seed=1), TensorTrains(SHAPE, RANK)
     T = M.random_tangent(X, rng=0)
     value, G = hesse.manifolds.value_and_grad(f)(X)
@@ -216,10 +252,10 @@ def test_slopes_along_the_retraction():
         H = hesse.manifolds.hvp(f, exact=exact)(X, T)
         errors = [
             abs(f(M.retract(X, T * t)) - value - t * G.inner(T) - 0.5 * t**2 * H.inner(T))
-            for t in (1e-1, 1e-2)
+            for t in (1e-2, 1e-3)
         ]
         orders[exact] = np.log10(errors[0] / errors[1])
-    assert 2.7 < orders[True] < 3.5 and orders[False] < 2.3
+    assert 2.8 < orders[True] < 3.4 and orders[False] < 2.2
 
 
 def test_both_hessians_agree_where_the_residual_is_zero():
@@ -233,25 +269,64 @@ def test_both_hessians_agree_where_the_residual_is_zero():
     assert float(rough.norm()) > 1.0
 
 
-@pytest.mark.parametrize("name", ["quadratic", "completion", "exponential machine", "fourth powers"])
-def test_gauge_changes_and_ranks_above_the_bound(name):
-    f, _ = FUNCTIONS[name]
-    X = point()
-    wanted = hesse.manifolds.grad(f)(X).dense()
+def other_gauge(X, seed):
+    """Other cores of the same tensor."""
     cores = [np.array(core) for core in X.cores]
-    generator = np.random.default_rng(3)
-    for k in range(3):
-        change = generator.standard_normal((RANK, RANK)) + 3 * np.eye(RANK)
+    generator = np.random.default_rng(seed)
+    for k in range(len(cores) - 1):
+        rank = cores[k].shape[2]
+        change = generator.standard_normal((rank, rank)) + 3 * np.eye(rank)
         cores[k] = cores[k] @ change
         cores[k + 1] = np.einsum("ab,bic->aic", np.linalg.inv(change), cores[k + 1])
-    close(hesse.manifolds.grad(f)(tt.TensorTrain(cores)).dense(), wanted, 1e-12)
-    full = tt.random(SHAPE, (5, 8, 5), rng=1)
-    wide = full + full * 0.5  # ranks 10, 16 and 10, where 5, 16 and 5 are possible
-    G = hesse.manifolds.grad(f)(wide)
+    return tt.TensorTrain(cores)
+
+
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name not in OPAQUE])
+def test_gauge_changes(name):
+    f, M = FUNCTIONS[name][0], TensorTrains(SHAPE, RANK)
+    X = point()
+    Y = other_gauge(X, seed=3)
+    Z = M.random_tangent(X, rng=1)
+    W = M.project(Y, Z.to_tt())
+    close(hesse.manifolds.grad(f)(Y).dense(), hesse.manifolds.grad(f)(X).dense(), 1e-11)
+    for exact in (False, True):
+        product = hesse.manifolds.hvp(f, exact=exact)
+        close(product(Y, W).dense(), product(X, Z).dense(), 1e-10)
+
+
+@pytest.mark.parametrize(
+    "name", ["quadratic", "gram", "rayleigh", "completion", "exponential machine", "norm"]
+)
+def test_ranks_above_the_bound(name):
+    f, g = FUNCTIONS[name]
+    X = tt.random(SHAPE, (5, 8, 5), rng=1) + tt.random(SHAPE, (5, 8, 5), rng=2)
+    assert X.ranks == (1, 10, 16, 10, 1)  # where 5, 16 and 5 are possible
+    value, G = hesse.manifolds.value_and_grad(f)(X)
     assert G.point.ranks == (1, 5, 16, 5, 1)
+    Z = TensorTrains(SHAPE, (5, 16, 5)).random_tangent(X, rng=3)
+    H = hesse.manifolds.hvp(f)(X, Z)
+    x = dense(X)
+    with jax.enable_x64(True):
+        gradient, product = jax.jvp(jax.grad(g), (jnp.asarray(x.ravel()),), (jnp.asarray(Z.dense().ravel()),))
+        assert np.isclose(float(value), float(g(jnp.asarray(x.ravel()))))
+    project = Dense(x, (1, 5, 16, 5, 1))
+    close(G.dense(), project(gradient))
+    close(H.dense(), project(product))
 
 
-IN_TORCH = ["rayleigh", "completion", "exponential machine", "norm", "stopped coefficient", "dense", "cores"]
+IN_TORCH = [
+    "quadratic",
+    "gram",
+    "rayleigh",
+    "completion",
+    "exponential machine",
+    "norm",
+    "fourth powers",
+    "sums of trains",
+    "stopped coefficient",
+    "dense",
+    "cores",
+]
 
 
 @pytest.mark.parametrize("name", IN_TORCH)
@@ -288,6 +363,92 @@ def test_jax():
         close(G.dense(), hesse.manifolds.grad(plain)(X).dense(), 1e-12)
         direction = M.project(Y, in_library(Z.to_tt(), "jax"))
         close(hesse.manifolds.hvp(f)(Y, direction).dense(), hesse.manifolds.hvp(plain)(X, Z).dense(), 1e-12)
+
+
+IN_JAX = {
+    "quadratic": lambda c: lambda X: tt.dot(c["S"] @ X, X),
+    "gram": lambda c: lambda X: tt.dot(c["A"] @ X, c["A"] @ X),
+    "rayleigh": lambda c: lambda X: tt.dot(c["S"] @ X, X) / tt.dot(X, X),
+    "completion": lambda c: lambda X: ((tt.gather(X, WHERE) - VALUES) ** 2).sum(),
+    "exponential machine": lambda c: lambda X: jnp.log(1.0 + jnp.exp(-LABELS * tt.dot(c["WORDS"], X))).sum(),
+}
+
+
+@pytest.mark.parametrize("name", IN_JAX)
+def test_jax_compiles_the_five_functions(name):
+    plain = FUNCTIONS[name][0]
+    with jax.enable_x64(True):
+        f = IN_JAX[name]({n: in_library(globals()[n], "jax") for n in ("A", "S", "WORDS")})
+
+        @jax.jit
+        def both(cores):
+            Y = tt.TensorTrain(cores)
+            gradient = hesse.manifolds.grad(f)(Y)
+            product = hesse.manifolds.hvp(f)(Y, gradient)
+            return gradient.to_tt().cores, product.to_tt().cores
+
+        for point_ in (point(), point(seed=1)):  # the second call is compiled already
+            G = hesse.manifolds.grad(plain)(point_)
+            gradient, product = both(in_library(point_, "jax").cores)
+            close(tt.TensorTrain(gradient).dense(), G.dense(), 1e-11)
+            close(tt.TensorTrain(product).dense(), hesse.manifolds.hvp(plain)(point_, G).dense(), 1e-10)
+
+
+def test_torch_never_waits_for_results(monkeypatch):
+    """What a CUDA graph can capture: no number is read, nothing is copied from or to the host."""
+    torch = pytest.importorskip("torch")
+    modes = pytest.importorskip("torch.utils._python_dispatch")
+    labels, values = torch.tensor(LABELS), torch.tensor(VALUES)
+    operator, words_ = in_library(S, "torch"), in_library(WORDS, "torch")
+    functions = {
+        "rayleigh": lambda X: tt.dot(operator @ X, X) / tt.dot(X, X),
+        "completion": lambda X: ((tt.gather(X, WHERE) - values) ** 2).sum(),
+        "exponential machine": lambda X: torch.log(1.0 + torch.exp(-labels * tt.dot(words_, X))).sum(),
+    }
+    seen = set()
+
+    class Watch(modes.TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, arguments=(), options=None):
+            seen.add(str(function).split(".")[1])
+            return function(*arguments, **(options or {}))
+
+    cores = in_library(point(), "torch").cores
+    for f in functions.values():
+        objective = Objective(f)
+
+        def call(objective=objective):
+            X = tt.TensorTrain(cores)
+            return objective.hvp(X, objective.value_and_grad(X)[1])
+
+        call()
+        with Watch():
+            call()
+    assert "mm" in seen and not seen & {"_local_scalar_dense", "_to_copy", "lift_fresh", "nonzero", "item"}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("condition", [1.0, 1e4, 1e12, np.inf])
+def test_orthogonal_frames_by_products(dtype, condition):
+    """The decomposition of GPUs, which says itself whether it is one."""
+    torch = pytest.importorskip("torch")
+    generator = np.random.default_rng(0)
+    u, v = (np.linalg.qr(generator.standard_normal((n, 8)))[0] for n in (160, 8))
+    values = np.geomspace(1.0, 1.0 / min(condition, 1e12), 8)
+    if np.isinf(condition):
+        v, values[-1] = np.eye(8), 0.0  # a column of zeros, which rounding does not fill
+    a = torch.tensor((u * values) @ v, dtype=getattr(torch, dtype))
+    q, r, fits = arrays.cholesky_qr(
+        a,
+        lambda gram: torch.linalg.cholesky_ex(gram)[0],
+        lambda q, lower: torch.linalg.solve_triangular(lower.mT, q, upper=True, left=False),
+        torch.eye(8, dtype=a.dtype),
+    )
+    eps = torch.finfo(a.dtype).eps
+    assert bool(fits) or condition > (1e12 if dtype == "float64" else 1e4)
+    assert not (bool(fits) and np.isinf(condition))
+    if bool(fits):
+        assert float((q.mT @ q - torch.eye(8, dtype=a.dtype)).abs().max()) < 100 * eps
+        assert float((q @ r - a).abs().max()) < 100 * eps
 
 
 def test_batches_of_trains():
@@ -392,6 +553,9 @@ def test_matrices(name, values):
         gradient, product = jax.jvp(jax.grad(g), (jnp.asarray(x),), (jnp.asarray(z),))
     close(hesse.manifolds.grad(f)(X).dense(), project(np.asarray(gradient)), 1e-12)
     close(hesse.manifolds.hvp(f)(X, Z).dense(), project(np.asarray(product)), 1e-12)
+    if values in ("random", "equal") and name in ("entries", "weighted dense", "norm"):
+        wanted = exact_product(lambda x: g(x.reshape(30, 20)), Z)
+        close(hesse.manifolds.hvp(f, exact=True)(X, Z).dense(), wanted, 1e-11)
     if values == "zero" and name in ("entries", "norm"):
         with pytest.raises(ArgumentError, match="singular values, and at bond 1 one is zero"):
             hesse.manifolds.hvp(f, exact=True)(X, Z)
@@ -493,6 +657,19 @@ X0 = tt.random(SHAPE, RANK, rng=0)
             ArgumentError,
             "out of range",
         ),
+        (
+            lambda: hesse.manifolds.grad(lambda X: np.sum(np.exp(X)))(X0),
+            TracingError,
+            "leaves the operations of trains.*X.dense",
+        ),
+        (lambda: hesse.manifolds.grad(lambda X: tt.dot(X**2, X))(X0), TracingError, "leaves the operations"),
+        (lambda: hesse.manifolds.grad(lambda X: X[0, 0, 0, 0])(X0), TracingError, "leaves the operations"),
+        (lambda: hesse.manifolds.grad(lambda X: X + 1.0)(X0), TracingError, "leaves the operations"),
+        (lambda: hesse.manifolds.grad(lambda X: 2.0 * np.sum(X))(X0), TracingError, "leaves the operations"),
+        (lambda: FixedRankMatrices(3, 0, 1), ShapeError, "sizes of at least 1"),
+        (lambda: TensorTrains(SHAPE, 0), ArgumentError, "ranks must be at least 1"),
+        (lambda: TensorTrains(SHAPE, (2, 2)), ArgumentError, "2 ranks for the 3 inner bonds"),
+        (lambda: hesse.manifolds.grad(3.0), ArgumentError, "a function of a train is needed, not a float"),
         (lambda: hesse.manifolds.grad(lambda X: X.entries())(X0), AttributeError, "no attribute 'entries'"),
         (
             lambda: hesse.manifolds.grad(
@@ -573,6 +750,35 @@ def test_entries_with_and_without_a_compiler(shape, kernel, monkeypatch):
             spread = np.zeros(shape)
             np.add.at(spread, where, wanted)
             close(found.dense(), project(spread), 1e-12)
+
+
+def test_entries_along_long_axes_are_sorted(monkeypatch):
+    monkeypatch.setattr(entries_kernel, "TILE", 8)
+    M = TensorTrains((30, 7, 20), 3)
+    X, where = M.random_point(0), tuple(np.random.default_rng(0).integers(0, (30, 7, 20), (500, 3)).T)
+    Z, weights = M.random_tangent(X, 1), np.random.default_rng(1).standard_normal(500)
+    f = lambda X: np.sum(weights * np.sin(tt.gather(X, where)))  # noqa: E731
+    x, z = dense(X)[where], Z.dense()[where]
+    project = Dense(dense(X), X.ranks)
+    for found, wanted in (
+        (hesse.manifolds.grad(f)(X), weights * np.cos(x)),
+        (hesse.manifolds.hvp(f)(X, Z), -weights * np.sin(x) * z),
+    ):
+        spread = np.zeros(M.shape)
+        np.add.at(spread, where, wanted)
+        close(found.dense(), project(spread), 1e-12)
+
+
+def test_positions_that_are_written_to():
+    """They are kept for other points, but not if they change."""
+    where = np.array([[0, 1, 2, 3], [4, 3, 2, 1]])
+    gradient = hesse.manifolds.grad(lambda X: np.sum(tt.gather(X, where)))
+    for _ in range(2):
+        X = point(seed=int(where[0, 0]))
+        spread = np.zeros(SHAPE)
+        np.add.at(spread, tuple(where.T), 1.0)
+        close(gradient(X).dense(), Dense(dense(X), X.ranks)(spread), 1e-12)
+        where[:] = where[:, ::-1].copy()
 
 
 def test_entries_in_parts_on_several_threads(monkeypatch):

@@ -193,12 +193,16 @@ def test_optimisers_of_pymanopt(name):
     assert np.isclose(manifold.dist(start, target), float((start - target).norm()))
 
 
-def test_examples():
+def test_examples(tmp_path):
     path = Path(__file__).parents[1] / "examples" / "tensor_trains.py"
     spec = importlib.util.spec_from_file_location("tensor_trains_example", path)
     example = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(example)
-    chain, equation, machine = (curve.errors for curve in example.main(small=True, path=None))
+    chain, equation, machine = (curve.errors for curve in example.main(small=True, folder=tmp_path))
     assert chain["cg"][-1] < 1e-2 and chain["trust-region"][-1] < 1e-2
-    assert equation["with preconditioner"][-1] < 1e-6 < equation["without"][-1]
+    assert equation["with preconditioner"][-1] < 1e-3 and equation["without"][-1] > 0.1
     assert machine["wrong on new data"][-1] < 0.1 < machine["wrong on new data"][0]
+    pictures = Path(__file__).parents[1] / "docs" / "images"
+    for made in ("ground-state.svg", "linear-system.svg", "exponential-machine.svg"):
+        assert (tmp_path / made).stat().st_size > 1000 and (pictures / made).exists()
+    assert np.isclose(np.linalg.eigvalsh(example.heisenberg(10).dense())[0], -4.258035207, atol=1e-9)

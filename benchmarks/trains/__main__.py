@@ -1,4 +1,4 @@
-"""`python -m benchmarks.trains`: see the options."""
+"""Measures Riemannian derivatives of tensor trains on the CPU, beside others; or what the options say."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=95.0, help="for --device: what is not begun is left")
     parser.add_argument("--output", type=Path, default=Path("trains.json"), help="for --device: a file")
     parser.add_argument("--report", type=Path, help="write the table of such a file into the page")
+    parser.add_argument("--write", action="store_true", help="measure on the CPU; write all into the page")
     parser.add_argument("--recovery", action="store_true", help="how often tensors are found from entries")
     options = parser.parse_args()
     if options.recovery:
@@ -29,6 +30,13 @@ def main() -> None:
 
         results = device.run(options.device, options.output, options.sizes, options.seconds)
         print("not the same numbers:", device.disagreements(results) or "none")
+    else:
+        from benchmarks.trains import measure, recovery  # noqa: PLC0415  (need JAX and Pymanopt)
+
+        tables = {"recovery table": recovery.text(), "time table": measure.text(["small", "medium", "large"])}
+        for mark, text in tables.items():
+            if options.write:
+                page.write(mark, text)
 
 
 if __name__ == "__main__":

@@ -238,7 +238,12 @@ class Recorded:
         """
         try:
             return self._recorded(point, self._on_host)
-        except (TypeError, DeprecationWarning):
+        except (TypeError, DeprecationWarning) as error:
+            if "'Net'" in str(error):
+                raise TracingError(
+                    f"the function leaves the operations of trains: {error}. A train has +, -, *, A @ X, "
+                    "tt.dot, tt.gather and norm(); X.dense() is an array, if there are few entries"
+                ) from error
             if self._on_host or point.library.name == "numpy":
                 raise
             recording = self._recorded(point, on_host=True)

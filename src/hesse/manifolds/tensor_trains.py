@@ -12,7 +12,7 @@ from hesse.errors import ArgumentError, ShapeError
 from hesse.manifolds.tangent import Tangent
 from hesse.tt.arrays import Array
 from hesse.tt.chain import same_place
-from hesse.tt.construct import Generator, feasible_ranks, random
+from hesse.tt.construct import Generator, checked_sizes, feasible_ranks, random
 from hesse.tt.forms import Form
 from hesse.tt.functional import DenseFunctional, FormFunctional, blocks
 from hesse.tt.nets import Leaf, Occurrence
@@ -32,7 +32,7 @@ class TensorTrains:
     """
 
     def __init__(self, shape: Sequence[int], rank: int | Sequence[int]) -> None:
-        self.shape = tuple(int(size) for size in shape)
+        self.shape = tuple(checked_sizes(shape))
         self.ranks = tuple(feasible_ranks(self.shape, rank))
 
     def __repr__(self) -> str:

@@ -36,7 +36,8 @@ def feasible_ranks(sizes: Sequence[int], rank: int | Sequence[int]) -> list[int]
     return ranks
 
 
-def _sizes(shape: Any) -> list[int]:
+def checked_sizes(shape: Any) -> list[int]:
+    """The sizes of the axes of a train."""
     sizes = [int(size) for size in shape]
     if not sizes or any(size < 1 for size in sizes):
         raise ShapeError(f"the shape of a train has sizes of at least 1, not {tuple(shape)!r}")
@@ -50,7 +51,7 @@ def random(shape: Sequence[int], rank: int | Sequence[int], rng: Generator = Non
     >>> tt.random((4, 5, 6), rank=3, rng=0)
     TensorTrain(shape=(4, 5, 6), ranks=(1, 3, 3, 1))
     """
-    sizes = _sizes(shape)
+    sizes = checked_sizes(shape)
     return TensorTrain(_random_cores([(size,) for size in sizes], feasible_ranks(sizes, rank), rng))
 
 
@@ -59,7 +60,7 @@ def random_matrix(
 ) -> TTMatrix:
     """An operator with normally distributed cores, scaled so that it keeps the mean square of entries."""
     pairs = [(int(rows), int(columns)) for rows, columns in shape]
-    ranks = feasible_ranks(_sizes([rows * columns for rows, columns in pairs]), rank)
+    ranks = feasible_ranks(checked_sizes([rows * columns for rows, columns in pairs]), rank)
     cores = _random_cores(pairs, ranks, rng)
     return TTMatrix([sealed(core * rows**0.5) for core, (rows, _) in zip(cores, pairs, strict=True)])
 
@@ -83,12 +84,12 @@ def _random_cores(sizes: Sequence[tuple[int, ...]], ranks: Sequence[int], rng: G
 
 def ones(shape: Sequence[int]) -> TensorTrain:
     """A tensor of ones."""
-    return TensorTrain([np.ones((1, size, 1)) for size in _sizes(shape)])
+    return TensorTrain([np.ones((1, size, 1)) for size in checked_sizes(shape)])
 
 
 def eye(shape: Sequence[int]) -> TTMatrix:
     """The operator that leaves tensors of a shape as they are."""
-    return TTMatrix([np.eye(size)[None, :, :, None] for size in _sizes(shape)])
+    return TTMatrix([np.eye(size)[None, :, :, None] for size in checked_sizes(shape)])
 
 
 def rank_one(vectors: Sequence[Array]) -> TensorTrain:
@@ -143,7 +144,7 @@ def cross(
     >>> abs(X.dense()[1, 2, 3] - 1 / 7) < 1e-3
     np.True_
     """
-    sizes = _sizes(shape)
+    sizes = checked_sizes(shape)
     ranks = feasible_ranks(sizes, rank)
     generator = np.random.default_rng(rng)
     count = len(sizes)

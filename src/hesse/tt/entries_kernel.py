@@ -22,6 +22,8 @@ from hesse.tt.train import TensorTrain
 
 ALONE = 4096
 """So many samples at least for each thread."""
+TILE = 4096
+"""Axes longer than this are cut into tiles of this length, in whose order samples are taken."""
 
 
 @functools.cache
@@ -68,15 +70,28 @@ def unpacked(parts: Packed, cores: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 
 class Samples:
-    """Positions in the layout of the kernels."""
+    """Positions in the layout of the kernels, sorted if axes are long."""
 
     def __init__(self, columns: Sequence[np.ndarray], shape: Sequence[int]) -> None:
         starts = np.concatenate([[0], np.cumsum(shape[1:-1])]).astype(np.int64)
+        self._order = _by_tiles(columns, shape)
         self.rows = np.empty((len(columns[0]), len(columns)), np.int32)
         for k, column in enumerate(columns):
-            self.rows[:, k] = column
+            self.rows[:, k] = self.sorted(column)
             if 0 < k < len(columns) - 1:
                 self.rows[:, k] += starts[k - 1]
+
+    def sorted(self, values: np.ndarray) -> np.ndarray:
+        """Values of the samples in the order of the kernels."""
+        return values if self._order is None else values[self._order]
+
+    def unsorted(self, values: np.ndarray) -> np.ndarray:
+        """Values in the order of the kernels, in that of the samples."""
+        if self._order is None:
+            return values
+        result = np.empty_like(values)
+        result[self._order] = values
+        return result
 
     def parts(self) -> list[slice]:
         """Parts of the samples, one for each thread."""
@@ -86,6 +101,16 @@ class Samples:
         return [slice(a, b) for a, b in itertools.pairwise(edges)]
 
 
+def _by_tiles(columns: Sequence[np.ndarray], shape: Sequence[int]) -> np.ndarray | None:
+    """An order in which samples with near positions follow each other, so that caches hold what they read."""
+    tiles, key = 1, np.zeros(len(columns[0]), np.int64)
+    for column, size in zip(columns, shape, strict=True):
+        if size > TILE and tiles < 2**16 // (size // TILE + 1):
+            count = size // TILE + 1
+            tiles, key = tiles * count, key * count + column // TILE
+    return None if tiles == 1 else np.argsort(key.astype(np.uint16), kind="stable")
+
+
 def value(cores: Sequence[Array], samples: Samples) -> np.ndarray:
     """The entries."""
     rank = _rank(cores)
@@ -93,7 +118,7 @@ def value(cores: Sequence[Array], samples: Samples) -> np.ndarray:
     result = np.empty(len(samples.rows), cores[0].dtype)
     kernel = _kernels(rank)[0]
     _run(samples, lambda part: kernel(*parts, samples.rows[part], result[part]))
-    return result
+    return samples.unsorted(result)
 
 
 def push(
@@ -105,7 +130,7 @@ def push(
     result = np.empty(len(samples.rows), right[0].dtype)
     kernel = _kernels(rank)[1]
     _run(samples, lambda part: kernel(*chains[0], *chains[1], *chains[2], samples.rows[part], result[part]))
-    return result
+    return samples.unsorted(result)
 
 
 def pull(
@@ -115,7 +140,7 @@ def pull(
     rank = _rank(right)
     chains = [packed(cores, rank) for cores in (left, right)]
     kernel = _kernels(rank)[2]
-    weights = np.ascontiguousarray(weights)
+    weights = np.ascontiguousarray(samples.sorted(weights))
 
     def deltas(part: slice) -> Packed:
         made = Packed(*map(np.zeros_like, chains[0]))
