@@ -34,11 +34,12 @@ BEHIND = 0.95
 INTRODUCTION = """\
 The problems that tools for derivatives are compared by: a mixture of Gaussians (GMM), a net of memory cells
 (LSTM), bundle adjustment (BA) and hand tracking, written from their definitions in NumPy; JAX and torch run
-the same formulas, JAX the LSTM by `lax.scan`; ratios are those of the faster way of hesse. All candidates of
-a row agree to 1e-8. Then they are called in turns in one process, in double precision, and medians are taken. A ratio above 1 says that hesse is faster.
-`gradient / function` compares hesse with the function itself, run by NumPy. First calls trace,
-differentiate, compile and run. `Jacobian, blocks` are derivatives of each point by its own arguments:
-`form="structured"` in hesse, `vmap(jacrev)` or one column at a time in the others."""
+the same formulas, JAX the LSTM by `lax.scan`. All candidates of a row agree to 1e-8. Then they are called in
+turns in one process, in double precision, and medians are taken. A ratio above 1 says that hesse is faster;
+where it has two ways, a loop in Python and `hesse.scan`, the faster one counts. `gradient / function`
+compares hesse with the function itself, run by NumPy. First calls trace, differentiate, compile and run.
+`Jacobian, blocks` are derivatives of each point by its own arguments: `form="structured"` in hesse,
+`vmap(jacrev)` or one column at a time in the others."""
 
 
 @dataclass
