@@ -30,14 +30,16 @@ def test_values_and_gradients(case: Case) -> None:
     ours, theirs = case.make(hesse.scan, np), case.make(jax.lax.scan, jnp)
     agree(ours(*case.arguments), theirs(*case.arguments))
     gradient = hesse.value_and_grad(ours, argnums=case.argnums)
-    agree(gradient(*case.arguments), jax.value_and_grad(theirs, argnums=case.argnums)(*case.arguments))
+    agree(
+        gradient(*case.arguments), jax.jit(jax.value_and_grad(theirs, argnums=case.argnums))(*case.arguments)
+    )
 
 
 @every
 def test_hessians(case: Case) -> None:
     ours, theirs = case.make(hesse.scan, np), case.make(jax.lax.scan, jnp)
     found = hesse.hessian(ours, argnums=case.argnums)(*case.arguments)
-    agree(found, jax.hessian(theirs, argnums=case.argnums)(*case.arguments), 1e-8)
+    agree(found, jax.jit(jax.hessian(theirs, argnums=case.argnums))(*case.arguments), 1e-8)
 
 
 THIRD = [case for case in CASES if case.name in ("smoothing", "recurrent", "backwards", "little depends")]
@@ -47,13 +49,13 @@ THIRD = [case for case in CASES if case.name in ("smoothing", "recurrent", "back
 def test_third_derivatives(case: Case) -> None:
     ours, theirs = case.make(hesse.scan, np), case.make(jax.lax.scan, jnp)
     found = hesse.jacobian(hesse.hessian(ours))(*case.arguments)
-    agree(found, jax.jacfwd(jax.hessian(theirs))(*case.arguments), 1e-8)
+    agree(found, jax.jit(jax.jacfwd(jax.hessian(theirs)))(*case.arguments), 1e-8)
 
 
 @pytest.mark.parametrize("mode", ["forward", "reverse", "two-sided", "cross-country"])
 def test_modes_agree(mode: str) -> None:
     f, arguments = recurrent(hesse.scan, np), (normal(2, 2), normal(3, 2), normal(2))
-    expected = jax.hessian(recurrent(jax.lax.scan, jnp), argnums=(0, 1))(*arguments)
+    expected = jax.jit(jax.hessian(recurrent(jax.lax.scan, jnp), argnums=(0, 1)))(*arguments)
     agree(hesse.hessian(f, argnums=(0, 1), mode=mode)(*arguments), expected)
 
 
@@ -114,7 +116,7 @@ def test_no_steps() -> None:
 
 def test_arrays_of_torch() -> None:
     f, arguments = recurrent(hesse.scan, np), (normal(3, 3), normal(4, 3), normal(3))
-    expected = jax.hessian(recurrent(jax.lax.scan, jnp))(*arguments)
+    expected = jax.jit(jax.hessian(recurrent(jax.lax.scan, jnp)))(*arguments)
     found = hesse.hessian(f)(*map(torch.from_numpy, arguments))
     assert isinstance(found, torch.Tensor)
     agree(found.numpy(), expected)
@@ -167,7 +169,7 @@ def test_a_derivative_inside_a_step() -> None:
         return f
 
     x = normal(3)
-    expected = jax.hessian(made(jax.lax.scan, jnp, jax.grad))(x)
+    expected = jax.jit(jax.hessian(made(jax.lax.scan, jnp, jax.grad)))(x)
     agree(hesse.hessian(made(hesse.scan, np, hesse.grad))(x), expected)
 
 

@@ -49,7 +49,7 @@ def main() -> int:
     for case in cases():
         if options.only in f"{case.problem}, {case.size}":
             rows.append(measured(case, not options.no_compile))
-            print(*cells(rows[-1]), sep="  ", file=sys.stderr, flush=True)
+            print(*cells(rows[-1]), *rows[-1].trouble.values(), sep="  ", file=sys.stderr, flush=True)
     print(columns(HEADINGS, map(cells, rows)), *losses(rows), sep="\n")
     if options.write:
         page(rows, PAGE)

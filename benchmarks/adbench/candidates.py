@@ -13,7 +13,7 @@ import hesse
 from benchmarks.adbench.case import BLOCKS, GRADIENT, Case, Function, seeds
 from benchmarks.speed.libraries import as_numpy, jax_library
 
-HESSE, JAX, TORCH, HAND = "hesse", "jitted JAX", "compiled torch", "by hand"
+HESSE, SCAN, JAX, TORCH, HAND = "hesse", "hesse.scan", "jitted JAX", "compiled torch", "by hand"
 
 Thunk = Callable[[], Any]
 
@@ -29,7 +29,12 @@ class Candidate(NamedTuple):
 def candidates(case: Case, with_compile: bool) -> Iterator[Candidate]:
     """Those that take part in a row, JAX first: the others are compared with it."""
     yield Candidate(JAX, lambda: _jax(case), lambda result: _products(case, result))
-    yield Candidate(HESSE, lambda: _hesse(case), lambda result: _own_products(case, result))
+    yield Candidate(
+        HESSE, lambda: _hesse(case, case.function(np)), lambda result: _own_products(case, result)
+    )
+    if case.scanned is not None:
+        looped = case.scanned(np, hesse.scan)
+        yield Candidate(SCAN, lambda: _hesse(case, looped), lambda result: _own_products(case, result))
     if case.by_hand is not None:
         by_hand = case.by_hand
         yield Candidate(
@@ -39,8 +44,7 @@ def candidates(case: Case, with_compile: bool) -> Iterator[Candidate]:
         yield Candidate(TORCH, lambda: _torch(case), lambda result: _products(case, result))
 
 
-def _hesse(case: Case) -> Thunk:
-    f = case.function(np)
+def _hesse(case: Case, f: Function) -> Thunk:
     if case.derivative == GRADIENT:
         derivative = hesse.grad(f, argnums=case.argnums)
     else:
@@ -51,7 +55,7 @@ def _hesse(case: Case) -> Thunk:
 
 def _jax(case: Case) -> Thunk:
     jax = jax_library().jax
-    f = (case.in_jax or case.function)(jax.numpy)
+    f = case.scanned(jax.numpy, jax.lax.scan) if case.scanned else case.function(jax.numpy)
     if case.derivative == GRADIENT:
         derivative = jax.grad(f, argnums=case.argnums)
     else:

@@ -27,8 +27,8 @@ class Case(NamedTuple):
     count: int
     """By how many of its first arguments the objective is differentiated."""
     by_hand: Function | None = None
-    in_jax: Callable[[Any], Function] | None = None
-    """The objective as it is written for JAX, where that differs."""
+    scanned: Callable[[Any, Function], Function] | None = None
+    """The objective with its loop by a `scan`, for JAX and as another way of hesse."""
     shared: int = 0
     is_compiled: bool = True
     """Whether torch compiles the program within a minute or so."""

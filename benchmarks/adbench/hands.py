@@ -67,19 +67,21 @@ def vertices(xp: Any, theta: Any, base: Any, inverse: Any, skin: Any) -> Any:
 
 def simple(xp: Any, corners: np.ndarray) -> Function:
     """Each measured point belongs to a vertex."""
+    first = xp.asarray(corners[:, 0])
 
     def errors(theta: Any, base: Any, inverse: Any, skin: Any, measured: Any) -> Any:
-        return measured - vertices(xp, theta, base, inverse, skin)[xp.asarray(corners[:, 0])]
+        return measured - vertices(xp, theta, base, inverse, skin)[first]
 
     return errors
 
 
 def complicated(xp: Any, corners: np.ndarray) -> Function:
     """Each measured point belongs to a place in a triangle, which is unknown as well."""
+    indices = [xp.asarray(corners[:, k]) for k in range(3)]
 
     def errors(theta: Any, places: Any, base: Any, inverse: Any, skin: Any, measured: Any) -> Any:
         found = vertices(xp, theta, base, inverse, skin)
-        a, b, c = (found[xp.asarray(corners[:, k])] for k in range(3))
+        a, b, c = (found[index] for index in indices)
         u, v = places[:, :1], places[:, 1:]
         return measured - (u * a + v * b + (1.0 - u - v) * c)
 

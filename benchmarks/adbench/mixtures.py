@@ -31,7 +31,8 @@ def prior_constant(d: int) -> float:
 
 def objective(xp: Any, d: int) -> Function:
     """The likelihood as a function of weights, means and factors of the inverse covariances."""
-    index, mask = places(d)
+    index, mask = map(xp.asarray, places(d))
+    constant = prior_constant(d)
 
     def logsumexp(values: Any) -> Any:
         largest = xp.amax(values, -1)
@@ -39,14 +40,14 @@ def objective(xp: Any, d: int) -> Function:
 
     def likelihood(alphas: Any, means: Any, factors: Any, x: Any) -> Any:
         n, components = x.shape[0], alphas.shape[0]
-        lower = factors[:, xp.asarray(index)] * xp.asarray(mask)
+        lower = factors[:, index] * mask
         scales, sums = xp.exp(factors[:, :d]), xp.sum(factors[:, :d], 1)
         centred = x[:, None, :] - means
         scaled = scales * centred + xp.einsum("kij,nkj->nki", lower, centred)
         inner = alphas + sums - 0.5 * xp.sum(scaled**2, 2)
         total = xp.sum(logsumexp(inner)) - n * logsumexp(alphas)
         squares = xp.sum(scales**2) + xp.sum(factors[:, d:] ** 2)
-        prior = 0.5 * GAMMA**2 * squares - DEGREES * xp.sum(sums) - components * prior_constant(d)
+        prior = 0.5 * GAMMA**2 * squares - DEGREES * xp.sum(sums) - components * constant
         return total + prior - 0.5 * n * d * math.log(2.0 * math.pi)
 
     return likelihood

@@ -10,7 +10,7 @@ from importlib import metadata
 from pathlib import Path
 from statistics import median
 
-from benchmarks.adbench.candidates import HAND, HESSE, JAX, TORCH
+from benchmarks.adbench.candidates import HAND, HESSE, JAX, SCAN, TORCH
 from benchmarks.texts import markdown, ratio_text, time_text
 
 LIBRARIES = (JAX, TORCH)
@@ -19,6 +19,7 @@ HEADINGS = (
     "size",
     "derivative",
     HESSE,
+    SCAN,
     *LIBRARIES,
     HAND,
     "library / hesse",
@@ -34,10 +35,11 @@ INTRODUCTION = """\
 The problems that tools for derivatives are compared by: a mixture of Gaussians (GMM), a net of memory cells
 (LSTM), bundle adjustment (BA) and hand tracking, written from their definitions in NumPy; JAX and torch run
 the same formulas, JAX the LSTM by `lax.scan`. All candidates of a row agree to 1e-8. Then they are called in
-turns in one process, in double precision, and medians are taken. A ratio above 1 says that hesse is faster.
-`gradient / function` compares hesse with the function itself, run by NumPy. First calls trace,
-differentiate, compile and run. `Jacobian, blocks` are derivatives of each point by its own arguments:
-`form="structured"` in hesse, `vmap(jacrev)` or one column at a time in the others."""
+turns in one process, in double precision, and medians are taken. A ratio above 1 says that hesse is faster;
+where it has two ways, a loop in Python and `hesse.scan`, the faster one counts. `gradient / function`
+compares hesse with the function itself, run by NumPy. First calls trace, differentiate, compile and run.
+`Jacobian, blocks` are derivatives of each point by its own arguments: `form="structured"` in hesse,
+`vmap(jacrev)` or one column at a time in the others."""
 
 
 @dataclass
@@ -73,7 +75,7 @@ def cells(row: Row) -> list[str]:
     """A row of the table."""
     name, own = row.own()
     best, hand = row.library(), row.seconds(HAND)
-    times = [time_text(own), *(time_text(row.seconds(library)) for library in LIBRARIES), time_text(hand)]
+    times = [time_text(row.seconds(way)) for way in (HESSE, SCAN, *LIBRARIES, HAND)]
     ratios = [best and best[1] / own, hand and hand / own, own / median(row.function)]
     first = [time_text(row.first[name]), time_text(row.first.get(JAX))]
     return [row.problem, row.size, row.derivative, *times, *map(ratio_text, ratios), *first]

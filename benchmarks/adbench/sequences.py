@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -52,9 +51,8 @@ def objective(xp: Any) -> Function:
     return loss
 
 
-def scanned(xp: Any) -> Function:
-    """The loss by `jax.lax.scan`."""
-    lax = import_module("jax").lax
+def scanned(xp: Any, scan: Function) -> Function:
+    """The loss by a function such as `jax.lax.scan`."""
 
     def loss(main: Any, extra: Any, start: Any, text: Any) -> Any:
         main = main.reshape((2 * LAYERS, 4, FEATURES))
@@ -62,7 +60,7 @@ def scanned(xp: Any) -> Function:
         def body(state: list[Any], pair: Any) -> tuple[list[Any], Any]:
             return step(xp, main, extra, state, *pair)
 
-        _, terms = lax.scan(body, [start[k] for k in range(2 * LAYERS)], (text[:-1], text[1:]))
+        _, terms = scan(body, [start[k] for k in range(2 * LAYERS)], (text[:-1], text[1:]))
         return -xp.sum(terms) / ((text.shape[0] - 1) * FEATURES)
 
     return loss
@@ -149,7 +147,7 @@ def case(count: int) -> Case:
         data(count),
         2,
         by_hand=by_hand,
-        in_jax=scanned,
+        scanned=scanned,
         is_compiled=count < 50,
     )
 
