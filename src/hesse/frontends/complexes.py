@@ -103,11 +103,11 @@ _METHODS: dict[str, Any] = {
     **{"conj": np.conjugate, "conjugate": np.conjugate, "sum": np.sum, "mean": np.mean, "copy": np.copy},
     **{"reshape": np.reshape, "ravel": np.ravel, "dot": np.dot, "squeeze": np.squeeze},
 }
-for _name in _OPERATORS:
-    setattr(Complex, f"__{_name}__", _method(_OPERATORS[_name]))
-    setattr(Complex, f"__r{_name}__", _reflected(_OPERATORS[_name]))
-for _name in _METHODS:
-    setattr(Complex, _name, _method(_METHODS[_name]))
+for _name, _function in _OPERATORS.items():
+    setattr(Complex, f"__{_name}__", _method(_function))
+    setattr(Complex, f"__r{_name}__", _reflected(_function))
+for _name, _function in _METHODS.items():
+    setattr(Complex, _name, _method(_function))
 
 
 def complex_met() -> ComplexError:
