@@ -109,3 +109,15 @@ def test_results_stay_differentiable_and_can_be_mapped():
     rows = torch.stack([x, 2 * x])
     mapped = torch.func.vmap(derivative)(rows)
     torch.testing.assert_close(mapped[1], derivative(2 * x))
+
+
+def test_fused_programs_scale_before_they_add():
+    """`torch.compile` forgets the factor of `torch.add(..., alpha=...)` beside a product of matrices."""
+
+    def f(a, b):
+        return torch.sum((a @ b - 0.5 * b @ a) ** 2)
+
+    a, b = torch.randn(3, 3), torch.randn(3, 3)
+    plain, fused = (hesse.grad(f).compile(backend="torch", fuse=fuse) for fuse in (False, True))
+    assert "alpha=" in plain.explain(a, b).source
+    assert "alpha=" not in fused.explain(a, b).source

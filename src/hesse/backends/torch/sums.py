@@ -16,13 +16,18 @@ class Term(NamedTuple):
     factor: float
     parts: tuple[str, ...]
 
-    def added_to(self, total: str) -> str:
-        """The sum with this term."""
+    def added_to(self, total: str, is_fused: bool) -> str:
+        """The sum with this term.
+
+        `torch.compile` forgets `alpha` where the term is a product of matrices (PyTorch 2.11 and 2.13).
+        """
         if len(self.parts) == 2:
             return f"torch.addcmul({total}, {', '.join(self.parts)}, value={self.factor!r})"
         (part,) = self.parts
         if abs(self.factor) == 1:
             return f"{total} {'-' if self.factor < 0 else '+'} {part}"
+        if is_fused:
+            return f"{total} + {self.alone}"
         return f"torch.add({total}, {part}, alpha={self.factor!r})"
 
     @property
@@ -37,8 +42,8 @@ class Term(NamedTuple):
 class Sums:
     """The multiples and the products that only one sum reads: they are not made themselves."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
+    def __init__(self, program: Program, is_fused: bool = False) -> None:
+        self.program, self.is_fused = program, is_fused
         read = [source for item in program.instructions for source in sources(item)]
         self.reads = Counter([*read, *program.results])
         self.inside: set[Ref] = set()
@@ -88,7 +93,7 @@ class Sums:
         found.sort(key=lambda term: (len(term.parts), abs(term.factor) != 1, term.factor < 0))
         total = found[0].alone
         for term in found[1:]:
-            total = term.added_to(total)
+            total = term.added_to(total, self.is_fused)
         return total
 
     def _term(self, term: Placed, names: Mapping[Ref, str] | list[str], dialect: Dialect) -> Term:

@@ -59,7 +59,7 @@ class TorchTarget(Target):
         in_order: bool,
         shared: Collection[str],
     ) -> Compiled:
-        written = functools.partial(TorchWriter, program, dtype, self.machine, shared)
+        written = functools.partial(TorchWriter, program, dtype, self.machine, shared, is_fused=self.fuse)
         # A function may hold tensors that its derivative does not read: parameters that are replaced.
         loaded = {item.name for item in program.instructions if isinstance(item, Load)}
         read = [k for k, name in enumerate(inputs) if name in loaded]

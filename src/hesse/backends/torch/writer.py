@@ -46,10 +46,11 @@ class TorchWriter(FunctionalWriter):
         shared: Collection[str],
         device: torch.device,
         is_transformed: bool = False,
+        is_fused: bool = False,
     ) -> None:
         super().__init__(program)
         self.dtype, self.machine, self.device, self.shared = dtype, machine, device, shared
-        self.sums = Sums(program)
+        self.sums = Sums(program, is_fused)
         self.last = self.sums.last_uses()
         self.namespace |= {"torch": torch, "dtype": dtype, "device": device}
         self.namespace |= TRANSFORMED if is_transformed else STRIDED
