@@ -37,10 +37,12 @@ $(BENCH_STAMP): $(STAMP)
 bench: $(BENCH_STAMP) ## Run the benchmarks; they write docs/benchmarks.md
 	$(BIN)/python -m benchmarks.run
 	$(BIN)/python -m benchmarks.speed
+	$(BIN)/python -m benchmarks.adbench --no-compile --write
 
 bench-full: $(BENCH_STAMP) ## Run the benchmarks at all sizes and with torch.compile (long)
 	$(BIN)/python -m benchmarks.run
 	$(BIN)/python -m benchmarks.speed --full
+	$(BIN)/python -m benchmarks.adbench --write
 
 docs: venv ## Build the documentation into site/
 	$(BIN)/mkdocs build --strict

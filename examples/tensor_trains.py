@@ -68,7 +68,7 @@ def ground_state(sites: int = 10, rank: int = 16, steps: int = 40) -> Curve:
 def poisson(axes: int = 5, size: int = 16, rank: int = 4, steps: int = 40) -> Curve:
     """Steps along the projected residual, with and without a preconditioner: an exponential sum for 1/x.
 
-    The solution is known, since A is diagonal in the vectors of one axis. What is left is due to the rank.
+    The solution is known: A is diagonal in the vectors of one axis. What is left is the error of the rank.
     """
     second = (2.0 * np.eye(size) - np.eye(size, k=1) - np.eye(size, k=-1)) * (size + 1) ** 2
     one = np.eye(size)

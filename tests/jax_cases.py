@@ -26,11 +26,13 @@ class Case(NamedTuple):
     shapes: tuple[tuple[int, ...], ...] = ((4,),)
     interval: Interval = WIDE
     order: int = 3
+    further: tuple[Any, ...] = ()
+    """Arguments of whole numbers, by which it is not differentiated."""
 
     def points(self, seed: int = 0) -> list[np.ndarray]:
         """Arguments drawn from the interval."""
         generator = np.random.default_rng(seed)
-        return [generator.uniform(*self.interval, shape) for shape in self.shapes]
+        return [*(generator.uniform(*self.interval, shape) for shape in self.shapes), *self.further]
 
 
 def _of_entries(functions: dict[str, Any], interval: Interval) -> list[Case]:

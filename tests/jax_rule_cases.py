@@ -142,6 +142,6 @@ CONTROL = [
 ]
 
 CASES = {case.name: case for case in (*ACTIVATIONS, *RULES, *CONTROL)}
-UNKNOWN = frozenset({"bessel", "incomplete gamma", "singular values", "copysign"})
+UNKNOWN = frozenset({"bessel", "incomplete gamma", "singular values"})
 """Cases with primitives that JAX computes and differentiates by its own rules, with a warning."""
 assert np.all([name in CASES for name in UNKNOWN])

@@ -227,6 +227,7 @@ def _vec(params: tuple[Any, ...], x: Array) -> Array:
 OPERATIONS: dict[str, Callable[..., Any]] = {
     "inverse": _matrices(np.linalg.inv),
     "determinant": _matrices(np.linalg.det),
+    "adjugate": _matrices(lambda a: np.linalg.det(a) * np.linalg.inv(a)),
     "log_determinant": _matrices(lambda a: np.linalg.slogdet(a)[1]),
     "sign_determinant": _matrices(lambda a: np.linalg.slogdet(a)[0]),
     "solve": _solve,

@@ -86,7 +86,7 @@ def test_records(name: str, library: Library, dtype: str) -> None:
 LINALG = [
     OPERATIONS[name]
     for name in (
-        *("inverse", "determinant", "log_determinant", "solve", "cholesky", "pseudo_inverse"),
+        *("inverse", "determinant", "adjugate", "log_determinant", "solve", "cholesky", "pseudo_inverse"),
         "triangular_solve",
         *("eigvalsh", "eigenvectors", "expm_chain"),
     )

@@ -7,6 +7,9 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
+from benchmarks.adbench import bundles, hands, mixtures, sequences
+from benchmarks.adbench.candidates import JAX, candidates
+from benchmarks.adbench.case import Case
 from benchmarks.calibrate import CHOICES, MEASUREMENTS, largest, smallest
 from benchmarks.compare.process import ROOT, Trouble, measure, opened, prepared, versions
 from benchmarks.compare.statistics import FOLD, differs, fingerprint, ratio
@@ -71,3 +74,24 @@ def test_thresholds_are_found_through_a_wrong_measurement() -> None:
     assert smallest(sizes, lambda size: size in (1, 4, 8, 16)) == 4
     assert largest(sizes, lambda size: size in (1, 2, 4, 16)) == 4
     assert smallest(sizes, lambda size: False) is None
+
+
+ADBENCH = (
+    mixtures.case(3, 2, 5),
+    sequences.case(4),
+    bundles.case(3),
+    hands.case(4, is_complicated=False, fingers=1),
+    hands.case(4, is_complicated=True, fingers=1),
+)
+
+
+@pytest.mark.parametrize("case", ADBENCH, ids=lambda case: case.problem)
+def test_the_candidates_of_adbench_agree(case: Case) -> None:
+    found = {
+        candidate.name: candidate.products(candidate.prepare()()) for candidate in candidates(case, False)
+    }
+    expected = found.pop(JAX)
+    assert found
+    for parts in found.values():
+        for part, other in zip(parts, expected, strict=True):
+            np.testing.assert_allclose(part, other, rtol=1e-9, atol=1e-11)

@@ -63,13 +63,6 @@ CONSTRUCTS: list[tuple[Callable[[Any], Any], str, str]] = [
     (lambda x: 0 < x[0] < 1, "truth value", r"np\.where"),
     (lambda x: x[0] in [1.0, 2.0], "truth value", r"np\.where"),
     (lambda x: 1.0 in x, "the truth value of a traced value", r"np\.where"),
-    (lambda x: np.array([x[0], x[1]]), r"np\.array\(\[x\[0\], x\[1\]\]\)", r"Use np\.stack"),
-    (lambda x: np.array([1.0, x[1]]), "converted to an array", r"np\.stack"),
-    (lambda x: np.array(x), "converted to an array", r"np\.stack"),
-    (lambda x: np.asarray(x[0]), "converted to an array", r"np\.stack"),
-    (lambda x: np.sum([x[0], x[1]]), "converted to an array", r"np\.stack"),
-    (lambda x: np.full(3, x[0]), r"np\.full|converted", r"np\.ones\(3\) \* x"),
-    (lambda x: np.ones(3)[x], "converted to an array", r"hesse\.constant\(a\)\[x\]"),
     (lambda x: range(x[0]), "as a Python integer", "Loop over a shape"),
     (lambda x: [1, 2, 3][x[0]], "as a Python integer", "Loop over a shape"),
     (lambda x: len(x[0]), r"len\(\) of a 0-d value", r"np\.atleast_1d"),
@@ -78,7 +71,6 @@ CONSTRUCTS: list[tuple[Callable[[Any], Any], str, str]] = [
     (lambda x: x.partition(1), "changes a traced value in place", r"np\.where"),
     (lambda x: x.put([0], 0.0), "changes a traced value in place", r"np\.where"),
     (lambda x: x.nonzero(), r"nonzero\(\) of a traced value", r"np\.where"),
-    (lambda x: x.astype(complex), r"astype\(complex128\)", "real numbers"),
     (lambda x: np.add(x, 1, out=ZEROS), r"the argument out= of np\.add", "Assign the result"),
     (add_in_place, r"in-place update of an array like a \+= x", r"a = a \+ x"),
     (lambda x: np.add(x, 1, where=[True, False, True]), r"np\.add with these arguments .*'where'", "Leave"),
@@ -87,30 +79,29 @@ CONSTRUCTS: list[tuple[Callable[[Any], Any], str, str]] = [
     (lambda x: np.add.reduceat(x, [0, 1]), r"np\.add\.reduceat", r"np\.cumsum"),
     (lambda x: np.subtract.reduce(x), r"np\.subtract\.reduce", r"np\.sum"),
     (lambda x: np.add.reduce(x, initial=1.0), r"np\.sum with these arguments .*'initial'", "Leave"),
-    (lambda x: x + 1j, "a complex constant", "real and imaginary"),
-    (lambda x: np.array([1j, 2.0, 3.0]) * x, "a complex constant", "real and imaginary"),
     (lambda x: x + "a", "a constant of type str", "real numbers"),
     (lambda x: x == None, "a constant of type NoneType", "real numbers"),  # noqa: E711
     (lambda x: x * np.array([None, 1, 2]), "a constant of type ndarray", "real numbers"),
     (lambda x: x + {"a": 1}, "a constant of type dict", "real numbers"),
-    (lambda x: x // 2, r"np\.floor_divide of real numbers", r"np\.floor\(x / y\)"),
-    (lambda x: 2 % x, r"np\.remainder of real numbers", r"np\.floor"),
-    (lambda x: divmod(x, 2), r"np\.floor_divide of real numbers", r"np\.floor"),
     (lambda x: x & 1, "&, | or ^ of numbers", "parentheses"),
     (lambda x: ~x, "~ of numbers", r"~\(x > 0\)"),
     (lambda x: -(x > 0), r"np\.negative of truth values", "~"),
     (lambda x: (x > 0) - (x > 1), "the difference of truth values", r"np\.logical_xor"),
     (lambda x: np.where(x > 0), r"np\.where\(condition\)", r"np\.where\(condition, x, y\)"),
     (lambda x: np.nonzero(x), r"np\.nonzero, for which hesse has no rule", r"np\.where"),
-    (lambda x: np.nan_to_num(x), r"np\.nan_to_num", r"np\.where"),
     (lambda x: np.copyto(ZEROS, x), r"np\.copyto", r"np\.zeros_like\(x\) or hesse\.zeros\(3\)"),
     (lambda x: np.full_like(np.ones((2, 3)), x), r"np\.full", r"np\.ones\(3\) \* x"),
-    (lambda x: np.linalg.svd(x), r"np\.linalg\.svd, for which hesse has no rule", r"np\.linalg\.eigh"),
-    (lambda x: np.nanmean(x), r"np\.nanmean", r"Near names that hesse knows: np\."),
-    (lambda x: np.sinc(x), r"np\.sinc", r"hesse\.frontends\.dispatch\.implements"),
+    (lambda x: np.linalg.eig(x), r"np\.linalg\.eig, for which hesse has no rule", r"np\.linalg\.eigh"),
+    (lambda x: np.nanmedian(x), r"np\.nanmedian", "depends on the data"),
+    (lambda x: np.spacing(x), r"np\.spacing", r"hesse\.frontends\.dispatch\.implements"),
+    (lambda x: np.polyfit(x, x, 2), r"np\.polyfit", r"np\.linalg\.lstsq"),
+    (lambda x: np.fft.hfft(x), r"np\.fft\.hfft, for which", "implements"),
+    (lambda x: np.sort(1j * x), r"np\.sort of complex values", r"z\.real, z\.imag"),
+    (lambda x: np.fft.fft(np.ones(5000) * x[0]), "np.fft of 5000 points", "custom_derivative"),
+    (lambda x: np.array([1j * x[0], x[1]]), "a complex value where a real one is needed", r"np\.stack"),
+    (lambda x: operator.setitem(x.copy(), 0, 1j * x[0]), "of complex values", r"z\.real"),
     (lambda x: np.unique(x), r"np\.unique", "depends on the data"),
     (lambda x: np.allclose(x, 1.0), r"np\.allclose", "after evaluation"),
-    (lambda x: np.fft.fft(x), r"np\.fft\.fft, for which", "implements"),
 ]  # fmt: skip
 
 
@@ -152,8 +143,6 @@ ASSIGNMENTS: list[tuple[Callable[[Any, Any], Any], str]] = [
     (lambda y, x: operator.setitem(y, y == 0, x[0]), r"a\[1:3\] = x"),
     (lambda y, x: operator.setitem(y, slice(0, 2), [x[0], x[1]]), r"a\[1:3\] = x"),
     (lambda y, x: float(x[0]), r"float\(\)"),
-    (lambda y, x: np.array([x[0], x[1]]), r"np\.array\(\[x\[0\], x\[1\]\]\)"),
-    (lambda y, x: np.asarray(x), r"np\.asarray\(x\)"),
 ]  # fmt: skip
 
 
@@ -214,14 +203,14 @@ def test_a_function_has_one_handler() -> None:
 
 
 def test_users_can_add_a_handler() -> None:
-    @implements(np.sinc)
-    def sinc(x: Any) -> Any:
-        return np.sin(np.pi * x) / (np.pi * x)
+    @implements(np.spacing)
+    def spacing(x: Any) -> Any:
+        return np.abs(x) * np.finfo(float).eps
 
     try:
-        assert np.sinc(traced(ZEROS, "x")).shape == (3,)
+        assert np.spacing(traced(ZEROS, "x")).shape == (3,)
     finally:
-        del FUNCTIONS[np.sinc]
+        del FUNCTIONS[np.spacing]
 
 
 def test_expressions_are_values() -> None:

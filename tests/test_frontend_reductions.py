@@ -109,8 +109,8 @@ def test_shape_errors(function: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (lambda x: np.linalg.norm(x, -2), r"norm of a matrix with ord=-2 .*eigvalsh\(A\.T @ A\)"),
-        (lambda x: np.linalg.norm(x, "nuc"), "ord='nuc'"),
+        (lambda x: np.linalg.norm(x, 3), r"norm of a matrix with ord=3 .*'nuc'"),
+        (lambda x: np.linalg.norm(x, "max"), "ord='max'"),
         (lambda x: np.linalg.norm(x[0], "a"), "norm of a vector with ord='a'"),
         (lambda x: np.sum(x, where=[True, False, True]), r"np\.sum with these arguments .*'where'"),
         (lambda x: np.sum(x, initial=3.0), r"np\.sum with these arguments .*'initial'"),
@@ -118,7 +118,7 @@ def test_shape_errors(function: Any, message: str) -> None:
         (lambda x: np.sum(x, out=np.zeros(())), r"the argument out= of np\.sum"),
         (lambda x: np.sum(x, 0, np.float64), r"np\.sum with these arguments .*positional"),
         (lambda x: np.median(x, overwrite_input=True), "overwrite_input"),
-        (lambda x: np.percentile(x, 50), r"np\.percentile, for which hesse has no rule"),
+        (lambda x: np.nanpercentile(x, 50), r"np\.nanpercentile, for which hesse has no rule"),
     ],
 )
 def test_refused(function: Any, message: str) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from functools import partial
 from typing import Any
 
 import jax
@@ -13,7 +11,8 @@ import pytest
 import hesse
 import jax_cases
 import jax_rule_cases
-from oracles import FAST_COMPILATION, assert_close, nested_jax
+from jax_check import check_derivatives
+from oracles import assert_close
 
 CASES = jax_cases.CASES | jax_rule_cases.CASES
 
@@ -21,25 +20,7 @@ CASES = jax_cases.CASES | jax_rule_cases.CASES
 @pytest.mark.parametrize("name", CASES)
 def test_derivatives(name: str) -> None:
     """The value and the derivatives of all orders, at two points: the second call finds the first."""
-    case = CASES[name]
-    argnums = tuple(range(len(case.shapes)))
-    orders = [hesse.derivative(case.function, k, argnums=argnums) for k in range(1, case.order + 1)]
-
-    @partial(jax.jit, compiler_options=FAST_COMPILATION)
-    def both(*arrays: Any) -> tuple[list[Any], list[Any]]:
-        found = [hesse.compile(case.function)(*arrays), *(derivative(*arrays) for derivative in orders)]
-        return found, [nested_jax(case.function, k, argnums)(*arrays) for k in range(case.order + 1)]
-
-    for seed in (0, 1):
-        points = list(map(jnp.asarray, case.points(seed)))
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            found, expected = both(*points)
-        assert any("JAX's own" in str(one.message) for one in caught) == (
-            name in jax_rule_cases.UNKNOWN and seed == 0
-        )
-        for order, (one, other) in enumerate(zip(found, expected, strict=True)):
-            assert_close(one, other, f"{name}, order {order}")
+    check_derivatives(CASES[name], warns=name in jax_rule_cases.UNKNOWN)
 
 
 def test_a_rule_backwards() -> None:

@@ -255,7 +255,7 @@ LEADING = [((), (random(4),)), ((), (random(3, 2, 2),)), ((), (random(0, 2),)), 
 LAST = [((), (random(4),)), ((), (random(2, 1, 3),)), ((), (random(0, 3),)), ((), (TIED,))]
 NORMALIZED = [((), (random(4),)), ((), (30 * random(2, 1, 3),)), ((), (random(0, 3),)), ((), (EXTREME,))]
 RECORD_CASES: dict[str, list[tuple[tuple[Any, ...], Arrays]]] = {
-    **dict.fromkeys(["inverse", "determinant", "log_determinant", "sign_determinant"], MATRICES),
+    **dict.fromkeys(["inverse", "determinant", "adjugate", "log_determinant", "sign_determinant"], MATRICES),
     **dict.fromkeys(["cholesky", "eigvalsh", "eigenvectors"], MATRICES),
     **dict.fromkeys(["logsumexp", "softmax", "log_softmax"], NORMALIZED),
     **dict.fromkeys(["cumulative_sum", "cumulative_product", "product", "path_products"], LEADING),

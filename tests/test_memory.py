@@ -256,3 +256,28 @@ def test_threads_never_make_a_node_twice() -> None:
         sys.setswitchinterval(interval)
     assert builders.failures == []
     assert builders.rounds > 10
+
+
+def test_collections_are_as_they_were_after_a_derivative_was_built():
+    before = gc.get_threshold()
+    seen = []
+
+    def function(x):
+        seen.append(gc.get_threshold())
+        return np.sum(np.sin(x))
+
+    hesse.grad(function)(np.ones(2))
+    with pytest.raises(hesse.HesseError):
+        hesse.grad(lambda x: x)(np.ones(2))
+    assert gc.get_threshold() == before
+    assert seen[0][0] > before[0]
+
+
+def test_who_wants_no_collections_gets_none():
+    before = gc.get_threshold()
+    gc.set_threshold(0)
+    try:
+        hesse.grad(lambda x: np.sum(x * x))(np.ones(2))
+        assert gc.get_threshold()[0] == 0
+    finally:
+        gc.set_threshold(*before)

@@ -124,6 +124,30 @@ def test_standard_deviation_of_one_sample_is_constant() -> None:
         np.testing.assert_array_equal(hesse.jacobian(function)(x), 0 * x)
 
 
+SINGULAR = {
+    "rank one": np.array([[1.0, 2.0], [2.0, 4.0]]),
+    "rank two": np.array([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [1.0, 0.0, 1.0]]),
+    "rank one of three": np.outer([1.0, 2.0, -1.0], [0.5, 1.0, 3.0]),
+    "zero": np.zeros((2, 2)),
+    "small": np.array([[0.0]]),
+    "batch": np.array([[[1.0, 2.0], [2.0, 4.0]], [[3.0, 1.0], [0.0, 2.0]]]),
+}
+
+
+@pytest.mark.parametrize("name", SINGULAR)
+@pytest.mark.parametrize("backend", ["numpy", "torch", "jax"])
+def test_the_derivative_of_a_determinant_exists_at_singular_matrices(name: str, backend: str) -> None:
+    functions = (lambda a: np.sum(np.linalg.det(a)), lambda a: np.sum(np.sin(np.linalg.det(2.0 * a) + 1.0)))
+    for function in functions:
+        gradient, x = hesse.grad(function, backend=backend), SINGULAR[name]
+        for point in (x, x + 0.1 * np.eye(x.shape[-1]), -x):
+            expected = differences(flat(function, point.shape), point.ravel())
+            np.testing.assert_allclose(np.ravel(gradient(point)), expected, rtol=1e-6, atol=1e-8)
+    directional = hesse.jvp(np.linalg.det)(SINGULAR[name], np.ones_like(SINGULAR[name]))
+    expected = hesse.grad(functions[0])(SINGULAR[name]).sum(axis=(-1, -2))
+    np.testing.assert_allclose(directional, expected, atol=1e-12)
+
+
 def test_what_arrays_say_of_themselves() -> None:
     def f(x: Any) -> Any:
         eps = np.finfo(x.dtype).eps

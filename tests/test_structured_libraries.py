@@ -58,7 +58,8 @@ def nothing_to_the_host() -> Iterator[None]:
         return original(array)
 
     def refused(tensor: Any, *_: Any, **__: Any) -> Any:
-        raise AssertionError(f"a tensor of shape {tuple(tensor.shape)} was read by the host")
+        # as PyTorch does for memory that NumPy cannot read: small programs go on in PyTorch then
+        raise RuntimeError(f"a tensor of shape {tuple(tensor.shape)} was read by the host")
 
     def checked(function: Callable[..., Any]) -> Callable[..., Any]:
         def call(value: Any, *arguments: Any, **options: Any) -> Any:
@@ -78,7 +79,7 @@ def nothing_to_the_host() -> Iterator[None]:
 
 @LIBRARIES
 def test_reads_by_the_host_are_noticed(library: str) -> None:
-    with nothing_to_the_host(), pytest.raises(AssertionError, match="read by the host"):
+    with nothing_to_the_host(), pytest.raises((AssertionError, RuntimeError), match="read by the host"):
         np.asarray(MAKE[library](np.ones(3)))
     with nothing_to_the_host():
         assert float(MAKE[library](np.ones(3)).sum()) == 3.0

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hesse.api import (
+        argmin,
         biharmonic,
         branching,
         compile,
@@ -19,8 +20,11 @@ if TYPE_CHECKING:
         jacobian,
         jvp,
         laplacian,
+        logm,
         partial,
         root,
+        scan,
+        sqrtm,
         taylor,
         value_and_grad,
         variable,
@@ -43,6 +47,7 @@ if TYPE_CHECKING:
         VerificationError,
     )
     from hesse.frontends.expression import Expression
+    from hesse.frontends.matrices import block_diag, cho_factor, cho_solve, toeplitz
     from hesse.frontends.operands import constant
     from hesse.frontends.special import (
         celu,
@@ -100,10 +105,14 @@ __all__ = [
     "Structured",
     "TracingError",
     "VerificationError",
+    "argmin",
     "biharmonic",
+    "block_diag",
     "branching",
     "celu",
     "check",
+    "cho_factor",
+    "cho_solve",
     "compile",
     "constant",
     "custom_derivative",
@@ -133,6 +142,7 @@ __all__ = [
     "log_ndtr",
     "log_softmax",
     "logdet",
+    "logm",
     "logsumexp",
     "ndtr",
     "ndtri",
@@ -142,6 +152,7 @@ __all__ = [
     "relu",
     "root",
     "safe_norm",
+    "scan",
     "selu",
     "set_memory_limit",
     "sigmoid",
@@ -150,8 +161,10 @@ __all__ = [
     "softplus",
     "softsign",
     "solve_triangular",
+    "sqrtm",
     "stop_gradient",
     "taylor",
+    "toeplitz",
     "unfold",
     "value_and_grad",
     "variable",
@@ -165,6 +178,7 @@ _HOMES = (
     "hesse.errors",
     "hesse.api",
     "hesse.frontends.expression",
+    "hesse.frontends.matrices",
     "hesse.frontends.operands",
     "hesse.frontends.special",
     "hesse.frontends.writing",

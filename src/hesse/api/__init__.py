@@ -14,11 +14,15 @@ from hesse.api.derivatives import (
     vjp,
 )
 from hesse.api.implicit import fixed_point, root
+from hesse.api.matrix_functions import logm, sqrtm
+from hesse.api.minimum import argmin
 from hesse.api.operators import biharmonic, diagonal, laplacian, partial, taylor
 from hesse.api.paths import branching
+from hesse.api.recurrence import scan
 from hesse.api.symbolic import einsum, variable
 
 __all__ = [
+    "argmin",
     "biharmonic",
     "branching",
     "check",
@@ -34,8 +38,11 @@ __all__ = [
     "jacobian",
     "jvp",
     "laplacian",
+    "logm",
     "partial",
     "root",
+    "scan",
+    "sqrtm",
     "taylor",
     "value_and_grad",
     "variable",

@@ -46,13 +46,13 @@ class Bound:
 
     def __init__(self, derivative: Derivative, bound: dict[str, Any]) -> None:
         self._derivative = derivative
-        known = derivative._parameters.names()
+        known = derivative.building.parameters.names()
         for name in bound:
             if name not in known:
                 raise ArgumentError(
                     f"{derivative.__name__} has no argument {name}; it has {', '.join(known)}"
                 )
-        self._bound = _copied(bound, derivative._options.backend)
+        self._bound = _copied(bound, derivative.building.options.backend)
         self._free = [name for name in known if name not in bound]
         self._entries: dict[Any, tuple[Entry, _Early]] = {}
         self._recipes: dict[Any, tuple[Recipe, _Early]] = {}
@@ -60,7 +60,7 @@ class Bound:
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         tables, captured = self._derivative.present()
         try:
-            key, leaves = marks(arguments, options, bool(self._derivative._needed))
+            key, leaves = marks(arguments, options, bool(self._derivative.building.needed))
             known, early = self._recipes[tables, key]
             arrays = known.arrays(leaves)
         except (LookupError, TypeError):
@@ -74,7 +74,7 @@ class Bound:
         if len(arguments) > len(self._free):
             raise ArgumentError(f"got {len(arguments)} arguments for the free {', '.join(self._free)}")
         derivative, bound = self._derivative, self._bound
-        names, values = derivative._parameters.by_name({**bound, **self._by_name(arguments, options)})
+        names, values = derivative.building.parameters.by_name({**bound, **self._by_name(arguments, options)})
         call, arrays, whole = derivative.found(names, values, by_name=True)
         if whole is None:
             raise ArgumentError(
@@ -101,11 +101,11 @@ class Bound:
     ) -> None:
         """Keep an entry for calls that look the same."""
         try:
-            key, leaves = marks(arguments, options, bool(self._derivative._needed))
+            key, leaves = marks(arguments, options, bool(self._derivative.building.needed))
         except LookupError:
             return
         numbers = {**dict.fromkeys(self._bound), **self._by_name(*numbered(arguments, options))}
-        _, order = self._derivative._parameters.by_name(numbers)
+        _, order = self._derivative.building.parameters.by_name(numbers)
         known = recipe(call, order, leaves, entry)
         if known is not None:
             keep(self._recipes, (tables, key), (known, early))

@@ -4,55 +4,39 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from contextlib import suppress
-from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from hesse.api.arguments import Parameters, check_argnums, check_differentiable
 from hesse.api.bound import Bound
+from hesse.api.building import Building, Met
 from hesse.api.captured import Captured, Watch
+from hesse.api.collecting import collecting_rarely
 from hesse.api.draws import checked
-from hesse.api.entries import KEPT_ENTRIES, Builder, Built, Entry, Extra, Options, Request, compiled, keep
+from hesse.api.entries import KEPT_ENTRIES, Builder, Built, Entry, Options, compiled, keep
 from hesse.api.explain import Explanation
-from hesse.api.layout import Branches, Layout, arranged, is_bare
-from hesse.api.paths import Branching, Decision, Path, conditions_of, followed, taken
+from hesse.api.layout import is_bare
+from hesse.api.paths import Path, conditions_of, taken
 from hesse.api.signature import (
-    Argument,
     Call,
     Recipe,
-    fixed_leaves,
-    fixed_value,
     marks,
-    may_be_fixed,
     numbered,
     recipe,
 )
-from hesse.api.trace import INDEX_SUFFIX, Run, argument, nested_names, stand_in, trace
-from hesse.api.trees import leaf_names, take_apart_like, tuple_of
+from hesse.api.trace import INDEX_SUFFIX, nested_names
 from hesse.backends.arrays import Arrays, as_arrays
 from hesse.backends.target import Target, as_target, library_of
 from hesse.errors import ArgumentError, TracingError
 from hesse.frontends.expression import Expression
-from hesse.frontends.libraries import Input, nested, refused_by, session, traced_expression
-from hesse.frontends.memory import protect
-from hesse.frontends.operands import as_node, constant
-from hesse.frontends.tracing import computing_in, deciding_as, tensors_given, watched
-from hesse.ir import Node, Variable, number, substitute, topological
+from hesse.frontends.libraries import refused_by, traced_expression
+from hesse.frontends.tracing import computing_in, watched
+from hesse.ir import Variable, topological
 
 SINGLE_NEEDS = 8
 """So many times a trace that needs a value is repeated with that value; then with all that may be needed."""
-
-
-class Met(Exception):
-    """A trace met arrays that no walk had found."""
-
-    def __init__(self, arrays: Sequence[Any]) -> None:
-        super().__init__()
-        self.arrays = arrays
 
 
 class Tables:
@@ -77,7 +61,7 @@ class Tables:
         assert derivative is not None, "it calls this"
         _, captured = derivative.present()
         count = len(arrays) - len(captured.arrays)
-        names, values = derivative._parameters.match(arrays[:count], {})
+        names, values = derivative.building.parameters.match(arrays[:count], {})
         _, given, found = derivative.found(names, values, by_name=False, further=arrays[count:])
         if found is None:
             raise ArgumentError(
@@ -101,33 +85,23 @@ class Derivative:
         extra: tuple[str, ...] = (),
         extra_like_variables: bool = True,
     ) -> None:
-        self._function = function
-        self._build = build
-        self._options = options
-        self._extra = extra
-        self._extra_like_variables = extra_like_variables
-        self._parameters = Parameters(function, extra)
+        self.building = Building(function, build, options, extra, extra_like_variables)
+        self._is_branching = self.building.is_branching
         self._watch = Watch(function)
         self._tables: dict[Any, Tables] = {}
         """By what the function reads besides its arguments."""
         self._present: tuple[Tables, Captured] | None = None
         """Those of the last call."""
-        self._needed: set[str] = set()
-        """Numbers and masks whose values the function needs: they are part of the signature."""
-        self._is_branching = isinstance(function, Branching)
-        self._decisions: list[Decision] = []
-        """Those of the last trace."""
-        self._library: str | None = None
-        """Whose functions the function calls, where that shows only when it is called with NumPy arrays."""
         kind = "compiled" if options.as_it_is else "derivative of"
-        self.__name__ = f"{kind} {self._parameters.function_name}"
+        self.__name__ = f"{kind} {self.building.parameters.function_name}"
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         tables, captured = self.present()
         if self._is_branching:
             entry = None if options else self._taken(tables, arguments + captured.arrays)
             if entry is None:
-                return self._first_call(arguments, options)
+                with collecting_rarely:
+                    return self._first_call(arguments, options)
             return entry.run(arguments + captured.arrays)
         if not options:
             if tables.dispatched:
@@ -142,14 +116,15 @@ class Derivative:
                 else:
                     return entry.run(arguments + captured.arrays)
         try:
-            key, leaves = marks(arguments, options, bool(self._needed))
+            key, leaves = marks(arguments, options, bool(self.building.needed))
             known = tables.recipes[key]
             arrays = known.arrays(leaves)
         except (LookupError, TypeError):
             pass  # the first call of this signature, or something that has to be looked at more closely
         else:
             return known.entry.run([*arrays, *captured.arrays])
-        return self._first_call(arguments, options)
+        with collecting_rarely:
+            return self._first_call(arguments, options)
 
     @staticmethod
     def _taken(tables: Tables, arrays: tuple[Any, ...]) -> Entry | None:
@@ -177,13 +152,13 @@ class Derivative:
 
     def _first_call(self, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """A call of a new signature, or one of which not enough can be read off."""
-        names, values = self._parameters.match(arguments, options)
-        call = self._call(names, values)
+        names, values = self.building.parameters.match(arguments, options)
+        call = self.building.call(names, values)
         if any(isinstance(leaf, Expression) or traced_expression(leaf) is not None for leaf in call.leaves):
-            return self._as_expression(call)
+            return self.building.as_expression(call)
         call, arrays, found = self.found(names, values, by_name=bool(options))
         if found is None:
-            return self._as_expression(call)
+            return self.building.as_expression(call)
         assert self._present is not None
         tables, captured = self._present
         is_flat = not options and not call.fixed and is_bare(found.built.layout)
@@ -213,10 +188,10 @@ class Derivative:
     ) -> None:
         """Keep an entry for calls that look the same."""
         try:
-            key, leaves = marks(arguments, options, bool(self._needed))
+            key, leaves = marks(arguments, options, bool(self.building.needed))
         except LookupError:
             return
-        _, order = self._parameters.match(*numbered(arguments, options))
+        _, order = self.building.parameters.match(*numbered(arguments, options))
         known = recipe(call, order, leaves, found)
         if known is not None:
             keep(tables.recipes, key, known)
@@ -230,48 +205,21 @@ class Derivative:
         >>> hesse.grad(lambda x: np.sum(x * x)).compile(backend="jax")(np.array([1.0, 2.0]))
         array([2., 4.])
         """
-        options = replace(self._options, backend=as_target(backend).configured(**settings))
-        return Derivative(self._function, self._build, options, self._extra, self._extra_like_variables)
+        options = replace(self.building.options, backend=as_target(backend).configured(**settings))
+        return self._like(self.building.function, options)
 
     @property
     def differentiated(self) -> Callable[..., Any]:
         """The function."""
-        return self._function
+        return self.building.function
 
     def over(self, function: Callable[..., Any]) -> Derivative:
         """The same derivative of another function."""
-        return Derivative(function, self._build, self._options, self._extra, self._extra_like_variables)
+        return self._like(function, self.building.options)
 
-    def _call(self, names: Sequence[str], values: Sequence[Any]) -> Call:
-        """A matched call, taken apart."""
-        positions, as_tuple = self._positions(names)
-        count = len(names) - len(self._extra)
-        chosen = set(positions)
-        arguments = [
-            Argument.leaf(name, value) if value is None and k not in chosen else Argument.of(name, value)
-            for k, (name, value) in enumerate(zip(names[:count], values[:count], strict=True))
-        ]
-        for name, value in zip(names[count:], values[count:], strict=True):
-            specs = [arguments[position].spec for position in positions]
-            if not self._extra_like_variables:
-                arguments.append(Argument.of(name, value))
-            elif not as_tuple and specs[0] is None:
-                arguments.append(Argument.leaf(name, value))
-            else:
-                spec = tuple_of(specs) if as_tuple else specs[0]
-                assert spec is not None
-                others = ", ".join(names[position] for position in positions)
-                leaves = take_apart_like(name, value, spec, f"({others})" if as_tuple else others)
-                arguments.append(Argument(spec, leaves, leaf_names(name, spec)))
-        chosen.update(range(count, len(arguments)))
-        return Call(names, arguments, fixed_leaves(arguments, chosen, self._needed))
-
-    def _positions(self, names: Sequence[str]) -> tuple[tuple[int, ...], bool]:
-        """The arguments to differentiate by, and whether a tuple of them was asked for."""
-        if self._options.as_it_is:
-            return (), True
-        count = len(names) - len(self._extra)
-        return check_argnums(self._options.argnums, count, names[:count])
+    def _like(self, function: Callable[..., Any], options: Options) -> Derivative:
+        asked = self.building
+        return Derivative(function, asked.build, options, asked.extra, asked.extra_like_variables)
 
     def found(
         self, names: Sequence[str], values: Sequence[Any], by_name: bool, further: Sequence[Any] | None = None
@@ -286,10 +234,10 @@ class Derivative:
         tried: list[str] = []  # captured arrays that were made constants because the trace failed
         while True:
             tables, captured = self._present or self.look()
-            call = self._call(names, values)
-            asked = self._options.backend
-            in_kind = asked is None and self._library is not None
-            own = as_arrays(call.array_names, call.arrays, asked or self._library, in_kind)
+            call = self.building.call(names, values)
+            asked = self.building.options.backend
+            in_kind = asked is None and self.building.library is not None
+            own = as_arrays(call.array_names, call.arrays, asked or self.building.library, in_kind)
             if strange := captured.strangers(own):
                 self._watch.fix(strange)
                 self.look()
@@ -300,14 +248,14 @@ class Derivative:
             if entry is not None:
                 return call, arrays, entry
             labels = nested_names([*call.array_names, *captured.labels(call.array_names)])
-            known = self._known(call, labels)
+            known = self.building.known(call, labels)
             hidden = dict(zip(labels[len(call.positions) :], captured.names, strict=True))
             watching = [name for label in (*known, *hidden) for name in (label, label + INDEX_SUFFIX)]
             dtype = partial(arrays.target.numpy_dtype, arrays.dtype)
             with watched(watching) as needed, computing_in(dtype):
                 try:
-                    build = partial(self._followed, call, arrays, labels, captured)
-                    built = checked(build, captured.walk, call.leaves, self._parameters.function_name)
+                    build = partial(self.building.nodes, call, arrays, labels, captured)
+                    built = checked(build, captured.walk, call.leaves, self.building.parameters.function_name)
                 except Met as met:
                     tries += 1
                     self._hold(met.arrays, tries)
@@ -315,9 +263,9 @@ class Derivative:
                 except (
                     Exception
                 ) as error:  # whatever became of the refusal to give a value, in anybody's code
-                    if own.as_numpy and self._library is None:
-                        self._library = refused_by(error)
-                        if self._library is not None:
+                    if own.as_numpy and self.building.library is None:
+                        self.building.library = refused_by(error)
+                        if self.building.library is not None:
                             continue
                     if not needed and set(hidden.values()) <= set(tried):
                         self._watch.release(tried)
@@ -338,7 +286,7 @@ class Derivative:
         """Make inputs of arrays that a trace met, if it does not meet others each time."""
         if tries > SINGLE_NEEDS:
             raise TracingError(
-                f"{self._parameters.function_name} reads other tensors each time it is called; "
+                f"{self.building.parameters.function_name} reads other tensors each time it is called; "
                 "pass them as arguments"
             ) from None
         self._watch.hold(arrays)
@@ -346,21 +294,11 @@ class Derivative:
 
     def _fix(self, labels: Collection[str], known: Mapping[str, str], hidden: Mapping[str, str]) -> None:
         """Make arguments and captured arrays, by their labels, part of the signature."""
-        self._needed.update(known[label] for label in labels if label in known)
+        self.building.needed.update(known[label] for label in labels if label in known)
         constants = [hidden[label] for label in labels if label in hidden]
         if constants:
             self._watch.fix(constants)
             self.look()
-
-    def _known(self, call: Call, labels: Sequence[str]) -> dict[str, str]:
-        """The labels and names of arrays that are traced but may become part of the signature."""
-        positions, _ = self._positions(call.names)
-        traced = {*positions, *range(len(call.names) - len(self._extra), len(call.names))}
-        return {
-            label: call.leaf_names[k]
-            for label, k in zip(labels, call.positions, strict=False)  # captured ones have more labels
-            if call.owners[k] not in traced and may_be_fixed(call.leaves[k])
-        }
 
     def _compiled(
         self,
@@ -376,11 +314,11 @@ class Derivative:
         own = {*labels, *(label + INDEX_SUFFIX for label in labels)}
         if any("argument" not in node.attributes or node.name not in own for node in found):
             return None
-        chosen = set(self._positions(call.names)[0])
+        chosen = set(self.building.positions(call.names)[0])
         variables = [
             label for label, k in zip(labels, call.positions, strict=False) if call.owners[k] in chosen
         ]
-        entry = compiled(built, labels, variables, arrays, self._options)
+        entry = compiled(built, labels, variables, arrays, self.building.options)
         if self._is_branching:
             self._keep_path(tables, key, entry, labels, arrays)
         else:
@@ -391,145 +329,17 @@ class Derivative:
         self, tables: Tables, key: Hashable, entry: Entry, labels: Sequence[str], arrays: Arrays
     ) -> None:
         """Keep an entry for calls that decide alike."""
-        decisions, conditions = tuple(self._decisions), None
+        decisions, conditions = tuple(self.building.decisions), None
         if decisions:
-            options = Options(backend=self._options.backend)
+            options = Options(backend=self.building.options.backend)
             conditions = compiled(conditions_of(decisions), labels, [], arrays, options)
         paths = tables.paths.setdefault(key, [])
         paths.insert(0, Path(decisions, conditions, entry))
         del paths[KEPT_ENTRIES:]
 
-    def _followed(self, call: Call, arrays: Arrays, labels: Sequence[str], captured: Captured) -> Built:
-        """The derivative as nodes; if the function may decide by values, for the path of this call."""
-        if not self._is_branching:
-            return self._built(call, arrays, labels, captured)
-        with followed(labels, arrays) as decisions:
-            built = self._built(call, arrays, labels, captured)
-        self._decisions = decisions
-        return built
-
-    def _built(self, call: Call, arrays: Arrays, labels: Sequence[str], captured: Captured) -> Built:
-        """The derivative as nodes."""
-        chosen = set(self._positions(call.names)[0])
-        leaves = [fixed_value(leaf) if k in call.fixed else leaf for k, leaf in enumerate(call.leaves)]
-        stand_ins = list(map(stand_in, labels, arrays.shapes, arrays.kinds))
-        for k, kind, value in zip(call.positions, arrays.kinds, arrays.values, strict=False):
-            if call.owners[k] in chosen:
-                check_differentiable(call.leaf_names[k], kind, value.dtype)
-        for k, expression in zip(call.positions, stand_ins, strict=False):
-            leaves[k] = expression
-        hidden = stand_ins[len(call.positions) :]
-        for name, expression in zip(captured.names, hidden, strict=True):
-            protect(expression, f"{name}, an array that is no argument of the function")
-        library = None if arrays.as_numpy and self._library is None else arrays.target.name
-        known = [*captured.known, *(leaves[k] for k in call.fixed)]
-        known = [array for array in known if library_of(array) == library]
-        opened = library and session(library, list(zip(captured.arrays, hidden, strict=True)), known)
-        if not library or not opened:
-            return self._requested(call, leaves, self._run(call, leaves, captured.function(hidden)))
-
-        def called(given: Sequence[Any], read: Sequence[Any], taken: Callable[[Any], list[Any]]) -> list[Any]:
-            filled = list(leaves)
-            for k, one in zip(call.positions, given, strict=True):
-                filled[k] = one
-            return self._run(call, filled, captured.function(read))(taken)
-
-        inputs = list(map(Input, stand_ins, arrays.values, arrays.weak))[: len(call.positions)]
-        try:
-            built = self._requested(
-                call, leaves, lambda taken: opened.called(partial(called, taken=taken), inputs)
-            )
-        except Exception:
-            if opened.further:
-                raise Met(opened.further) from None
-            if captured.is_fixed or opened.is_final:
-                raise
-            # A function in NumPy's language may use what tensors lack (x.size, x.astype). If it is no such
-            # function, what that trace says is of no interest: the error of its own library is raised.
-            with suppress(Exception), tensors_given():
-                return self._requested(call, leaves, self._run(call, leaves, captured.function(hidden)))
-            raise
-        if opened.further:
-            raise Met(opened.further)
-        return built
-
-    def _run(self, call: Call, leaves: Sequence[Any], function: Callable[..., Any]) -> Run:
-        """The call of a function with leaves that are expressions or known."""
-        count = len(call.names) - len(self._extra)
-
-        def run(taken: Callable[[Any], list[Any]]) -> list[Any]:
-            arguments = call.assembled(list(map(_own, leaves)))[:count]
-            return taken(self._parameters.call(function, call.names[:count], arguments))
-
-        return run
-
-    def _requested(self, call: Call, leaves: Sequence[Any], run: Run) -> Built:
-        """The derivative as nodes, for leaves that are expressions or known."""
-        positions, as_tuple = self._positions(call.names)
-        count = len(call.names) - len(self._extra)
-        output, aux = trace(
-            run, self._parameters.function_name, self._options.has_aux, self._options.as_it_is
-        )
-        starts = [0]
-        for argument_given in call.arguments:
-            starts.append(starts[-1] + len(argument_given.leaves))
-        layouts: list[Layout] = []
-        chosen: list[int] = []
-        for position in positions:
-            layouts.append(_layout(call.arguments[position], len(chosen)))
-            chosen += range(starts[position], starts[position + 1])
-        further = range(starts[count], starts[-1])
-        extra = Extra(
-            [call.leaf_names[k] for k in further],
-            [as_node(leaves[k]) for k in further],
-            _layout(call.arguments[count], 0) if self._extra else (),
-        )
-        return self._build(
-            Request(
-                output,
-                aux,
-                [leaves[k].node for k in chosen],
-                [call.leaf_names[k] for k in chosen],
-                tuple(layouts) if as_tuple else layouts[0],
-                extra,
-                self._options.mode,
-            )
-        )
-
-    def _as_expression(self, call: Call) -> Any:
-        """The derivative as an expression, when it is called inside a function that is being traced.
-
-        What is not differentiated by is passed on as it is.
-        """
-        opened = nested(call.leaves)
-        chosen = set(self._positions(call.names)[0])
-        labels = nested_names(call.leaf_names)
-        leaves, given, table = list(call.leaves), list(call.leaves), dict[Node, Node]()
-        for k, (leaf, owner) in enumerate(zip(call.leaves, call.owners, strict=True)):
-            found = leaf if opened is None else opened.returned(leaf)
-            if owner in chosen:
-                node = as_node(found)
-                point = argument(labels[k], tuple(map(number, node.shape)))
-                leaves[k], table[point] = Expression(point), node
-                given[k] = leaves[k] if opened is None else opened.given(leaves[k], leaf)
-            elif isinstance(found, Expression):
-                leaves[k] = found
-            elif k not in call.fixed and not may_be_fixed(leaf):
-                leaves[k] = given[k] = constant(leaf)
-        run = own = self._run(call, given, self._function)
-        if opened is not None:
-
-            def run(taken: Callable[[Any], list[Any]]) -> list[Any]:
-                return list(map(opened.returned, own(taken)))
-
-        with deciding_as(lambda node: substitute([node], table)[0]):
-            built = self._requested(call, leaves, run)
-        results = [Expression(node) for node in substitute(built.roots, table)]
-        return arranged(built.layout, results if opened is None else list(map(opened.result, results)))
-
     def explain(self, *arguments: Any, **options: Any) -> Explanation:
         """What is computed for these arguments, and what it costs."""
-        names, values = self._parameters.match(arguments, options)
+        names, values = self.building.parameters.match(arguments, options)
         self.present()
         _, _, entry = self.found(names, values, by_name=bool(options))
         if entry is None:
@@ -549,18 +359,6 @@ class Derivative:
                 f"{self.__name__} decides by values and cannot be bound; use functools.partial"
             )
         return Bound(self, bound)
-
-
-def _own(leaf: Any) -> Any:
-    """An argument of a function, to which the function may write."""
-    return copy(leaf) if isinstance(leaf, Expression) else leaf
-
-
-def _layout(given: Argument, start: int) -> Layout:
-    """The arrangement of the leaves of an argument, after `start` others."""
-    if given.spec is None:
-        return start
-    return Branches(given.spec, tuple(range(start, start + len(given.leaves))))
 
 
 def _fast_key(arrays: Sequence[Any]) -> tuple[Any, ...]:

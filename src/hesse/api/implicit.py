@@ -104,11 +104,15 @@ def _solution(
 ) -> Any:
     if not callable(given):
         raise ArgumentError(f"{name} takes a function, not a {type(given).__name__}")
-    values = (x0, *theta)
-    rule = _ImplicitRule(name, residual, [_shape(value) for value in values], solver)
+    shapes = [shape_of(value) for value in (x0, *theta)]
+    return solved(ImplicitRule(name, residual, shapes, solver), (x0, *theta))
+
+
+def solved(rule: ImplicitRule, values: tuple[Any, ...]) -> Any:
+    """The solution for a start and parameters: traced if one of these is, or if the function captured any."""
     if rule.captured or any(isinstance(value, Expression) for value in values):
         return Expression(foreign(rule, *map(as_node, values), *rule.captured)[0])
-    names = ["x0", *(f"theta[{k}]" for k in range(len(theta)))]
+    names = ["x0", *(f"theta[{k}]" for k in range(len(values) - 1))]
     arrays = as_arrays(names, values)
     operands = [variable(label, shape) for label, shape in zip(names, arrays.shapes, strict=True)]
     runs = executable(list(foreign(rule, *operands)), names, arrays.dtype, arrays.target)
@@ -116,11 +120,11 @@ def _solution(
     return result[()] if isinstance(result, np.ndarray) else result
 
 
-def _shape(value: Any) -> Shape:
+def shape_of(value: Any) -> Shape:
     return tuple(value.shape) if hasattr(value, "shape") else np.shape(value)
 
 
-class _ImplicitRule(DerivedRule):
+class ImplicitRule(DerivedRule):
     """The solution of an equation. Its operands are a start, parameters, and what the equation captured."""
 
     def __init__(
@@ -201,10 +205,14 @@ class _ImplicitRule(DerivedRule):
             return np.asarray(jacobian.solve(target))
 
         with np.errstate(all="ignore"):  # points on the way may be anywhere
-            start = x0 if self.solver is None else np.asarray(self.solver(residual, x0), np.float64)
+            start = np.asarray(self.start(residual, x0, values), np.float64)
             if start.shape != x0.shape:
                 raise ShapeError(f"the solver of {self.name} returned shape {start.shape}, x0 has {x0.shape}")
             return [_newton(self.name, residual, step, start)]
+
+    def start(self, residual: Residual, x0: np.ndarray, values: Sequence[np.ndarray]) -> Any:
+        """Where Newton's method begins, for these values of the parameters."""
+        return x0 if self.solver is None else self.solver(residual, x0)
 
 
 def _iterated(residual: Residual, x0: np.ndarray) -> np.ndarray:

@@ -412,7 +412,7 @@ class _Copy:
         elif hasattr(type(value), DIFFERENTIATED):
             made[id(value)] = value.over(self.of(getattr(value, DIFFERENTIATED)))
         else:
-            made[id(value)] = instance = copy.copy(value)
+            made[id(value)] = instance = _copied(value)
             for found in _attributes(value, self._names):
                 object.__setattr__(instance, found.name[1:], self.of(found.value))
 
@@ -434,3 +434,25 @@ class _Copy:
         made.__kwdefaults__ = self.of(function.__kwdefaults__)
         made.__dict__.update(function.__dict__)
         made.__qualname__ = function.__qualname__
+
+
+COPYING = {"__copy__", "__getstate__", "__reduce__", "__reduce_ex__", "__setstate__"}
+"""How a class says what a copy is."""
+
+
+def _copied(value: Any) -> Any:
+    """A copy of an object; where its attributes are all there is, nothing of its class is called.
+
+    Modules of equinox enter each object that their class makes into a global table.
+    """
+    kind = type(value)
+    bases = kind.__mro__[:-1]
+    is_plain = not any(COPYING & vars(base).keys() or vars(base).get("__slots__") for base in bases)
+    if not is_plain or not hasattr(value, "__dict__"):
+        return copy.copy(value)
+    try:
+        made = object.__new__(kind)
+    except TypeError:  # a class that is not made of attributes alone
+        return copy.copy(value)
+    vars(made).update(vars(value))
+    return made

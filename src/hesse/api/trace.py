@@ -6,13 +6,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from hesse.api.layout import Branches, Fixed, Layout, Truth
 from hesse.api.trees import is_container, leaf_names, take_apart
 from hesse.errors import TracingError
+from hesse.frontends.complexes import Complex
+from hesse.frontends.explained import explained
 from hesse.frontends.expression import Expression
 from hesse.frontends.indices import Index
 from hesse.frontends.operands import as_node
-from hesse.frontends.tracing import assignments_explained, depth
+from hesse.frontends.tracing import depth
 from hesse.ir import Node, Variable, variable
 from hesse.rewrite import simplify
 
@@ -33,7 +37,7 @@ def nested_trace() -> Iterator[None]:
     """Around user code that is called with expressions: traces inside it get names of their own."""
     token = depth.set(depth.get() + 1)
     try:
-        with assignments_explained():
+        with explained():
             yield
     finally:
         depth.reset(token)
@@ -131,6 +135,12 @@ def _collected(returned: _Returned, function: str, is_plain: bool) -> Traced:
 
 def _entered(leaf: Any, name: str, function: str, is_plain: bool, nodes: list[Node]) -> Layout:
     """Enter the node of a leaf; where it is."""
+    if isinstance(leaf, np.ndarray) and leaf.dtype == object:  # traced entries
+        leaf = Expression(as_node(leaf))
+    if isinstance(leaf, Complex):
+        raise TracingError(
+            f"{name} of {function} is complex; return real numbers: z.real, z.imag, np.abs(z), np.angle(z)"
+        )
     if is_plain and not isinstance(leaf, Expression):
         return Fixed(leaf)
     if isinstance(leaf, str | bytes):

@@ -46,6 +46,16 @@ def determinant(xp: Any, params: Params, a: Any) -> Any:
     return xp.asarray(xp.linalg.det(a))
 
 
+def adjugate(xp: Any, params: Params, a: Any) -> Any:
+    """By singular values: with A = U S V' it is det(U) det(V) V T U', T the products of all others in S."""
+    left, values, right = xp.linalg.svd(a)
+    size = a.shape[-1]
+    unit = xp.eye(size, a)
+    others = xp.prod(values[..., None, :] * (1.0 - unit) + unit, -1)
+    sign = xp.linalg.det(left) * xp.linalg.det(right)
+    return xp.swapaxes(right, -1, -2) @ ((others * sign[..., None])[..., None] * xp.swapaxes(left, -1, -2))
+
+
 def log_determinant(xp: Any, params: Params, a: Any) -> Any:
     return xp.asarray(xp.linalg.slogdet(a).logabsdet)
 
@@ -267,6 +277,7 @@ SHARED: dict[str, Kernel] = {
     for function in (
         inverse,
         determinant,
+        adjugate,
         log_determinant,
         sign_determinant,
         solve,

@@ -12,7 +12,8 @@ from hesse.calculus.mirror import mirrored
 from hesse.calculus.modes import MODES, SEARCHES, Products, SearchEnded, derivatives
 from hesse.cost import PLAIN_MACHINE, Machine, estimate
 from hesse.errors import ArgumentError
-from hesse.ir import Node, keep_nodes, topological, transpose
+from hesse.ir import Apply, Node, keep_nodes, topological, transpose
+from hesse.ops.foreign import FOREIGN, rule_of
 from hesse.rewrite import simplify
 
 SEARCH_TERMS = 500
@@ -68,7 +69,8 @@ def _candidates(
     output: Node, variables: Sequence[Node], tried: Sequence[str], machine: Machine
 ) -> dict[str, list[Node]]:
     """The derivative in several modes; searches go only as far as the best of the others is worth it."""
-    nodes = len(topological([output]))
+    order = topological([output])
+    nodes = len(order)
     pushes = len(variables) == 1 or nodes * len(variables) <= MOST_PUSHED
     made = Products()
     candidates = {
@@ -78,8 +80,10 @@ def _candidates(
     }
     saved = min((estimate(roots, machine) for roots in candidates.values()), default=math.inf)
     made.most_terms = SEARCH_TERMS + saved / OPERATIONS_PER_TERM
+    foreign = [node for node in order if isinstance(node, Apply) and node.name == FOREIGN]
+    is_searched = all(rule_of(node).is_searched for node in foreign)
     for name in tried:
-        if name in SEARCHES and nodes <= made.most_terms:
+        if name in SEARCHES and is_searched and nodes <= made.most_terms:
             with suppress(SearchEnded):
                 candidates[name] = simplify(derivatives(name, output, variables, made, machine))
     return candidates

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from hesse.calculus.partial import is_active, partial, pull, push
+from hesse.calculus.partial import is_active, partial, pull, push_all
 from hesse.cost import PLAIN_MACHINE, Machine, core_entries, core_order, einsum_cost
 from hesse.ir import (
     Add,
@@ -48,8 +48,8 @@ def push_forward(
     known = dict(tangents)
     for node in order:
         if node in live and node not in tangents:
-            terms = [push(node, slot, known[node.operands[slot]]) for slot in _live_slots(node, live)]
-            known[node] = add(terms, node.shape + trail)
+            given = {slot: known[node.operands[slot]] for slot in _live_slots(node, live)}
+            known[node] = push_all(node, given, trail)
     return known.get(output, zero(output.shape + trail))
 
 
@@ -131,8 +131,8 @@ def _joined(
     tangents = {variable: delta(variable.shape)}
     for node in order:
         if node in live and node not in upper and node is not variable:
-            terms = [push(node, slot, tangents[node.operands[slot]]) for slot in _live_slots(node, live)]
-            tangents[node] = add(terms, node.shape + variable.shape)
+            given = {slot: tangents[node.operands[slot]] for slot in _live_slots(node, live)}
+            tangents[node] = push_all(node, given, variable.shape)
     terms = [
         _compose(cotangent, tangents[node], node.rank)
         for node, cotangent in cotangents.items()

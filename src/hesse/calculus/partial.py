@@ -8,6 +8,7 @@ and the rules of foreign functions say for themselves how tangents and cotangent
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple, assert_never, cast
 
 from hesse.errors import DifferentiationError
@@ -19,8 +20,10 @@ from hesse.ir import (
     Einsum,
     Map,
     Node,
+    Shape,
     Size,
     Variable,
+    add,
     delta,
     einsum,
     plain_axes,
@@ -160,6 +163,14 @@ def push(node: Node, slot: int, tangent: Node) -> Node:
         found.scale,
         expand=found.expand,
     )
+
+
+def push_all(node: Node, tangents: Mapping[int, Node], trail: Shape) -> Node:
+    """The tangent of the node for those of several operands, by their slots."""
+    if tangents and isinstance(_applied(node), Foreign):
+        assert isinstance(node, Apply)
+        return rule_of(node).push_all(node, tangents)
+    return add([push(node, slot, tangent) for slot, tangent in tangents.items()], node.shape + trail)
 
 
 def partial(node: Node, slot: int) -> Node:

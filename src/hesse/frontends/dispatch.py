@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from hesse.errors import TracingError
-from hesse.frontends.tracing import note_need, untraceable
+from hesse.frontends.tracing import ComplexError, note_need, untraceable
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
@@ -28,6 +28,9 @@ NAMED: dict[str, Callable[..., Any]] = {}
 LOOKUPS: list[Callable[[str], Callable[..., Any] | None]] = []
 """Functions that find the handler of a ufunc by its name, for operations entered later than these tables."""
 
+COMPLEX: dict[Any, Callable[..., Any]] = {}
+"""NumPy function or ufunc -> handler of complex values, see `complexes`."""
+
 AT: dict[Any, Callable[..., Any]] = {}
 """Ufunc -> handler of its method `at`."""
 
@@ -35,16 +38,13 @@ WAYS_OUT: dict[str, str] = {
     "put": "Write x[i] = y.",
     "place": "Write x[mask] = y.",
     "putmask": "Write x[mask] = y.",
-    "nan_to_num": "Replace the entries with np.where, or clean the data before tracing.",
-    "fmod": "Write x - y * np.trunc(x / y).",
-    "fmax": "Use np.maximum.",
-    "fmin": "Use np.minimum.",
-    "svd": "Use np.linalg.eigh of A.T @ A or A @ A.T.",
-    "svdvals": "Use np.sqrt(np.linalg.eigvalsh(A.T @ A)).",
-    "eig": "For symmetric matrices use np.linalg.eigh.",
-    "eigvals": "For symmetric matrices use np.linalg.eigvalsh.",
-    "qr": "Use np.linalg.cholesky of A.T @ A.",
-    "lstsq": "Use np.linalg.solve of the normal equations, or np.linalg.pinv.",
+    "eig": "For symmetric matrices use np.linalg.eigh; other spectra may be complex.",
+    "eigvals": "For symmetric matrices use np.linalg.eigvalsh; other spectra may be complex.",
+    "roots": "Find the root that you need with hesse.root.",
+    "nanmedian": "The number of entries depends on the data; use np.nanmean, or take out what is missing.",
+    "nanquantile": "The number of entries depends on the data; take out what is missing.",
+    "nanpercentile": "The number of entries depends on the data; take out what is missing.",
+    "polyfit": "Write np.linalg.lstsq(np.vander(x, degree + 1), y)[0].",
     "allclose": "Compare values after evaluation; inside a traced function use np.where.",
     "array_equal": "Compare values after evaluation; inside a traced function use np.where.",
     "nonzero": "The number of results depends on the data; use np.where(condition, x, y).",
@@ -53,8 +53,6 @@ WAYS_OUT: dict[str, str] = {
     "unique": "The number of results depends on the data.",
     "extract": "The number of results depends on the data; use np.where(condition, x, y).",
     "compress": "The number of results depends on the data; use np.where(condition, x, y).",
-    "percentile": "Use np.median, or entries of np.sort(x).",
-    "quantile": "Use np.median, or entries of np.sort(x).",
     "apply_along_axis": "Write the function for whole arrays, or np.stack the results of a loop.",
 }
 
@@ -111,9 +109,24 @@ def call(function: Any, arguments: tuple[Any, ...], options: Mapping[str, Any] |
     """The handler of a NumPy function on these arguments, or an error that says what to do."""
     try:
         return _handled(function, arguments, options or {})
+    except ComplexError:
+        return call_complex(function, arguments, options)
     except TracingError:
         note_need(arguments)
         raise
+
+
+def call_complex(function: Any, arguments: tuple[Any, ...], options: Mapping[str, Any] | None = None) -> Any:
+    """The handler of a NumPy function of complex values on these arguments."""
+    handler = COMPLEX.get(function)
+    given = {name: value for name, value in (options or {}).items() if value is not np._NoValue}
+    problem = None if handler is None else _mismatch(handler, len(arguments), tuple(given))
+    if handler is None or problem is not None:
+        raise untraceable(
+            f"{function_name(function)} of complex values{f' ({problem})' if problem else ''}",
+            "Write it with real numbers: z.real, z.imag, np.abs(z), np.angle(z).",
+        )
+    return handler(*arguments, **given)
 
 
 def _handled(function: Any, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
@@ -144,6 +157,9 @@ def _without_out(options: Mapping[str, Any]) -> dict[str, Any]:
 def _written(function: Any, result: Any, out: Any) -> Any:
     """The argument `out` after the result was written to it, which must be a traced array."""
     target = out[0] if isinstance(out, tuple) and len(out) == 1 else out
+    if isinstance(target, np.ndarray) and target.dtype == object and hasattr(result, "node"):
+        target[...] = np.asarray(result)  # an array of traced entries, as NumPy made it
+        return target
     if not hasattr(target, "node") or not hasattr(result, "node"):
         raise untraceable(
             f"the argument out= of {function_name(function)} (or an in-place update of an array like a += x)",

@@ -6,6 +6,7 @@ functions of the same meaning. What has no meaning for an expression raises an e
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from hesse.errors import ShapeError
 from hesse.frontends.dispatch import call, call_ufunc, function_name, is_float_type
 from hesse.frontends.indices import Index
 from hesse.frontends.memory import Part, refresh
+from hesse.frontends.objects import OBJECT_LOOPS, array_of_entries
 from hesse.frontends.symbolic import SymbolicMethods
 from hesse.frontends.tracing import decided, note_need, of_tensors, real_dtype, untraceable
 from hesse.ir import Node, Shape
@@ -196,8 +198,13 @@ class Expression(SymbolicMethods):
         if name in ("node", "index"):  # forgotten, because something was written
             refresh(self)
             return getattr(self, name)
+        if name in OBJECT_LOOPS:  # NumPy asks the entries of arrays of objects for them
+            return functools.partial(self._of_ufunc, getattr(np, name))
         way_out = "Use the NumPy function instead of the method, if there is one."
         raise AttributeError(str(untraceable(f"the attribute .{name} of a traced value", way_out)))
+
+    def _of_ufunc(self, ufunc: np.ufunc, *others: Any) -> Any:
+        return call(ufunc, (self, *others))
 
     # NumPy calls these for functions and ufuncs with an expression among their arguments.
 
@@ -325,6 +332,8 @@ class Expression(SymbolicMethods):
             return Expression(node, index=as_integer(self.node))
         if is_float_type(dtype):
             return call(np.multiply, (self, 1.0)) if self.is_index else Expression(self.node)
+        if kind == "c":
+            return call(np.add, (self, 0j))
         raise untraceable(
             f"astype({np.dtype(dtype)})", "Only real numbers are traced; np.trunc drops fractions."
         )
@@ -360,12 +369,10 @@ class Expression(SymbolicMethods):
             )
         return int(found)
 
-    __array__ = _valueless(
-        "a traced value converted to an array (np.array([x[0], x[1]]), np.asarray(x), a[1:3] = x, a[x])",
-        "Use np.stack([...]), np.concatenate([...]) or np.where instead of np.array, "
-        "np.ones(3) * x instead of np.full(3, x), write to np.zeros_like(x) or hesse.zeros(3), and use "
-        "hesse.constant(a)[x] to index a known array by a traced one.",
-    )
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        """What `np.array` and `np.asarray` make of it: an array of objects, each of them a traced entry."""
+        return array_of_entries(self, dtype)
+
     __delitem__ = _refused("the deletion of entries of a traced value (del x[i])", _BUILD)
 
     def __contains__(self, value: Any) -> bool:

@@ -15,6 +15,7 @@ from hesse.errors import ArgumentError, ShapeError
 from hesse.frontends.dispatch import implements
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_array, as_node, known_sizes
+from hesse.frontends.scipy_functions import real_quotient, real_remainder
 from hesse.frontends.tracing import untraceable
 from hesse.ir import Constant, Node, constant, uniform
 from hesse.ops import integers
@@ -102,27 +103,23 @@ def compared(name: str, x: Any, y: Any) -> Node | None:
     return elementwise(name, integers.difference(a, b), 0.0)
 
 
-def _of_integers(name: str, compute: Callable[..., Node], way_out: str) -> Callable[[Any, Any], Expression]:
+def _of_integers(
+    compute: Callable[..., Node], of_reals: Callable[..., Expression]
+) -> Callable[[Any, Any], Expression]:
     def handler(x: Any, y: Any, /) -> Expression:
         a, b = integer_node(x), integer_node(y)
-        if a is None or b is None:
-            raise untraceable(f"{name} of real numbers", way_out)
-        return Expression(compute(a, b))
+        return of_reals(x, y) if a is None or b is None else Expression(compute(a, b))
 
     return handler
 
 
-floor_divide = implements(np.floor_divide)(
-    _of_integers("np.floor_divide", integers.quotient, "Write np.floor(x / y).")
-)
-remainder = implements(np.remainder)(
-    _of_integers("np.remainder", integers.remainder, "Write x - y * np.floor(x / y).")
-)
+floor_divide = implements(np.floor_divide)(_of_integers(integers.quotient, real_quotient))
+remainder = implements(np.remainder)(_of_integers(integers.remainder, real_remainder))
 
 
 @implements(np.divmod)
 def divmod_(x: Any, y: Any, /) -> tuple[Expression, Expression]:
-    """The quotient and the remainder of integers."""
+    """The quotient and the remainder."""
     return floor_divide(x, y), remainder(x, y)
 
 

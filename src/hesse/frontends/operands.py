@@ -18,8 +18,19 @@ from hesse.frontends.dispatch import function_name, implements
 from hesse.frontends.expression import Expression
 from hesse.frontends.indices import Index
 from hesse.frontends.memory import Step, shared
-from hesse.frontends.tracing import untraceable
-from hesse.ir import Node, Size, common_shape, constant_axis, label_axis, plain_axes, uniform, view
+from hesse.frontends.tracing import ComplexError, untraceable
+from hesse.ir import (
+    Node,
+    Size,
+    common_shape,
+    concatenate,
+    constant_axis,
+    label_axis,
+    plain_axes,
+    reshape,
+    uniform,
+    view,
+)
 from hesse.ir import constant as constant_node
 from hesse.ops.integers import as_real
 
@@ -32,8 +43,24 @@ def as_node(value: Any) -> Node:
         if value.is_index:
             return as_real(_integers(value))
         return value.node
+    array = _captured(value)
+    if array.dtype.kind == "O" and all(map(_is_entry, array.flat)):
+        return _joined_entries(array)
     array = as_array(value)
     return constant_node(array if array.dtype.kind == "f" else array.astype(float))
+
+
+def _is_entry(value: Any) -> bool:
+    """Whether a value may be an entry of an array of traced numbers."""
+    return is_number(value) or (isinstance(value, Expression) and not value.shape)
+
+
+def _joined_entries(array: np.ndarray) -> Node:
+    """One node of an array of objects, entries of which are expressions."""
+    if not any(isinstance(entry, Expression) for entry in array.flat):
+        return constant_node(array.astype(float))
+    joined = concatenate([reshape(as_node(entry), (1,)) for entry in array.flat], 0)
+    return reshape(joined, array.shape)
 
 
 def _integers(value: Expression) -> Node:
@@ -47,9 +74,10 @@ def as_array(value: Any) -> np.ndarray:
     """A real or boolean array that is known now."""
     array = _captured(value)
     if array.dtype.kind == "c":
-        raise untraceable(
-            "a complex constant", "Only real numbers are supported; separate real and imaginary parts."
+        problem = untraceable(
+            "a complex constant here", "Only real numbers are supported; separate real and imaginary parts."
         )
+        raise ComplexError(str(problem))
     if array.dtype.kind not in "biuf":
         raise untraceable(
             f"a constant of type {type(value).__name__}", "Pass real numbers or arrays of them."
@@ -64,6 +92,8 @@ def _captured(value: Any) -> np.ndarray:
         raise untraceable(kind, way_out[:1].upper() + way_out[1:] + ".")
     try:
         return np.asarray(value)
+    except ComplexError:
+        raise
     except (TypeError, RuntimeError) as problem:  # a tensor with a gradient, or one on another device
         raise untraceable(
             f"a constant of type {type(value).__name__}", f"Pass it as an argument: {problem}"

@@ -10,6 +10,7 @@ import numpy as np
 
 import hesse.ops.elementwise as table
 from hesse.errors import ShapeError
+from hesse.frontends.decompositions import svdvals
 from hesse.frontends.dispatch import call, implements
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import (
@@ -285,10 +286,12 @@ def _matrix_norm(node: Node, order: Any, axes: tuple[int, ...]) -> Node:
         return (maximum if order > 0 else minimum)(sums, rest - (summed < rest)).node
     if order == 2:
         return _largest_singular_value(node, axes)
+    if order in (-2, "nuc"):
+        lead = [k for k in range(node.rank) if k not in axes]
+        values = svdvals(Expression(transpose(node, [*lead, *axes])))
+        return as_node(values[..., -1] if order == -2 else values.sum(axis=-1))
     raise untraceable(
-        f"np.linalg.norm of a matrix with ord={order!r}",
-        "Write it with eigenvalues: np.sqrt(np.linalg.eigvalsh(A.T @ A)) are the singular values "
-        "(their sum is the nuclear norm).",
+        f"np.linalg.norm of a matrix with ord={order!r}", "Use 'fro', 'nuc', 1, 2, np.inf or one of -1, -2."
     )
 
 

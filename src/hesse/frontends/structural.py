@@ -25,6 +25,7 @@ from hesse.frontends.operands import (
     read_only,
     restructures,
 )
+from hesse.frontends.tracing import untraceable
 from hesse.ir import (
     Node,
     Size,
@@ -115,9 +116,19 @@ def squeeze(a: Node, axis: Any = None) -> Node:
     return index(a, tuple(0 if k in dropped else slice(None) for k in range(a.rank)))
 
 
+def _is_by_columns(name: str, order: str, rank: int) -> bool:
+    """Whether the first index varies fastest."""
+    if order not in ("C", "F") and rank > 1:
+        raise untraceable(f"{name} with order={order!r}", "It depends on the memory: say 'C' or 'F'.")
+    return order == "F"
+
+
 @restructures(np.reshape, shares=reshaped)
-def reshape(a: Node, /, shape: Any) -> Node:
-    """The same entries in row-major order; one size may be -1."""
+def reshape(a: Node, /, shape: Any, order: str = "C") -> Node:
+    """The same entries in row-major order, or by columns; one size may be -1."""
+    if _is_by_columns("np.reshape", order, a.rank):
+        turned = tuple(shape)[::-1] if isinstance(shape, tuple | list) else (shape,)
+        return transpose_(reshape(transpose_(a), turned))
     sizes: list[Size] = list(shape) if isinstance(shape, tuple | list) else [shape]
     sizes = [size if isinstance(size, str) else operator.index(size) for size in sizes]
     if -1 in sizes:
@@ -130,8 +141,9 @@ def reshape(a: Node, /, shape: Any) -> Node:
 
 
 @restructures(np.ravel, shares=reshaped)
-def ravel(a: Node) -> Node:
-    """All entries in one axis, in row-major order."""
+def ravel(a: Node, order: str = "C") -> Node:
+    """All entries in one axis, in row-major order or by columns."""
+    a = transpose_(a) if _is_by_columns("np.ravel", order, a.rank) else a
     return a if a.rank == 1 else reshape(a, -1) if a.shape.count(0) == 0 else zero((0,))
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
-import re
 import sys
 import traceback
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -18,7 +18,13 @@ import numpy as np
 from hesse.errors import TracingError
 from hesse.ir import Variable, topological
 
-_libraries = tuple(f"{folder}{os.sep}" for folder in (Path(__file__).parents[1], Path(np.__file__).parent))
+_scipy = importlib.util.find_spec("scipy")
+SCIPY = f"{Path(_scipy.origin).parent}{os.sep}" if _scipy and _scipy.origin else "scipy is not there"
+"""Where the code of SciPy is, which is not loaded for that."""
+_libraries = (
+    *(f"{folder}{os.sep}" for folder in (Path(__file__).parents[1], Path(np.__file__).parent)),
+    SCIPY,
+)
 
 
 def skip_frames(module: ModuleType) -> None:
@@ -26,6 +32,11 @@ def skip_frames(module: ModuleType) -> None:
     global _libraries  # noqa: PLW0603  a tuple, because that is what `startswith` takes
     assert module.__file__ is not None
     _libraries = (*_libraries, f"{Path(module.__file__).parent}{os.sep}")
+
+
+def is_library(file: str) -> bool:
+    """Whether a file holds code of hesse, or of a library that it traces."""
+    return file.startswith(_libraries)
 
 
 recorded_location: ContextVar[Callable[[], str] | None] = ContextVar("recorded_location", default=None)
@@ -45,6 +56,10 @@ def user_location() -> str:
 def untraceable(construct: str, way_out: str, location: str | None = None) -> TracingError:
     """The error to raise for a construct that cannot become part of an expression."""
     return TracingError(f"{construct} cannot be traced (at {location or user_location()}). {way_out}")
+
+
+class ComplexError(TracingError):
+    """A complex value where handlers of real ones need a number."""
 
 
 depth: ContextVar[int] = ContextVar("depth", default=0)
@@ -152,37 +167,8 @@ def watched_names(values: Iterable[Any]) -> set[str]:
     return needed if needed <= frozenset().union(*(watch.names for watch in watches)) else set()
 
 
-@contextmanager
-def assignments_explained() -> Iterator[None]:
-    """Around user code: our error instead of NumPy's where a traced value is put into an array, or PyTorch's.
-
-    For `a[0] = x` NumPy asks x for a number, and turns the refusal into a bare ValueError ("setting an array
-    element with a sequence"), since x has a length and entries. Nothing of x is asked after that.
-    """
-    try:
-        yield
-    except ValueError as error:
-        if not isinstance(error.__cause__, TracingError):
-            raise
-        raise untraceable(
-            "the assignment of a traced value to an entry of a NumPy array (a[i] = x, a.fill(x))",
-            "Such an array holds numbers and would not record how x was computed. "
-            "Write to np.zeros_like(x) or hesse.zeros(3) instead of np.zeros(3), "
-            "or build the result with np.stack, np.concatenate or np.where.",
-            raised_at(error),
-        ) from error
-    except TypeError as error:
-        if not re.search(r"must be (a )?Tensor.* not Expression", str(error)):
-            raise
-        raise untraceable(
-            "a function of PyTorch, called with NumPy arrays or numbers,",
-            "Pass torch tensors: torch.as_tensor(x).",
-            raised_at(error),
-        ) from error
-
-
 def raised_at(error: Exception) -> str:
-    """`file:line` of the innermost line outside hesse and NumPy from which an error came."""
+    """`file:line` of the innermost line outside of libraries from which an error came."""
     frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
     file, line = next((at for at in reversed(frames) if not at[0].startswith(_libraries)), frames[-1])
     return f"{file}:{line}"

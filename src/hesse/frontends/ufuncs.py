@@ -93,6 +93,12 @@ def negative(x: Any, /) -> Expression:
     return with_index(Expression(-as_node(x)), integers.negative, x)
 
 
+@implements(np.signbit)
+def signbit(x: Any, /) -> Any:
+    """Whether the sign is negative, that of zero included."""
+    return np.logical_or(np.less(x, 0.0), np.less(np.reciprocal(x), 0.0))
+
+
 def _register_all(register: Callable[[Any, Any], None], functions: dict[Any, Any]) -> None:
     for function, name in functions.items():
         register(function, name)

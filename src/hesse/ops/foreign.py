@@ -12,13 +12,13 @@ import itertools
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from hesse.errors import ShapeError
-from hesse.ir import Apply, Node, apply_
+from hesse.ir import Apply, Node, add, apply_
 
 FOREIGN = "foreign"
 """The name of the nodes; their parameters are the rule and the number of the result."""
@@ -47,6 +47,8 @@ class Rule(ABC):
     is_native = False
     has_native_matrix = False
     """The same for `matrix`."""
+    is_searched = True
+    """Whether a search for the best order of products is worth the partials that it needs."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -90,6 +92,11 @@ class Rule(ABC):
     @abstractmethod
     def push(self, node: Apply, slot: int, tangent: Node) -> Node:
         """The tangent `[node…, trail…]` of a result for the tangent `[operand…, trail…]` of an operand."""
+
+    def push_all(self, node: Apply, tangents: Mapping[int, Node]) -> Node:
+        """The tangent of a result for tangents of several operands, by their slots."""
+        terms = [self.push(node, slot, tangent) for slot, tangent in tangents.items()]
+        return add(terms, terms[0].shape)
 
     @abstractmethod
     def pull(self, node: Apply, slot: int, cotangent: Node) -> Node:

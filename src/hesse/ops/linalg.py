@@ -45,8 +45,16 @@ def inverse(a: Node) -> Node:
 
 
 def determinant(a: Node) -> Node:
-    """The determinant; its derivatives go through the inverse and so need regular matrices."""
+    """The determinant.
+
+    Its derivatives go through the inverse, and from the second order on they need regular matrices.
+    """
     return operation("determinant", a)
+
+
+def adjugate(a: Node) -> Node:
+    """`det(a) inverse(a)`, which exists for singular matrices, too: programs compute it in place of both."""
+    return operation("adjugate", a)
 
 
 def log_determinant(a: Node) -> Node:
@@ -229,6 +237,15 @@ def _determinant_partial(y: Apply) -> Node:
     return pairwise("...,...lk->......kl", y, inverse(y.operands[0]))
 
 
+def _adjugate_partial(y: Apply) -> Node:
+    """dY = (tr(Y dA) Y - Y dA Y)/det(A)."""
+    minors = pairwise("...ij,...lk->...ij...kl", y, y) - pairwise("...ik,...lj->...ij...kl", y, y)
+    batch = plain_axes(y.rank - 2)
+    factor = reciprocal(determinant(y.operands[0]))
+    axes = plain_axes(minors.rank)
+    return einsum([minors, factor], [axes, batch], axes, minors.shape, minors.shape)
+
+
 def _log_determinant_partial(y: Apply) -> Node:
     """d log|det(A)| = tr(inv(A) dA)."""
     return pairwise("...lk->......kl", inverse(y.operands[0]))
@@ -342,11 +359,11 @@ def _eigenvalue_partial(y: Apply) -> Node:
 
 def _eigenvector_partial(y: Apply) -> Node:
     """dV = V (F ∘ (V' dA V)) with F_pj = 1/(λ_j - λ_p) off the diagonal and zero on it."""
-    gaps = _reciprocal_gaps(operation("eigvalsh", *y.operands))
+    gaps = reciprocal_gaps(operation("eigvalsh", *y.operands))
     return pairwise("...ip,...pj,...kp,...lj->...ij...kl", y, gaps, y, y)
 
 
-def _reciprocal_gaps(values: Node) -> Node:
+def reciprocal_gaps(values: Node) -> Node:
     """`1/(values[j] - values[i])` off the diagonal, zero on it."""
     size = _concrete("eigenvectors", values.shape[-1])
     shape = (*values.shape, size)
@@ -386,6 +403,14 @@ register(
         flops=_cubic(2 / 3),
         short="det",
         behaviour=Behaviour(),
+    ),
+    General(
+        "adjugate",
+        _square_rule("adjugate"),
+        (_adjugate_partial,),
+        r"\operatorname{{adj}}\left({}\right)",
+        flops=_cubic(8 / 3),
+        keeps_symmetry=True,
     ),
     General(
         "log_determinant",

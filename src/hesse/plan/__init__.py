@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from hesse.cost import Machine
 from hesse.ir import Node
+from hesse.plan.adjugates import joined
 from hesse.plan.flatten import flatten
 from hesse.plan.lower import lower, require_numbers
 from hesse.plan.memory import (
@@ -37,4 +38,4 @@ __all__ = [
 def make_plan(roots: Sequence[Node], machine: Machine) -> Program:
     """The program for some nodes: products flattened where it pays, then lowered; sizes must be numbers."""
     require_numbers(roots)
-    return lower(multiplied_out(flatten(roots, machine)), machine)
+    return lower(joined(multiplied_out(flatten(roots, machine))), machine)

@@ -36,7 +36,7 @@ def _of(program: Program, ref: Ref, found: list[Origins]) -> Origins:
                 for label, one in zip(item.left_labels, found[item.left], strict=True)
                 if one is not None
             }
-            return tuple(labelled[label] for label in item.labels)
+            return tuple(labelled.get(label) for label in item.labels)
         case Combine():
             whole: list[Origin | None] = [None] * len(shape)
             for term in item.terms:

@@ -93,6 +93,14 @@ def _wide(index: Any) -> Any:
     return index if index.dtype.itemsize >= 4 else index.astype(jnp.int32)
 
 
+def adjugate(params: Params, a: Any) -> Any:
+    """By the inverse, if all of it is finite."""
+    product = jnp.linalg.det(a)[..., None, None] * jnp.linalg.inv(a)
+    return jax.lax.cond(
+        jnp.isfinite(product).all(), lambda a: product, lambda a: records.adjugate(XP, params, a), a
+    )
+
+
 def foreign(params: Params, *operands: Any) -> list[Any]:
     """A native function is traced; any other one is called back on the host, which JAX cannot see into."""
     (rule,) = params
@@ -128,6 +136,7 @@ def _not_differentiable(rule: Rule, primals: Any, tangents: Any) -> Any:
 
 KERNELS: dict[str, Kernel] = {
     **records.shared(XP),
+    "adjugate": adjugate,
     "foreign": foreign,
     "gather": gather,
     "log_softmax": log_softmax,

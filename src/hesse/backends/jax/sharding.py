@@ -58,8 +58,8 @@ def _explicit_mesh(arrays: Sequence[Any]) -> Any:
 def _like_variable(result: Any, places: Sequence[Place], arrays: Sequence[Any]) -> Any:
     """A result that lies as the first variable that has axes; XLA knows how that one lies, nobody else.
 
-    It is chosen between the two, entry by entry, in a way of which XLA is not told that it is always the same:
-    so it lets them lie alike.
+    It is chosen between the two, entry by entry; XLA cannot tell that the choice is always the same, and lets
+    them lie alike.
     """
     number = next((place[0] for place in places if place is not None), None)
     if number is None:

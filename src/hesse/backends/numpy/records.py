@@ -74,6 +74,14 @@ XP = records.Namespace(
 )
 
 
+def adjugate(params: Params, a: Array) -> Array:
+    """By the inverse, if there is one."""
+    try:
+        return np.asarray(np.linalg.det(a)[..., None, None] * np.linalg.inv(a))
+    except np.linalg.LinAlgError:
+        return np.asarray(records.adjugate(XP, params, a))
+
+
 def logsumexp(params: Params, x: Array, soft: Array | None = None) -> Array:
     """`soft` is the softmax, if it is known: its largest entry is 1 over the sum of the exponentials."""
     if x.size <= FEW:
@@ -180,6 +188,7 @@ def foreign(params: Params, *operands: Array) -> list[Array]:
 
 KERNELS: dict[str, Kernel] = {
     **records.shared(XP),
+    "adjugate": adjugate,
     "foreign": foreign,
     "gather": gather,
     "log_softmax": log_softmax,

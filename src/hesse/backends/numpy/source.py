@@ -18,6 +18,7 @@ from hesse.backends.text import (
     placed_labels,
     tuple_text,
 )
+from hesse.ir import Axis
 from hesse.plan.program import Combine, Contract, Placed, View
 
 NUMPY = Dialect("np", permute="transpose", total="np.add.reduce")
@@ -105,6 +106,10 @@ def _inner_source(item: Contract, left: str, right: str) -> str:
     return f"np.vdot({left}, {NUMPY.permuted(right, tuple(b.index(label) for label in a))})"
 
 
+MOST_COMPARED = 64
+"""Of so many placed terms it is found out whether they touch the same entries."""
+
+
 class Destination(NamedTuple):
     """The array that a sum is written to, on a machine; `is_result`: in memory its axes are in order."""
 
@@ -138,8 +143,10 @@ def combine_source(
     whole = [k for k in dense if k in spare and len(item.terms[k].labels) == len(shape)]
     own = min(whole, key=lambda k: item.terms[k].factor != 1, default=None)
     in_order = not dense
+    fresh = set() if dense else _fresh([item.terms[k] for k in placed[:MOST_COMPARED]])
     if not dense:
-        lines = [f"{target.name} = np.zeros({tuple_text(shape)}, dtype)"]
+        is_filled = len(fresh) == len(placed) and _fills([item.terms[k] for k in placed], shape)
+        lines = [f"{target.name} = np.{'empty' if is_filled else 'zeros'}({tuple_text(shape)}, dtype)"]
     elif own is not None:
         first = NUMPY.aligned(names[own], item.terms[own].labels, dense_labels(item.terms[own]))
         in_order = first == names[own] and not placed
@@ -151,9 +158,33 @@ def combine_source(
     else:
         text = _dense_text(item, dense, names, target, is_written=bool(placed))
         lines = [f"{target.name} = {text}"]
-    for k in placed:
-        lines.append(_place(item.terms[k], names[k], target, is_first=not dense and k == placed[0]))
+    for position, k in enumerate(placed):
+        lines.append(_place(item.terms[k], names[k], target, is_first=position in fresh))
     return Written(lines, own, in_order)
+
+
+def _fresh(terms: list[Placed]) -> set[int]:
+    """The terms that touch no entry that a term before them touches."""
+    boxes = [[_reach(axis, term.ranges) for axis in term.output] for term in terms]
+    return {k for k, box in enumerate(boxes) if not any(_may_meet(box, other) for other in boxes[:k])}
+
+
+def _reach(axis: Axis, ranges: tuple[int, ...]) -> tuple[int, int]:
+    """The first and the last position along an axis."""
+    ends = [(0, stride * (ranges[label] - 1)) for label, stride in axis.terms]
+    return axis.offset + sum(map(min, ends)), axis.offset + sum(map(max, ends))
+
+
+def _may_meet(one: list[tuple[int, int]], two: list[tuple[int, int]]) -> bool:
+    return all(a[0] <= b[1] and b[0] <= a[1] for a, b in zip(one, two, strict=True))
+
+
+def _fills(terms: list[Placed], shape: tuple[int, ...]) -> bool:
+    """Whether terms that are apart from each other leave no entry out."""
+    if any(overlapping_labels(term.output, term.ranges) for term in terms):
+        return False
+    counts = [math.prod([term.ranges[label] for label in placed_labels(term)]) for term in terms]
+    return sum(counts) == math.prod(shape)
 
 
 def _dense_text(

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
 from hesse.backends.torch.machine import TorchMachine
+from hesse.backends.torch.tensors import is_differentiated
 from hesse.plan.program import CallApply, CallMap, Load, Program, View
 
 SYNCHRONISING = frozenset(
     {
-        *("inverse", "solve", "cholesky", "determinant", "log_determinant", "sign_determinant"),
+        *("inverse", "solve", "cholesky", "determinant", "adjugate", "log_determinant", "sign_determinant"),
         *("pseudo_inverse", "eigvalsh", "eigenvectors", "expm_chain", "polygamma", "foreign"),
     }
 )
@@ -101,9 +100,6 @@ class Graphed:
         self._graph = graph
 
 
-def _is_watched(arrays: Sequence[Any]) -> bool:
+def _is_watched(arrays: Sequence[Tensor]) -> bool:
     """Whether something other than the values is asked for."""
-    if torch.is_grad_enabled() and any(array.requires_grad for array in arrays):
-        return True
-    is_dual = forward_ad._current_level >= 0
-    return is_dual or bool(torch.cuda.is_current_stream_capturing())
+    return is_differentiated(arrays) or bool(torch.cuda.is_current_stream_capturing())

@@ -60,6 +60,15 @@ XP = records.Namespace(
 )
 
 
+def adjugate(params: Params, a: Any) -> Any:
+    """By the inverse, if there is one and that can be seen."""
+    if not is_hidden(a):
+        inverted, problem = torch.linalg.inv_ex(a)
+        if not problem.any():
+            return torch.linalg.det(a)[..., None, None] * inverted
+    return records.adjugate(XP, params, a)
+
+
 def logsumexp(params: Params, x: Any) -> Any:
     return torch.logsumexp(x, -1)
 
@@ -133,6 +142,7 @@ def _host_array(tensor: Any) -> Any:
 
 KERNELS: dict[str, Kernel] = {
     **records.shared(XP),
+    "adjugate": adjugate,
     "foreign": foreign,
     "gather": gather,
     "log_softmax": log_softmax,

@@ -12,13 +12,16 @@ import torch
 from torch import Tensor
 from torch._C._functorch import is_functorch_wrapped_tensor
 
+from hesse.backends.numpy.target import NumpyTarget
 from hesse.backends.records import Namespace
 from hesse.backends.target import Target, host_bytes
 from hesse.backends.torch.algebra import ALGEBRA
 from hesse.backends.torch.fused import Fused
 from hesse.backends.torch.graphs import Graphed, is_worth_capturing
+from hesse.backends.torch.hosted import Hosted, is_worth_hosting
 from hesse.backends.torch.machine import TORCH_MACHINE, TorchMachine
 from hesse.backends.torch.runtime import transformed_zeros
+from hesse.backends.torch.tensors import as_tensor
 from hesse.backends.torch.writer import TorchWriter
 from hesse.backends.writer import Compiled
 from hesse.errors import ArgumentError
@@ -61,6 +64,8 @@ class TorchTarget(Target):
         loaded = {item.name for item in program.instructions if isinstance(item, Load)}
         read = [k for k, name in enumerate(inputs) if name in loaded]
         names = [inputs[k] for k in read]
+        on_host = functools.partial(self._hosted, program, names, dtype, in_order, shared)
+        finished = functools.partial(self._finished, program, dtype, on_host)
         source = written(torch.device("cpu")).compiled(names).source
         known: dict[tuple[torch.device, bool], Callable[..., tuple[Tensor, ...]]] = {}
 
@@ -70,19 +75,39 @@ class TorchTarget(Target):
             if key not in known:
                 device, is_transformed = key
                 plain = written(device, is_transformed).compiled(names).function
-                known[key] = plain if is_transformed else self._finished(plain, program, dtype, device.type)
+                known[key] = plain if is_transformed else finished(plain, device.type)
             return known[key](*arrays)
 
         return Compiled(function, tuple(inputs), source)
 
     def _finished(
-        self, function: Callable[..., tuple[Tensor, ...]], program: Program, dtype: torch.dtype, device: str
+        self,
+        program: Program,
+        dtype: torch.dtype,
+        on_host: Callable[[], Callable[..., Sequence[Any]]],
+        function: Callable[..., tuple[Tensor, ...]],
+        device: str,
     ) -> Callable[..., tuple[Tensor, ...]]:
         if self.fuse:
             function = Fused(function)
+        elif device == "cpu" and is_worth_hosting(program, dtype):
+            return Hosted(function, on_host())
         if self.graph and device == "cuda" and is_worth_capturing(program, dtype.itemsize, self.machine):
             return Graphed(function, self.copies)
         return function
+
+    def _hosted(
+        self,
+        program: Program,
+        inputs: Sequence[str],
+        dtype: torch.dtype,
+        in_order: bool,
+        shared: Collection[str],
+    ) -> Callable[..., Sequence[Any]]:
+        """The same program, compiled for NumPy."""
+        target = NumpyTarget()
+        compiled = target.compile(target.passes(program), inputs, self.numpy_dtype(dtype), in_order, shared)
+        return compiled.function
 
     def kind(self, array: Tensor) -> str:
         if array.dtype.is_floating_point:
@@ -105,7 +130,7 @@ class TorchTarget(Target):
         return [
             (value if dtype is None else value.to(dtype))
             if isinstance(value, Tensor)
-            else _from_numpy(value).to(device, dtype)
+            else as_tensor(value).to(device, dtype)
             for value, dtype in zip(values, dtypes, strict=True)
         ]
 
@@ -167,16 +192,6 @@ def _torch_dtype(dtype: Any) -> torch.dtype:
     if found is None:
         raise ArgumentError(f"PyTorch has no {np.dtype(dtype).name}; pass arrays of float64")
     return found
-
-
-def _from_numpy(value: Any) -> Tensor:
-    array = np.asarray(value)
-    steps = [stride // array.itemsize for stride in array.strides if stride % array.itemsize == 0]
-    # PyTorch knows no read-only arrays; nothing is written to it, but PyTorch would warn
-    is_known = array.flags.writeable and array.dtype.isnative
-    if not is_known or len(steps) < array.ndim or min(steps, default=0) < 0:
-        array = np.array(array, array.dtype.newbyteorder("="), order="C")
-    return torch.from_numpy(array)
 
 
 TARGET = TorchTarget()

@@ -165,7 +165,7 @@ def round_(x: Any, decimals: int = 0) -> Any:
 @aten("signbit")
 def signbit(x: Any) -> Any:
     """Whether the sign is negative, that of zero included."""
-    return np.logical_or(np.less(x, 0.0), np.less(np.reciprocal(x), 0.0))
+    return np.signbit(x)
 
 
 @aten("copysign")

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from hesse.frontends.aten.convolution import each, padded, windows
+from hesse.frontends.aten.convolution import each
 from hesse.frontends.aten.table import Typed, enter
 from hesse.frontends.expression import Expression
-from hesse.frontends.operands import as_node
+from hesse.frontends.windows import first_maxima, padded, windows
 from hesse.ir import Node
 from hesse.ops import integers
-from hesse.ops.structural import argmax
 
 
 def _count(size: int, kernel: int, stride: int, padding: int, dilation: int, is_ceiling: bool) -> int:
@@ -37,8 +36,7 @@ def _adaptive(size: int, count: int) -> list[range]:
 def _maxima(x: Any, seen: Any, places: Sequence[np.ndarray]) -> tuple[Any, Typed]:
     """The first maximum of each window, and its place among all entries of the axes that are pooled.
 
-    `seen` holds the entries of windows along its last axis; `places` says for each axis which they are. A
-    maximum is the sum over its window of what is at the first of the largest, so derivatives are windows.
+    `seen` holds the entries of windows along its last axis; `places` says for each axis which they are.
     """
     rank = len(places)
     table = np.zeros((1, 1), int)
@@ -46,10 +44,9 @@ def _maxima(x: Any, seen: Any, places: Sequence[np.ndarray]) -> tuple[Any, Typed
         table = table[:, None, :, None] * size + own[None, :, None, :]
         table = table.reshape(table.shape[0] * table.shape[1], -1)
     order = integers.integers(np.arange(len(table)).reshape(seen.shape[x.ndim - rank : -1]) * table.shape[1])
-    largest = argmax(as_node(seen))
+    value, largest = first_maxima(seen)
     found = integers.entries(integers.integers(table), integers.plus(largest, order))
-    is_largest = np.equal(_index(largest)[..., None], np.arange(table.shape[1]))
-    return np.sum(np.where(is_largest, seen, 0.0), axis=-1), Typed(_index(found), torch.int64)
+    return value, Typed(_index(found), torch.int64)
 
 
 def _index(node: Node) -> Any:

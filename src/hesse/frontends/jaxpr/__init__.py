@@ -1,17 +1,34 @@
 """JAX as a front end: functions of JAX arrays as expressions, by one table of primitives."""
 
-from hesse.frontends.jaxpr import calls, control, elementwise, products, reductions, structure
+from hesse.frontends.jaxpr import (
+    calls,
+    control,
+    convolution,
+    elementwise,
+    indexing,
+    linear_algebra,
+    orders,
+    products,
+    reductions,
+    structure,
+    writing,
+)
 from hesse.frontends.jaxpr.session import computing, nested_session, session, traced_expression
 
 __all__ = [
     "calls",
     "computing",
     "control",
+    "convolution",
     "elementwise",
+    "indexing",
+    "linear_algebra",
     "nested_session",
+    "orders",
     "products",
     "reductions",
     "session",
     "structure",
     "traced_expression",
+    "writing",
 ]

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from hesse.frontends.expression import Expression
+from hesse.frontends.jaxpr.places import bounds
+from hesse.frontends.jaxpr.structure import along_a_line
 from hesse.frontends.jaxpr.table import enter, is_truth, is_whole, kind_of, known, primitive
 from hesse.frontends.tracing import untraceable
 from hesse.frontends.ufuncs import elementwise
@@ -49,7 +51,6 @@ EXACT: dict[str, Any] = {
     "min": np.minimum,
     "eq": np.equal,
     "ne": np.not_equal,
-    "lt": np.less,
     "le": np.less_equal,
     "gt": np.greater,
     "ge": np.greater_equal,
@@ -74,6 +75,17 @@ for _name, _function in EXACT.items():
     known(_name)(lambda *values, _function=_function, **_: _function(*values))
 for _name, _row in ROWS.items():
     enter([_name], lambda *values, _row=_row, **_: elementwise(_row, *values))
+
+
+@known("lt")
+@primitive("lt")
+def less(x: Any, y: Any) -> Any:
+    """`x < y`, known at once for integers that cannot be negative: a place is not counted from the end."""
+    if isinstance(x, Expression) and is_whole(x) and not isinstance(y, Expression):
+        low, _ = bounds(x)
+        if np.all(low >= np.asarray(y)):
+            return np.zeros(np.broadcast_shapes(np.shape(x), np.shape(y)), bool)
+    return np.less(x, y)
 
 
 def _register_logical(name: str, function: Any) -> None:
@@ -158,6 +170,13 @@ def clamp(low: Any, x: Any, high: Any) -> Any:
 @primitive("select_n")
 def select_n(which: Any, *cases: Any) -> Any:
     """The case with this number."""
+    if not isinstance(which, Expression) and np.size(which) and np.all(which == np.ravel(which)[0]):
+        return cases[int(np.ravel(which)[0])]
+    if not isinstance(which, Expression) and isinstance(cases[-1], Expression) and is_truth(which):
+        is_alone = not isinstance(cases[0], Expression) and not np.any(cases[0]) and not is_whole(cases[-1])
+        line = along_a_line(np.asarray(which), cases[-1]) if is_alone else None
+        if line is not None:
+            return line
     if is_truth(which):
         return np.where(which, cases[1], cases[0]) if len(cases) == 2 else cases[0]
     result = cases[0]

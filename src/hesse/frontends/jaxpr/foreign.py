@@ -142,7 +142,8 @@ class JaxRule(DerivedRule):
         return jnp.moveaxis(jax.vmap(column)(units), 0, -1).reshape(own + shape)
 
     def is_active(self, node: Apply, slot: int) -> bool:
-        return is_real(self.avals[slot].dtype) and self.results[node.params[1]].kind == "real"
+        is_used = slot not in internals.without_derivative(self.equation)
+        return is_used and is_real(self.avals[slot].dtype) and self.results[node.params[1]].kind == "real"
 
     def tangent(self, node: Apply, slot: int) -> LinearMap | None:
         if not self.is_pushed:
@@ -151,6 +152,8 @@ class JaxRule(DerivedRule):
 
         def pushed(*arrays: Any) -> Any:
             *points, tangent = arrays
+            if slot in internals.without_derivative(self.equation):
+                return [jnp.zeros(self.results[node.params[1]].shape, tangent.dtype)]
             own = self._function(node.params[1], [slot], points)
             return [jax.jvp(own, (points[slot],), (tangent,))[1]]
 

@@ -75,3 +75,15 @@ def _inside(equation: JaxprEqn) -> Iterator[ClosedJaxpr | Jaxpr]:
 def abstract(atom: Any) -> jax.ShapeDtypeStruct:
     """The shape and the dtype of a variable or literal of a jaxpr."""
     return jax.ShapeDtypeStruct(tuple(atom.aval.shape), atom.aval.dtype, weak_type=atom.aval.weak_type)
+
+
+def linear_system(equation: JaxprEqn, operands: Sequence[Any]) -> tuple[ClosedJaxpr, list[Any], list[Any]]:
+    """Of a linear system: the product that is inverted, what it reads, and the right-hand sides."""
+    lengths, jaxprs = equation.params["const_lengths"], equation.params["jaxprs"]
+    return jaxprs.matvec, list(operands[: lengths.matvec]), list(operands[sum(lengths) :])
+
+
+def without_derivative(equation: JaxprEqn) -> range:
+    """The operands that say how a linear system is solved; the solution does not depend on them."""
+    lengths = equation.params.get("const_lengths")
+    return range(lengths.matvec, sum(lengths)) if lengths is not None else range(0)

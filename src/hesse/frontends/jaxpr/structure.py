@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from hesse.frontends.expression import Expression
+from hesse.frontends.jaxpr.places import Columns
 from hesse.frontends.jaxpr.table import is_whole, known, primitive, traced
 from hesse.frontends.operands import as_node
-from hesse.ir import number, place
+from hesse.ir import combine, label_axis, number, place, view
 
 
 @known("broadcast_in_dim")
@@ -67,14 +68,19 @@ def rev(x: Any, dimensions: Sequence[int]) -> Any:
 @primitive("concatenate")
 def concatenate(*parts: Any, dimension: int) -> Any:
     """One after the other along an axis."""
-    return np.concatenate(parts, dimension)
+    if not any(isinstance(part, Expression) for part in parts):
+        return np.concatenate(parts, dimension)
+    joined: Any = np.concatenate(list(map(traced, parts)), dimension)
+    if is_whole(joined) and dimension == joined.ndim - 1:
+        return Columns(joined, [part[..., k] for part in parts for k in range(np.shape(part)[-1])])
+    return joined
 
 
 @known("stack")
 @primitive("stack")
 def stack(*parts: Any, axis: int) -> Any:
     """Along a new axis."""
-    return np.stack(parts, axis)
+    return concatenate(*(np.expand_dims(part, axis) for part in parts), dimension=axis)
 
 
 @known("unstack")
@@ -127,3 +133,17 @@ def pad(x: Any, value: Any, padding_config: Sequence[tuple[int, int, int]]) -> A
         own[tuple(slice(b, b + size, s) for b, size, s in zip(before, sizes, steps, strict=True))] = True
         placed = np.where(own, placed, value)
     return placed[cut]
+
+
+def along_a_line(mask: np.ndarray, x: Expression) -> Expression | None:
+    """The entries where a known mask holds and zeros elsewhere, if it holds along a diagonal; else None."""
+    places = np.nonzero(mask)
+    if mask.ndim < 2 or mask.shape != x.shape or len(places[0]) < 2:
+        return None
+    axes = []
+    for along in places:
+        first, step = int(along[0]), int(along[1]) - int(along[0])
+        if not np.array_equal(along, first + step * np.arange(len(along))):
+            return None
+        axes.append(combine([(step, label_axis(0))] if step else [], first))
+    return Expression(view(as_node(x), axes, axes, x.shape, [len(places[0])]), boolean=x.boolean)

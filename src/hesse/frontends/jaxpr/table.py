@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from hesse.frontends.expression import Expression
-from hesse.frontends.operands import constant
+from hesse.frontends.operands import as_node, constant
+from hesse.ops.integers import as_integer
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
@@ -63,6 +64,19 @@ def kind_of(dtype: Any) -> str:
     if np.issubdtype(dtype, np.integer):
         return "integer"
     return "real" if is_real(dtype) else str(dtype)
+
+
+def typed(value: Any, dtype: Any) -> Any:
+    """A result as what its dtype says it is: real numbers that are integers may serve as such."""
+    kind = kind_of(dtype)
+    if not isinstance(value, Expression):
+        return value
+    if kind == "integer" and not is_whole(value):
+        whole = value if value.boolean else np.round(value)
+        return Expression(as_node(whole), index=as_integer(as_node(whole)))
+    if kind == "boolean" and not value.boolean:
+        return np.not_equal(value, 0.0)
+    return np.multiply(value, 1.0) if kind == "real" and (value.boolean or is_whole(value)) else value
 
 
 def is_real(dtype: Any) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 from hesse.frontends.expression import Expression
 from hesse.frontends.jaxpr import internals
 from hesse.frontends.jaxpr.internals import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
-from hesse.frontends.jaxpr.table import HANDLERS, KNOWN
+from hesse.frontends.jaxpr.table import HANDLERS, KNOWN, typed
 from hesse.frontends.tracing import recorded_location, untraceable
 
 SILENT = frozenset({"debug_callback", "debug_print"})
@@ -82,7 +82,8 @@ class Walk:
         results = HANDLERS[name](*operands, **equation.params) if name in HANDLERS else NotImplemented
         if results is NotImplemented:
             return WALKED[OTHER](self, equation, operands)
-        return results if equation.primitive.multiple_results else [results]
+        listed = results if equation.primitive.multiple_results else [results]
+        return [typed(one, out.aval.dtype) for one, out in zip(listed, equation.outvars, strict=True)]
 
     def _known(self, equation: JaxprEqn, operands: Sequence[Any]) -> Sequence[Any]:
         name = equation.primitive.name

@@ -1,0 +1,385 @@
+"""Recurrences of many equal steps: one node, whose derivatives are such nodes again.
+
+A loop computes `c[k] = after(c[k-1], x[k], s)` and gives all of its carries, one after the other. What a step
+computes without the carry is computed for all steps at once, before the loop, and what it computes from the
+carries, after it (`calculus/batching.py`): only what has to wait for the step before stays inside.
+
+With B the carries before each step, tangents pass by `dc[k] = ∂c after · dc[k-1] + f[k]`, where `f` are the
+tangents of everything but the carry, and cotangents by `b[k] = (g[k] + b[k+1]) · ∂c after`, in the other
+direction, where `g` is the cotangent of the carries and `b` that of B. Both are loops. All other
+cotangents follow for all steps at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from hesse.api.loop_factors import joined
+from hesse.backends.executable import executable
+from hesse.backends.target import target_for
+from hesse.calculus import pull_back, push_forward
+from hesse.calculus.batching import batched
+from hesse.ir import (
+    Apply,
+    Einsum,
+    Node,
+    Shape,
+    Variable,
+    add,
+    concatenate,
+    dependents,
+    is_zero,
+    opened,
+    rebuild,
+    reshape,
+    select,
+    substitute,
+    topological,
+    total,
+    transpose,
+    use_counts,
+    variable,
+    zero,
+)
+from hesse.ops.foreign import Output, Rule, foreign
+from hesse.rewrite import simplify
+
+MOST_HOISTED = 10_000_000
+"""Entries of what is computed for all steps at once, if it could be computed step by step."""
+WHOLE = slice(None)
+
+
+class Part(NamedTuple):
+    """A node whose value is a part of the new carry, a vector then, and where it begins."""
+
+    node: Node
+    start: int
+
+
+class Body(NamedTuple):
+    """A step: what the carry is after it, in terms of variables for the carry, items and what is shared."""
+
+    length: int
+    is_reversed: bool
+    carry: Variable
+    items: tuple[Variable, ...]
+    shared: tuple[Variable, ...]
+    after: Node
+    parts: tuple[Part, ...] = ()
+
+
+class Steps(NamedTuple):
+    """How often and in which direction, and what items and other nodes of a step stand for outside."""
+
+    length: int
+    is_reversed: bool
+    stacks: Mapping[Node, Node]
+    fixed: Mapping[Node, Node]
+
+    @property
+    def known(self) -> dict[Node, Node]:
+        """The nodes of a step that stand for something outside."""
+        return {**self.stacks, **self.fixed}
+
+    def further(self, stacks: Mapping[Node, Node], fixed: Mapping[Node, Node]) -> Steps:
+        """With more nodes that stand for something outside."""
+        return self._replace(stacks={**self.stacks, **stacks}, fixed={**self.fixed, **fixed})
+
+    def open(self, order: Sequence[Node]) -> set[Node]:
+        """The nodes of a topological order that are no constants."""
+        return dependents(order, [*self.known, *(node for node in order if isinstance(node, Variable))])
+
+    def batched(self, *nodes: Node) -> list[Node]:
+        """Nodes for all steps."""
+        return batched(nodes, self.stacks, self.fixed, self.length, self._looped)
+
+    def _looped(self, node: Node, stacks: Mapping[Node, Node], fixed: Mapping[Node, Node]) -> Node:
+        """A node that is computed step by step: the carry is its value, and nobody reads it."""
+        flat = reshape(node, (math.prod(map(int, node.shape)),))
+        unread = variable("the value before", flat.shape)
+        inside = self._replace(stacks=stacks, fixed=fixed)
+        names: dict[Node, Variable] = {}
+        for below in (*stacks, *fixed):
+            names[below] = variable(f"value {len(names)}", below.shape, kind=below.kind)
+        values = inside._replace(
+            stacks={names[n]: value for n, value in stacks.items()},
+            fixed={names[n]: value for n, value in fixed.items()},
+        )
+        (after,) = substitute([flat], names)
+        found = _node(values, unread, zero(flat.shape), after, (), [*values.stacks], [*values.fixed])
+        return reshape(found, (self.length, *node.shape))
+
+
+def loop(steps: Steps, carry: Variable, start: Node, after: Node, parts: Sequence[Part] = ()) -> Node:
+    """All carries of a recurrence, `[length, carry…]`; what need not be inside the loop is taken out."""
+    if after not in dependents(topological([after], steps.known), [carry]):
+        return steps.batched(after)[0]
+    steps, after, parts = _with_joined_factors(steps, carry, after, parts)
+    order = topological([after], steps.known)
+    live, by_step, is_open = dependents(order, [carry]), dependents(order, steps.stacks), steps.open(order)
+    inside, items, shared = {after}, dict[Node, None](), dict[Node, None]()
+    waiting = [after]
+    while waiting:
+        for operand in waiting.pop().operands:
+            if operand in inside or operand is carry or operand not in is_open:
+                continue
+            is_large = steps.length * math.prod(map(int, operand.shape)) > MOST_HOISTED
+            if operand in live or (operand in by_step and operand not in steps.known and is_large):
+                inside.add(operand)
+                waiting.append(operand)
+            else:
+                (items if operand in by_step else shared)[operand] = None
+    kept = [part for part in parts if part.node in inside]
+    return _node(steps, carry, start, after, kept, [*items], [*shared])
+
+
+def _multiplied_out(
+    steps: Steps, carry: Variable, after: Node, parts: Sequence[Part]
+) -> tuple[Node, list[Part]]:
+    """The step with products of products as one product, where nobody else uses the inner one."""
+    order = topological([after], steps.known)
+    live = dependents(order, [carry])
+    uses = use_counts(order, [after, *(part.node for part in parts)])
+    new: dict[Node, Node] = {}
+    for node in order:
+        operands = tuple(new.get(operand, operand) for operand in node.operands)
+        made = new[node] = node if operands == node.operands else rebuild(node, operands)
+        if isinstance(made, Einsum) and isinstance(node, Einsum) and len(node.operands) > 1:
+            inner = {new.get(o, o) for o in node.operands if o in live and o is not carry and uses[o] == 1}
+            where = [k for k, operand in enumerate(made.operands) if operand in inner]
+            new[node] = opened(made, where) if where else made
+    return new[after], [part._replace(node=new[part.node]) for part in parts if part.node in new]
+
+
+def _with_joined_factors(
+    steps: Steps, carry: Variable, after: Node, parts: Sequence[Part]
+) -> tuple[Steps, Node, list[Part]]:
+    """The step with the factors of its products joined that do not wait for the carry."""
+    after, parts = _multiplied_out(steps, carry, after, parts)
+    order = topological([after], steps.known)
+    live, by_step, is_open = dependents(order, [carry]), dependents(order, steps.stacks), steps.open(order)
+    by_name: tuple[dict[Node, Node], dict[Node, Node]] = {}, {}
+
+    def named(product: Node, is_by_step: bool) -> Variable:
+        name = variable(f"factor {len(by_name[0]) + len(by_name[1])}", product.shape, ["loop"])
+        by_name[is_by_step][name] = product
+        return name
+
+    new: dict[Node, Node] = {carry: carry}
+    for node in order:
+        if node in live and node is not carry:
+            operands = tuple(new.get(operand, operand) for operand in node.operands)
+            if isinstance(node, Einsum):
+                free = [k for k, o in enumerate(node.operands) if o not in live and o in is_open]
+                new[node] = joined(node, operands, free, by_step, named)
+            else:
+                new[node] = node if operands == node.operands else rebuild(node, operands)
+    kept = [part for part in parts if part.node in new]
+    after, *nodes = simplify([new[after], *(new[part.node] for part in kept)])  # common factors
+    moved = [part._replace(node=node) for part, node in zip(kept, nodes, strict=True)]
+    fixed = zip(by_name[0], substitute(by_name[0].values(), steps.fixed), strict=True)
+    stacks = zip(by_name[1], steps.batched(*by_name[1].values()), strict=True)
+    return steps.further(dict(stacks), dict(fixed)), after, moved
+
+
+def _node(
+    steps: Steps,
+    carry: Variable,
+    start: Node,
+    after: Node,
+    parts: Sequence[Part],
+    items: Sequence[Node],
+    shared: Sequence[Node],
+) -> Node:
+    """The node of a loop in which some nodes are items and others shared."""
+    own = variable("carry", carry.shape, ["loop"])
+    table: dict[Node, Node] = {carry: own}
+    names: list[list[Variable]] = [[], []]
+    for kind, nodes in enumerate((items, shared)):
+        for k, node in enumerate(nodes):
+            # numbers are arrays of one entry: what NumPy cuts out of an array has axes then
+            shape = (1,) if kind == 0 and node.rank == 0 else node.shape
+            name = variable(f"{('item', 'shared')[kind]} {k}", shape, ["loop"], node.kind)
+            names[kind].append(name)
+            table[node] = name if shape == node.shape else reshape(name, ())
+    new = substitute([after, *(part.node for part in parts)], table)
+    body = Body(
+        steps.length,
+        steps.is_reversed,
+        own,
+        tuple(names[0]),
+        tuple(names[1]),
+        new[0],
+        tuple(Part(node, part.start) for node, part in zip(new[1:], parts, strict=True)),
+    )
+    rule = _rules.get(body)
+    if rule is None:
+        rule = _rules[body] = LoopRule(body)
+    stacks = [
+        reshape(stack, (steps.length, *name.shape))
+        for stack, name in zip(steps.batched(*items), names[0], strict=True)
+    ]
+    fixed = substitute(shared, steps.fixed)
+    return foreign(rule, start, *stacks, *fixed)[0]
+
+
+def carries_before(start: Node, carries: Node, is_reversed: bool) -> Node:
+    """The carry before each step."""
+    return _shifted(start, carries, not is_reversed)
+
+
+def _shifted(end: Node, stack: Node, is_forward: bool) -> Node:
+    """A stack moved on by a step: its first, or last, entry is the given one."""
+    rest = [WHOLE] * end.rank
+    first = reshape(end, (1, *end.shape))
+    if is_forward:
+        return concatenate([first, select(stack, [slice(0, -1), *rest])], 0)
+    return concatenate([select(stack, [slice(1, None), *rest]), first], 0)
+
+
+class LoopRule(Rule):
+    """A loop as a function of the first carry, of stacks of items, and of what is shared by all steps."""
+
+    is_native = True
+    is_searched = False
+
+    def __init__(self, body: Body) -> None:
+        super().__init__("scan")
+        self.body = body
+        self.variables = (body.carry, *body.items, *body.shared)
+        self.names = [name.name for name in self.variables]
+        self._tangents: dict[tuple[int, Shape], tuple[Variable, Node]] = {}
+        self._cotangents: dict[tuple[int, Shape], tuple[Variable, Node]] = {}
+        self._back: WeakValueDictionary[tuple[Node, Node], Node] = WeakValueDictionary()
+
+    def outputs(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[Output, ...]:
+        return (Output((self.body.length, *shapes[0])),)
+
+    def call(self, *arrays: Any) -> Sequence[Any]:
+        target, body = target_for(arrays), self.body
+        dtype = target.dtype([array.dtype for array in arrays if target.kind(array) == "f"])
+        step = executable([body.after], self.names, dtype, target).compiled.function
+        start, *given = arrays
+        items, shared = given[: len(body.items)], given[len(body.items) :]
+        run = {"numpy": _run_numpy, "torch": _run_torch, "jax": _run_jax}[target.name]
+        return [run(step, body, start, items, shared)]
+
+    def push(self, node: Apply, slot: int, tangent: Node) -> Node:
+        return self.push_all(node, {slot: tangent})
+
+    def push_all(self, node: Apply, tangents: Mapping[int, Node]) -> Node:
+        body, steps = self.body, self._steps(node)
+        slot, tangent = next(iter(tangents.items()))
+        trail = tangent.shape[node.operands[slot].rank :]
+        shape = body.carry.shape + trail
+        forcing = [self._forcing(steps, slot, tangent, trail) for slot, tangent in tangents.items() if slot]
+        force = add(forcing, (body.length, *shape))
+        moving, after = self._pushed(0, trail)
+        if not is_zero(force):
+            forced = variable("forcing", shape)
+            steps, after = steps.further({forced: force}, {}), after + forced
+        return loop(steps, moving, tangents.get(0, zero(shape)), after)
+
+    def _forcing(self, steps: Steps, slot: int, tangent: Node, trail: Shape) -> Node:
+        """What the tangent of an item, or of something shared, adds to that of the carry in each step."""
+        moving, after = self._pushed(slot, trail)
+        given: dict[Node, Node] = {moving: tangent}
+        is_item = slot <= len(self.body.items)
+        return steps.further(given if is_item else {}, {} if is_item else given).batched(after)[0]
+
+    def _pushed(self, slot: int, trail: Shape) -> tuple[Variable, Node]:
+        """A tangent of an operand inside of a step, and that of the carry after it."""
+        if (slot, trail) not in self._tangents:
+            changed = self.variables[slot]
+            moving = variable("tangent", changed.shape + trail, ["loop"])
+            after = push_forward(self.body.after, {changed: moving}, trail)
+            self._tangents[slot, trail] = moving, simplify([after])[0]
+        return self._tangents[slot, trail]
+
+    def pull(self, node: Apply, slot: int, cotangent: Node) -> Node:
+        body, steps = self.body, self._steps(node)
+        lead = cotangent.rank - node.rank
+        given = transpose(cotangent, [lead, *range(lead), *range(lead + 1, cotangent.rank)])
+        back = self._backward(node, steps, given)
+        if slot == 0:
+            return select(back, [body.length - 1 if body.is_reversed else 0] + [WHOLE] * (back.rank - 1))
+        whole = given + _shifted(zero(given.shape[1:]), back, body.is_reversed)
+        passing, before = self._pulled(slot, given.shape[1:])
+        (found,) = steps.further({passing: whole}, {}).batched(before)
+        if slot <= len(body.items):
+            return transpose(found, [*range(1, lead + 1), 0, *range(lead + 1, found.rank)])
+        return total(found, [0])
+
+    def _backward(self, node: Apply, steps: Steps, given: Node) -> Node:
+        """The cotangents of the carries before each step; the same node for all operands."""
+        known = self._back.get((node, given))
+        if known is None:
+            passing, before = self._pulled(0, given.shape[1:])
+            carried, added = (variable(name, passing.shape, ["loop"]) for name in ("carried", "added"))
+            (before,) = substitute([before], {passing: carried + added})
+            steps = steps._replace(is_reversed=not self.body.is_reversed).further({added: given}, {})
+            known = self._back[node, given] = loop(steps, carried, zero(carried.shape), before)
+        return known
+
+    def _pulled(self, slot: int, shape: Shape) -> tuple[Variable, Node]:
+        """A cotangent `[lead…, carry…]` after a step, and that of an operand before it."""
+        if (slot, shape) not in self._cotangents:
+            passing = variable("cotangent", shape, ["loop"])
+            before = pull_back(self.body.after, passing, [self.variables[slot]])
+            self._cotangents[slot, shape] = passing, simplify(before)[0]
+        return self._cotangents[slot, shape]
+
+    def _steps(self, node: Apply) -> Steps:
+        """What the variables of the body stand for at a node, and all of its nodes whose values are kept."""
+        body = self.body
+        start, *given = node.operands
+        stacks: dict[Node, Node] = {body.after: node}
+        for part, first in body.parts:
+            size = math.prod(map(int, part.shape))
+            piece = select(node, [WHOLE, slice(first, first + size)])
+            stacks[part] = reshape(piece, (body.length, *part.shape))
+        stacks[body.carry] = carries_before(start, node, body.is_reversed)
+        count = len(body.items)
+        stacks.update(zip(body.items, given[:count], strict=True))
+        return Steps(
+            body.length, body.is_reversed, stacks, dict(zip(body.shared, given[count:], strict=True))
+        )
+
+
+_rules: WeakValueDictionary[Body, LoopRule] = WeakValueDictionary()
+
+
+def _run_numpy(step: Any, body: Body, start: Any, items: Sequence[Any], shared: Sequence[Any]) -> Any:
+    carries = np.empty((body.length, *start.shape), start.dtype)
+    forward = slice(None, None, -1 if body.is_reversed else 1)
+    carry = start
+    for row, *slices in zip(carries[forward], *(item[forward] for item in items), strict=True):
+        (carry,) = step(carry, *slices, *shared)
+        row[...] = carry
+    return carries
+
+
+def _run_torch(step: Any, body: Body, start: Any, items: Sequence[Any], shared: Sequence[Any]) -> Any:
+    import torch  # noqa: PLC0415
+
+    carry, carries = start, []
+    order = range(body.length)
+    for k in reversed(order) if body.is_reversed else order:
+        (carry,) = step(carry, *(item[k] for item in items), *shared)
+        carries.append(carry)
+    return torch.stack(carries[::-1] if body.is_reversed else carries)
+
+
+def _run_jax(step: Any, body: Body, start: Any, items: Sequence[Any], shared: Sequence[Any]) -> Any:
+    import jax  # noqa: PLC0415
+
+    def one(carry: Any, slices: Any) -> Any:
+        (after,) = step(carry, *slices, *shared)
+        return after, after
+
+    return jax.lax.scan(one, start, tuple(items), body.length, body.is_reversed)[1]

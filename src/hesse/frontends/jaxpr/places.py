@@ -1,0 +1,99 @@
+"""Places in arrays: integers, known or traced, of which bounds may be known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hesse.frontends.expression import Expression
+from hesse.frontends.integers import integer_node
+from hesse.frontends.jaxpr.table import traced
+from hesse.ir import Apply, Constant, Node, number
+from hesse.ops import integers
+
+Places = np.ndarray | Expression
+"""Integers, known or traced."""
+ALONG = frozenset({"argmax", "argmin", "argsort"})
+"""Positions along the last axis of what they read."""
+
+
+class Columns(Expression):
+    """Integers that were put side by side along the last axis, with the columns as they were."""
+
+    __slots__ = ("columns",)
+
+    def __init__(self, expression: Expression, columns: Sequence[Any]) -> None:
+        super().__init__(expression.node, index=expression.index, is_index=expression.is_index)
+        self.columns = list(columns)
+
+
+def column(places: Any, number: int) -> Any:
+    """One of the columns along the last axis."""
+    return places.columns[number] if isinstance(places, Columns) else places[..., number]
+
+
+def bounds(value: Any) -> tuple[float, float]:
+    """Between which numbers integers lie, as far as it is seen from what they are computed by."""
+    if isinstance(value, Expression):
+        return (-math.inf, math.inf) if value.index is None else _bounds(value.index.node)
+    array = np.asarray(value)
+    return (int(array.min()), int(array.max())) if array.size else (0, 0)
+
+
+def _bounds(node: Node) -> tuple[float, float]:
+    if isinstance(node, Constant):
+        return bounds(node.value)
+    if not isinstance(node, Apply):
+        return -math.inf, math.inf
+    if node.name in ALONG:
+        return 0, number(node.operands[0].shape[-1]) - 1
+    if node.name == "integer_entries":
+        return _bounds(node.operands[0])
+    if node.name == "integer_add":
+        (low, high), (further_low, further_high) = map(_bounds, node.operands)
+        return low + further_low, high + further_high
+    if node.name == "integer_where":
+        (low, high), (other_low, other_high) = map(_bounds, node.operands[1:])
+        return min(low, other_low), max(high, other_high)
+    return -math.inf, math.inf
+
+
+def clamped(places: Any, last: int) -> Any:
+    """Places moved to the nearest one from 0 to the last."""
+    low, high = bounds(places)
+    if low >= 0 and high <= last:
+        return places
+    if not isinstance(places, Expression):
+        return np.clip(places, 0, last)
+    node = integer_node(places)
+    assert node is not None
+    node = integers.maximum(node, integers.integers(0)) if low < 0 else node
+    node = integers.minimum(node, integers.integers(last)) if high > last else node
+    return Expression(node)
+
+
+def is_inside(places: Any, last: int) -> Any:
+    """Whether places are among those from 0 to the last: truth values, or True for all of them."""
+    low, high = bounds(places)
+    if low >= 0 and high <= last:
+        return True
+    return np.logical_and(np.greater_equal(places, 0), np.less_equal(places, last))
+
+
+def flat(shape: Sequence[int], keys: Sequence[Any]) -> Any:
+    """The positions among all entries, for an integer for each axis."""
+    found: Any = 0
+    for size, key in zip(shape, keys, strict=True):
+        found = np.add(np.multiply(found, size), key)
+    return found
+
+
+def integer_entries(x: Any, places: Any) -> Expression:
+    """Entries of integers, all axes taken together."""
+    table, positions = integer_node(traced(x)), integer_node(places)
+    assert table is not None
+    assert positions is not None
+    return Expression(integers.entries(table, positions))

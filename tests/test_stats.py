@@ -1,0 +1,140 @@
+"""`hesse.stats` against `scipy.stats`, and functions of `scipy.linalg`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.stats
+
+import hesse
+from hesse import stats
+from hesse.errors import ArgumentError, ShapeError
+from test_coverage import random, weighted
+from test_numpy_meaning import agrees
+
+PARAMETERS: dict[str, tuple[float, ...]] = {
+    **{name: () for name in ("norm", "expon", "laplace", "logistic", "cauchy", "uniform", "halfnorm")},
+    **{
+        "lognorm": (0.7,),
+        "gamma": (2.3,),
+        "invgamma": (1.7,),
+        "chi2": (3.0,),
+        "beta": (2.0, 3.5),
+        "t": (4.0,),
+    },
+}
+POINTS = np.array([0.11, 0.42, 0.83])
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+@pytest.mark.parametrize("method", ["logpdf", "pdf", "cdf", "sf", "logcdf"])
+def test_distributions(name: str, method: str) -> None:
+    shapes = PARAMETERS[name]
+    own, known = getattr(getattr(stats, name), method), getattr(getattr(scipy.stats, name), method)
+    for x in (POINTS, 1.3 * POINTS - 0.2):
+        with np.errstate(divide="ignore"):  # outside of the support
+            found, expected = own(x, *shapes, scale=2.5), known(x, *shapes, scale=2.5)
+        np.testing.assert_allclose(found, expected, rtol=1e-10)
+        np.testing.assert_allclose(own(x, *shapes, -0.3, 1.9), known(x, *shapes, -0.3, 1.9), rtol=1e-10)
+    agrees(lambda x: np.sum(own(x[:3], *shapes, x[3], x[4])), np.array([0.11, 0.42, 0.83, -0.3, 1.9]))
+
+
+@pytest.mark.parametrize("name", [name for name, shapes in PARAMETERS.items() if shapes])
+def test_shape_parameters(name: str) -> None:
+    logpdf = getattr(stats, name).logpdf
+    agrees(lambda p: np.sum(logpdf(POINTS, *p)), np.array(PARAMETERS[name]))
+
+
+@pytest.mark.parametrize("name", ["norm", "expon", "logistic", "cauchy", "uniform"])
+def test_quantiles(name: str) -> None:
+    own, known = getattr(stats, name).ppf, getattr(scipy.stats, name).ppf
+    np.testing.assert_allclose(own(POINTS, 0.5, 2.0), known(POINTS, 0.5, 2.0), rtol=1e-12)
+    agrees(lambda q: np.sum(own(q, 0.5, 2.0)), POINTS)
+
+
+def test_discrete_distributions() -> None:
+    k = np.array([0.0, 1.0, 3.0])
+    for own, known, point in (
+        (lambda p: stats.poisson.logpmf(k, p[0]), lambda p: scipy.stats.poisson.logpmf(k, p[0]), [2.5]),
+        (lambda p: stats.binom.logpmf(k, 5, p[0]), lambda p: scipy.stats.binom.logpmf(k, 5, p[0]), [0.3]),
+        (
+            lambda p: stats.bernoulli.pmf(k[:2], p[0]),
+            lambda p: scipy.stats.bernoulli.pmf(k[:2], p[0]),
+            [0.3],
+        ),
+    ):
+        np.testing.assert_allclose(own(point), known(point), rtol=1e-12)
+        agrees(lambda p, own=own: np.sum(own(p)), np.array(point))
+
+
+def test_multivariate_normal() -> None:
+    points, mean = random(4, 3), np.array([0.1, -0.2, 0.3])
+    matrix = np.array([[2.0, 0.3, 0.1], [0.3, 1.0, 0.2], [0.1, 0.2, 1.5]])
+    own, known = stats.multivariate_normal.logpdf, scipy.stats.multivariate_normal.logpdf
+    np.testing.assert_allclose(own(points, mean, matrix), known(points, mean, matrix), rtol=1e-12)
+    np.testing.assert_allclose(own(points[0], mean, 2.0), known(points[0], mean, 2.0), rtol=1e-12)
+    agrees(lambda m: np.sum(own(points, m[0], matrix + m[1:].T @ m[1:])), random(4, 3) / 3)
+
+
+def test_outside_of_the_support_the_density_is_zero() -> None:
+    x = np.array([-1.0, 0.5, 2.0])
+    for name in ("expon", "uniform", "gamma", "beta", "lognorm", "halfnorm"):
+        own, known = getattr(stats, name), getattr(scipy.stats, name)
+        shapes = PARAMETERS[name]
+        np.testing.assert_allclose(own.logpdf(x, *shapes), known.logpdf(x, *shapes), rtol=1e-12)
+        np.testing.assert_array_equal(np.isfinite(hesse.grad(lambda x: np.sum(own.pdf(x, *shapes)))(x)), True)  # noqa: B023
+
+
+def test_parameters_are_checked() -> None:
+    with pytest.raises(ArgumentError, match="norm takes the parameters loc, scale"):
+        stats.norm.logpdf(0.0, 0.0, 1.0, 2.0)
+    with pytest.raises(ArgumentError, match="gamma needs the parameter a"):
+        stats.gamma.logpdf(0.5)
+    with pytest.raises(ArgumentError, match=r"t\.ppf is not there; use hesse\.root"):
+        stats.t.ppf(0.5, 3.0)
+
+
+DEFINITE = random(3, 3) @ random(3, 3).T + 3.0 * np.eye(3)
+MATRICES: dict[str, tuple[Callable[[Any], Any], np.ndarray]] = {
+    "sqrtm": (lambda a: weighted(hesse.sqrtm(a)), DEFINITE),
+    "sqrtm at equal eigenvalues": (lambda a: weighted(hesse.sqrtm(a)), 2.0 * np.eye(2)),
+    "logm": (lambda a: weighted(hesse.logm(a)), DEFINITE[:2, :2]),
+    "logm at equal eigenvalues": (lambda a: weighted(hesse.logm(a)), 2.0 * np.eye(2)),
+    "cho_solve": (lambda a: weighted(hesse.cho_solve(hesse.cho_factor(a), POINTS)), DEFINITE),
+    "cho_solve of the lower": (lambda a: weighted(hesse.cho_solve(hesse.cho_factor(a, True), a)), DEFINITE),
+    "toeplitz": (lambda x: weighted(hesse.toeplitz(x, x[:2] ** 2)), POINTS),
+    "symmetric toeplitz": (lambda x: weighted(hesse.toeplitz(x**2)), POINTS),
+    "block_diag": (lambda x: weighted(hesse.block_diag(x[:2], np.outer(x, x), 2.0)), POINTS),
+}
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_functions_of_matrices(name: str) -> None:
+    function, point = MATRICES[name]
+    agrees(function, point)
+
+
+def test_they_are_those_of_scipy() -> None:
+    np.testing.assert_allclose(hesse.sqrtm(DEFINITE), scipy.linalg.sqrtm(DEFINITE), rtol=1e-12)
+    np.testing.assert_allclose(hesse.logm(DEFINITE), scipy.linalg.logm(DEFINITE), rtol=1e-10, atol=1e-12)
+    np.testing.assert_array_equal(hesse.toeplitz(POINTS), scipy.linalg.toeplitz(POINTS))
+    np.testing.assert_array_equal(hesse.toeplitz(POINTS, [9, 1.0]), scipy.linalg.toeplitz(POINTS, [9, 1.0]))
+    blocks = (POINTS, DEFINITE, 2.0)
+    np.testing.assert_array_equal(hesse.block_diag(*blocks), scipy.linalg.block_diag(*blocks))
+    for lower in (True, False):
+        np.testing.assert_allclose(
+            hesse.cho_solve(hesse.cho_factor(DEFINITE, lower), POINTS), np.linalg.solve(DEFINITE, POINTS)
+        )
+
+
+def test_matrices_without_a_real_root() -> None:
+    with pytest.raises(ArgumentError, match="sqrtm: the matrix has no real one"):
+        hesse.sqrtm(np.diag([1.0, -1.0]))
+    with pytest.raises(ArgumentError, match=r"logm needs a square matrix, not the shape \(2, 3\)"):
+        hesse.logm(np.ones((2, 3)))
+    with pytest.raises(ShapeError, match=r"toeplitz needs vectors, not the shapes \(2, 2\)"):
+        hesse.toeplitz(np.ones((2, 2)))
