@@ -13,7 +13,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.trains", description=__doc__)
     parser.add_argument("--device", choices=("cuda", "cpu"), help="the five functions with PyTorch and JAX")
     parser.add_argument("--sizes", nargs="+", default=["medium", "large"], help="for --device")
-    parser.add_argument("--seconds", type=float, default=95.0, help="for --device: what is not begun is left")
+    parser.add_argument("--seconds", type=float, default=85.0, help="for --device: what is not begun is left")
     parser.add_argument("--output", type=Path, default=Path("trains.json"), help="for --device: a file")
     parser.add_argument("--report", type=Path, help="write the table of such a file into the page")
     parser.add_argument("--write", action="store_true", help="measure on the CPU; write all into the page")

@@ -6,6 +6,7 @@ half of the rank that the table gives.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -61,45 +62,47 @@ class Case(NamedTuple):
     data: dict[str, Any]
 
 
-def moved(chain: Any, library: Library) -> Any:
-    """A train or an operator with arrays of a library."""
-    return type(chain)([library.array(core) for core in chain.cores])
+@functools.cache
+def numbers(name: str, size: Size) -> dict[str, Any]:
+    """The data of a function, as arrays of NumPy: the train `X`, and what the function reads."""
+    rng = np.random.default_rng(0)
+    if name in ("⟨AX,X⟩", "Rayleigh quotient"):
+        M = tt.random_matrix(((size.axis,) * 2,) * size.long, size.half, rng=1)
+        return {"A": M + M.T, "X": tt.random((size.axis,) * size.long, size.rank, rng=3)}
+    if name == "⟨AᵀAX,X⟩":
+        B = tt.random_matrix(((size.axis,) * 2,) * size.few, size.gram, rng=2)
+        return {"B": B, "X": tt.random((size.axis,) * size.few, size.rank, rng=4)}
+    if name == "completion":
+        count = 10 * size.few * size.axis * size.short**2
+        return {
+            "where": tuple(rng.integers(0, size.axis, (size.few, count))),
+            "values": rng.standard_normal(count),
+            "X": tt.random((size.axis,) * size.few, size.short, rng=5),
+        }
+    return {
+        "words": tt.rank_one([rng.standard_normal((32, size.features)) for _ in range(size.few)]),
+        "labels": np.sign(rng.standard_normal(32)),
+        "X": tt.random((size.features,) * size.few, size.short, rng=6),
+    }
 
 
 def case(name: str, size: Size, library: Library = NUMPY, dtype: str = "f8") -> Case:
     """One of the functions, by its name."""
-    rng = np.random.default_rng(0)
 
-    def cast(chain: Any) -> Any:
-        return moved(type(chain)([core.astype(dtype) for core in chain.cores]), library)
+    def moved(value: Any) -> Any:
+        if isinstance(value, tuple):  # positions
+            return value
+        if isinstance(value, np.ndarray):
+            return library.array(value.astype(dtype))
+        return type(value)([library.array(core.astype(dtype)) for core in value.cores])
 
-    if name in ("⟨AX,X⟩", "Rayleigh quotient"):
-        M = tt.random_matrix(((size.axis,) * 2,) * size.long, size.half, rng=1)
-        A, X = cast(M + M.T), cast(tt.random((size.axis,) * size.long, size.rank, rng=3))
-        quadratic = lambda X: size.scale * tt.dot(A @ X, X)  # noqa: E731
-        rayleigh = lambda X: size.scale * tt.dot(A @ X, X) / tt.dot(X, X)  # noqa: E731
-        return Case(name, quadratic if name == NAMES[0] else rayleigh, X, {"A": A})
-    if name == "⟨AᵀAX,X⟩":
-        B = cast(tt.random_matrix(((size.axis,) * 2,) * size.few, size.gram, rng=2))
-        X = cast(tt.random((size.axis,) * size.few, size.rank, rng=4))
-        return Case(name, lambda X: tt.dot(B @ X, B @ X), X, {"B": B})
-    if name == "completion":
-        count = 10 * size.few * size.axis * size.short**2
-        where = tuple(rng.integers(0, size.axis, (size.few, count)))
-        values = library.array(rng.standard_normal(count).astype(dtype))
-        X = cast(tt.random((size.axis,) * size.few, size.short, rng=5))
-        return Case(
-            name,
-            lambda X: ((tt.gather(X, where) - values) ** 2).sum(),
-            X,
-            {"where": where, "values": values},
-        )
-    words = cast(tt.rank_one([rng.standard_normal((32, size.features)) for _ in range(size.few)]))
-    labels = library.array(np.sign(rng.standard_normal(32)).astype(dtype))
-    X = cast(tt.random((size.features,) * size.few, size.short, rng=6))
-    return Case(
-        name,
-        lambda X: library.log(1.0 + library.exp(-labels * tt.dot(words, X))).sum(),
-        X,
-        {"words": words, "labels": labels},
-    )
+    data = {key: moved(value) for key, value in numbers(name, size).items()}
+    A, B, where, values, words, labels = map(data.get, ("A", "B", "where", "values", "words", "labels"))
+    functions: dict[str, Callable[[Any], Any]] = {
+        "⟨AX,X⟩": lambda X: size.scale * tt.dot(A @ X, X),
+        "Rayleigh quotient": lambda X: size.scale * tt.dot(A @ X, X) / tt.dot(X, X),
+        "⟨AᵀAX,X⟩": lambda X: tt.dot(B @ X, B @ X),
+        "completion": lambda X: ((tt.gather(X, where) - values) ** 2).sum(),
+        "exponential machines": lambda X: library.log(1.0 + library.exp(-labels * tt.dot(words, X))).sum(),
+    }
+    return Case(name, functions[name], data["X"], data)

@@ -184,8 +184,9 @@ def _kernels(rank: int) -> tuple[Any, Any, Any]:
                 for b in range(rank):
                     new[b] = 0.0
                 for a in range(rank):
+                    factor = row[a]
                     for b in range(rank):
-                        new[b] += row[a] * matrix[a, b]
+                        new[b] += factor * matrix[a, b]
                 for a in range(rank):
                     row[a] = new[a]
             total = row[0] * last[rows[s, end], 0]
@@ -246,9 +247,11 @@ def _kernels(rank: int) -> tuple[Any, Any, Any]:
                 for b in range(rank):
                     new[b] = 0.0
                 for a in range(rank):
+                    factor = row[a]
                     for b in range(rank):
-                        d[a, b] += row[a] * behind[k + 1, b]
-                        new[b] += row[a] * u[a, b]
+                        d[a, b] += factor * behind[k + 1, b]
+                    for b in range(rank):
+                        new[b] += factor * u[a, b]
                 for a in range(rank):
                     row[a] = new[a]
             for a in range(rank):
