@@ -122,3 +122,30 @@ def test_zeros_of_several_shapes_are_several_results() -> None:
     hessian = hesse.hessian(lambda x, y: np.sum(x) + np.sum(y), argnums=(0, 1))
     blocks = hessian(np.ones(2), np.ones(3))
     assert [[block.shape for block in row] for row in blocks] == [[(2, 2), (2, 3)], [(3, 2), (3, 3)]]
+
+
+def test_blocks_that_are_apart_are_written_not_added() -> None:
+    x, y = generator.normal(size=3), generator.normal(size=5)
+
+    def joined(x, y):  # type: ignore[no-untyped-def]
+        return np.concatenate([2.0 * x, np.sin(y), x])
+
+    function = hesse.compile(joined)
+    np.testing.assert_allclose(function(x, y), joined(x, y))
+    source = function.explain(x, y).source
+    assert "np.empty" in source
+    assert "+=" not in source
+
+
+def test_blocks_with_gaps_or_overlaps_begin_with_zeros() -> None:
+    x = generator.normal(size=4)
+
+    def overlapping(x):  # type: ignore[no-untyped-def]
+        return np.pad(x, (0, 3)) + np.pad(2.0 * x, (3, 0))
+
+    def with_a_gap(x):  # type: ignore[no-untyped-def]
+        return np.concatenate([x, np.zeros(2), 3.0 * x])
+
+    for f in (overlapping, with_a_gap):
+        np.testing.assert_allclose(hesse.compile(f)(x), f(x))
+        assert "np.empty" not in hesse.compile(f).explain(x).source

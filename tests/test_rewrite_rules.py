@@ -608,3 +608,14 @@ def test_rules_are_functions_of_one_node() -> None:
     rule: Callable[[Node], Node | None]
     for rule in RULES:
         assert rule.__code__.co_argcount == 1
+
+
+def test_functions_of_overlapping_placements_are_not_taken_apart() -> None:
+    """Several products are added into one entry of a convolution: a function of it is not one of each."""
+    x = np.linspace(-1.0, 2.0, 12).reshape(4, 3)
+
+    def f(x: Any) -> Any:
+        return np.sum(np.sin(np.stack([np.convolve(x[0], x[1]), np.convolve(x[2], x[3])])))
+
+    np.testing.assert_allclose(hesse.compile(f)(x), f(x))
+    assert hesse.check(f, x).ok

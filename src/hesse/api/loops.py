@@ -202,8 +202,9 @@ def _node(
     names: list[list[Variable]] = [[], []]
     for kind, nodes in enumerate((items, shared)):
         for k, node in enumerate(nodes):
-            # numbers are arrays of one entry: what NumPy cuts out of an array has axes then
-            shape = (1,) if kind == 0 and node.rank == 0 else node.shape
+            # Numbers are arrays of one entry: what NumPy cuts out of an array has axes then.
+            is_number = kind == 0 and node.rank == 0 and node.kind == "real"
+            shape = (1,) if is_number else node.shape
             name = variable(f"{('item', 'shared')[kind]} {k}", shape, ["loop"], node.kind)
             names[kind].append(name)
             table[node] = name if shape == node.shape else reshape(name, ())

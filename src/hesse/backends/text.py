@@ -217,21 +217,3 @@ def dense_labels(term: Placed) -> Labels:
 def placed_labels(term: Placed) -> Labels:
     """The labels of the places that a term goes to, in order of appearance."""
     return tuple(dict.fromkeys(label for axis in term.output for label in axis.labels()))
-
-
-def overlapping_labels(output: tuple[Axis, ...], ranges: tuple[int, ...]) -> list[int]:
-    """Labels to loop over so that the rest of the output axes hits every entry at most once."""
-    known = {axis.label for axis in output if len(axis.terms) == 1}
-    loop: list[int] = []
-    for axis in output:
-        rest = sorted(
-            (abs(stride), -ranges[label], label) for label, stride in axis.terms if label not in known
-        )
-        reach = 0
-        for stride, _, label in rest:
-            if stride > reach:
-                reach += stride * (ranges[label] - 1)
-            else:
-                loop.append(label)
-            known.add(label)
-    return loop

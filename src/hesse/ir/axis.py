@@ -182,3 +182,21 @@ def common_shape(name: str, shapes: Sequence[Sequence[Size]]) -> tuple[Size, ...
             raise ShapeError(f"{name}: the shapes {' and '.join(map(str, shapes))} do not broadcast together")
         result.append(next(iter(distinct), 1))
     return tuple(result)
+
+
+def overlapping_labels(output: Sequence[Axis], ranges: Sequence[Size]) -> list[int]:
+    """Labels to loop over so that the rest of the output axes hits every entry at most once."""
+    known = {axis.label for axis in output if len(axis.terms) == 1}
+    loop: list[int] = []
+    for axis in output:
+        rest = sorted(
+            (abs(stride), -number(ranges[label]), label) for label, stride in axis.terms if label not in known
+        )
+        reach = 0
+        for stride, _, label in rest:
+            if stride > reach:
+                reach += stride * (number(ranges[label]) - 1)
+            else:
+                loop.append(label)
+            known.add(label)
+    return loop

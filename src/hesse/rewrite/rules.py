@@ -25,6 +25,7 @@ from hesse.ir import (
     multiply,
     number,
     opened,
+    overlapping_labels,
     plain_axes,
     scale,
     sum_pieces,
@@ -130,6 +131,8 @@ def function_of_blocks(node: Node) -> Node | None:
     if len(blocks) == 1 or any(map(has_delta, blocks)) or not all(map(is_sparse, blocks)):
         return None
     boxes = [block.product for block in blocks]
+    if any(overlapping_labels(box.output, box.ranges) for box in boxes):
+        return None  # as of a convolution, where several products are added into one entry
     entries = sum(math.prod(map(number, box.sizes(box.placed))) for box in boxes)
     fills = entries == math.prod(map(number, node.shape))
     if not fills and not is_zero(elementwise(node.name, zero(()))):

@@ -14,11 +14,10 @@ from hesse.backends.text import (
     dense_labels,
     index_text,
     matrices,
-    overlapping_labels,
     placed_labels,
     tuple_text,
 )
-from hesse.ir import Axis
+from hesse.ir import Axis, overlapping_labels
 from hesse.plan.program import Combine, Contract, Placed, View
 
 NUMPY = Dialect("np", permute="transpose", total="np.add.reduce")

@@ -14,7 +14,6 @@ from hesse.backends.text import (
     Dialect,
     Labels,
     matrices,
-    overlapping_labels,
     placed_labels,
     tuple_text,
 )
@@ -23,7 +22,7 @@ from hesse.backends.torch.machine import TorchMachine
 from hesse.backends.torch.runtime import STRIDED, TRANSFORMED
 from hesse.backends.torch.sums import Sums
 from hesse.backends.writer import FunctionalWriter
-from hesse.ir import Axis
+from hesse.ir import Axis, overlapping_labels
 from hesse.plan.program import Combine, Contract, Instruction, Load, Placed, Program, Ref, Scale, View
 
 TORCH = Dialect("torch", permute="permute", total="torch.sum", has_negative_steps=False)
