@@ -24,6 +24,7 @@ def both(z: Any) -> Any:
 
 
 CASES: dict[str, tuple[Callable[[Any], Any], np.ndarray]] = {
+    "rfftn of sizes and axes": (lambda x: both(np.fft.rfftn(x, s=(3, 4), axes=(1, 0))), MATRIX),
     "abs exp": (lambda x: np.sum(np.abs(np.exp(1j * x)) * x), X),
     "exp": (lambda x: both(np.exp((0.3 + 1j) * x)), X),
     "exp(x*1j)": (lambda x: both(np.exp(x * 1j) / (1 + x)), X),

@@ -39,6 +39,7 @@ def complement(u: Any) -> Any:
 
 
 CASES: dict[str, Case] = {
+    "angle of real numbers": (lambda x: np.sum(np.angle(x) * x + np.real_if_close(x) ** 2), X),
     "nansum": (lambda x: np.nansum(missing(x) ** 2), X),
     "nanmean": (lambda x: np.nanmean(missing(x) ** 2), X),
     "nanvar": (lambda x: np.nanvar(missing(x) ** 2), X),

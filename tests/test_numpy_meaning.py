@@ -50,6 +50,14 @@ def test_one_triangle_is_read(name: str) -> None:
     agrees(TRIANGLES[name], LOPSIDED)
 
 
+@pytest.mark.parametrize("triangle", ["L", "U"])
+def test_signs_of_eigenvectors_are_those_of_numpy(triangle: str) -> None:
+    for seed in range(8):
+        a = np.random.default_rng(seed).normal(size=(5, 5))
+        found = hesse.compile(lambda a: np.linalg.eigh(a, triangle)[1])(a)
+        np.testing.assert_allclose(found, np.linalg.eigh(a, triangle)[1], atol=1e-12)
+
+
 def test_of_a_symmetric_expression_no_triangle_is_cut_out() -> None:
     x = hesse.variable("x", (3, 3))
     assert str(np.linalg.eigvalsh(x @ x.T)) == "eigvalsh(x*x')"

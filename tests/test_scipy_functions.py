@@ -25,7 +25,7 @@ from test_numpy_meaning import agrees
 POINT = np.array([0.3, 1.3, 2.7])
 PART = np.array([0.2, 0.5, 0.8])
 WEIGHTS = np.array([1.0, 2.0, 3.0])
-OF_ONE = """gamma j0 j1 y0 y1 i0 i1 i0e i1e k0 k1 k0e k1e expi exp1 erfcx dawsn cosm1 log_expit exp10
+OF_ONE = """gamma rgamma j0 j1 y0 y1 i0 i1 i0e i1e k0 k1 k0e k1e expi exp1 erfcx dawsn cosm1 log_expit exp10
 entr expm1 log1p exp2 cbrt ndtr log_ndtr erf erfc gammaln psi expit""".split()
 OF_PARTS = ["logit", "erfinv", "ndtri"]
 WITH_FIRST: dict[str, tuple[float, ...]] = {
@@ -51,6 +51,7 @@ CASES: dict[str, tuple[Callable[[Any], Any], np.ndarray]] = {
     "betainc": (of("betainc", 1.5, 2.5), PART),
     "betaincinv": (of("betaincinv", 1.5, 2.5), PART),
     "gammaincinv": (of("gammaincinv", 1.5), PART),
+    "gammasgn": (lambda x: np.sum(scipy.special.gammasgn(-x) * x**2), POINT),
     "gamma of negative numbers": (of("gamma"), -POINT),
     "i0 of NumPy": (lambda x: np.sum(np.i0(x)), -POINT),
     "i1e near zero": (of("i1e"), np.array([1e-3, -1.0, -2.0])),

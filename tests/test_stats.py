@@ -80,6 +80,13 @@ def test_multivariate_normal() -> None:
     agrees(lambda m: np.sum(own(points, m[0], matrix + m[1:].T @ m[1:])), random(4, 3) / 3)
 
 
+def test_dirichlet() -> None:
+    parts, alpha = np.array([0.2, 0.3, 0.5]), np.array([1.5, 2.0, 0.7])
+    expected = scipy.stats.dirichlet.logpdf(parts, alpha)
+    np.testing.assert_allclose(stats.dirichlet.logpdf(parts, alpha), expected, rtol=1e-12)
+    agrees(lambda x: stats.dirichlet.pdf(x[:3], x[3:]), np.concatenate([parts, alpha]))
+
+
 def test_outside_of_the_support_the_density_is_zero() -> None:
     x = np.array([-1.0, 0.5, 2.0])
     for name in ("expon", "uniform", "gamma", "beta", "lognorm", "halfnorm"):

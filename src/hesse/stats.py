@@ -251,4 +251,18 @@ class _MultivariateNormal:
         return np.exp(self.logpdf(x, mean, cov))
 
 
+class _Dirichlet:
+    """The distribution of parts of a whole."""
+
+    def logpdf(self, x: Any, alpha: Any) -> Any:
+        """The logarithm of the density, for parts that add up to 1."""
+        whole = lgamma(np.sum(alpha)) - np.sum(lgamma(alpha))
+        return np.sum(xlogy(alpha - 1.0, x)) + whole
+
+    def pdf(self, x: Any, alpha: Any) -> Any:
+        """The density."""
+        return np.exp(self.logpdf(x, alpha))
+
+
+dirichlet = _Dirichlet()
 multivariate_normal = _MultivariateNormal()

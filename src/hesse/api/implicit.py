@@ -109,7 +109,7 @@ def _solution(
 
 
 def solved(rule: ImplicitRule, values: tuple[Any, ...]) -> Any:
-    """The solution for a start and parameters: traced if one of these is, or if the function captured any."""
+    """The solution for a start and parameters: traced if one of these is or if some were captured."""
     if rule.captured or any(isinstance(value, Expression) for value in values):
         return Expression(foreign(rule, *map(as_node, values), *rule.captured)[0])
     names = ["x0", *(f"theta[{k}]" for k in range(len(values) - 1))]

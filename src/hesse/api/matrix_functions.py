@@ -16,7 +16,7 @@ def sqrtm(a: Any) -> Any:
     """The principal square root of a matrix, X with `X @ X = a`, differentiable to any order.
 
     >>> import numpy as np, hesse
-    >>> print(hesse.sqrtm(np.array([[4.0, 0.0], [0.0, 9.0]])))
+    >>> print(hesse.sqrtm(np.array([[4.0, 0.0], [0.0, 9.0]])) + 0.0)
     [[2. 0.]
      [0. 3.]]
     """

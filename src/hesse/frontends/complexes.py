@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from hesse.frontends.dispatch import COMPLEX, call, call_complex, function_name
+from hesse.frontends.dispatch import COMPLEX, call, call_complex, function_name, implements
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_expression
 from hesse.frontends.tracing import ComplexError, untraceable
@@ -251,6 +251,18 @@ def angle(z: Any, deg: bool = False) -> Any:
     real, imag = map(as_expression, _both(z))
     found = np.arctan2(imag, real)
     return found * (180.0 / math.pi) if deg else found
+
+
+@implements(np.angle)
+def angle_of_real(z: Any, deg: bool = False) -> Any:
+    """0, or half a turn for negative numbers; locally constant."""
+    return call(np.where, (as_expression(z) < 0, 180.0 if deg else math.pi, 0.0))
+
+
+@implements(np.real_if_close)
+def real_if_close(a: Any, tol: float = 100) -> Any:
+    """Real values themselves."""
+    return as_expression(a)
 
 
 @complexes(np.divide)

@@ -38,6 +38,8 @@ WAYS_OUT: dict[str, str] = {
     "put": "Write x[i] = y.",
     "place": "Write x[mask] = y.",
     "putmask": "Write x[mask] = y.",
+    "partition": "Use np.sort, which orders all entries.",
+    "argpartition": "Use np.argsort, which orders all entries.",
     "eig": "For symmetric matrices use np.linalg.eigh; other spectra may be complex.",
     "eigvals": "For symmetric matrices use np.linalg.eigvalsh; other spectra may be complex.",
     "roots": "Find the root that you need with hesse.root.",

@@ -18,6 +18,8 @@ INSTEAD: dict[str, str] = {
     "cho_factor": "hesse.cho_factor(a)",
     "cho_solve": "hesse.cho_solve((c, lower), b)",
     "cholesky": "np.linalg.cholesky(a)",
+    "convolve": "np.convolve(a, v)",
+    "correlate": "np.correlate(a, v)",
     "det": "np.linalg.det(a)",
     "eigh": "np.linalg.eigh(a)",
     "eigvalsh": "np.linalg.eigvalsh(a)",
@@ -102,8 +104,11 @@ def _scipy_function(error: Exception) -> str | None:
     if not any(_is_traced(value) for value in called.f_locals.values()):
         return None
     module = called.f_globals["__name__"].split("._")[0]
-    owner = getattr(called.f_locals.get("self"), "name", None)
-    return ".".join([module, *([owner] if isinstance(owner, str) else []), called.f_code.co_name])
+    owner = called.f_locals.get("self")
+    family = getattr(owner, "name", None) or type(owner).__name__.removesuffix("_gen")
+    wrapped = called.f_locals.get("f")  # functions that SciPy applies to batches
+    name = getattr(wrapped, "__name__", "") if called.f_code.co_name == "wrapper" else called.f_code.co_name
+    return ".".join([module, *([family] if module == "scipy.stats" and owner is not None else []), name])
 
 
 def _is_traced(value: Any) -> bool:

@@ -350,7 +350,8 @@ class Expression(SymbolicMethods):
     __bool__ = _answered(
         "truth",
         "the truth value of a traced value (if, while, and, or, not, assert, in)",
-        "Use np.where(condition, x, y) for a choice and &, |, ~ for conditions; "
+        "Use np.where(condition, x, y) for a choice, np.maximum(x, y) instead of max(x, y) or "
+        "np.max([x, y]), and &, |, ~ for conditions; "
         "or let the function decide by values: @hesse.branching.",
     )
     __int__ = _answered(

@@ -154,20 +154,19 @@ fftn, ifftn = both(np.fft.fftn)(_of_axes(fft, None)), both(np.fft.ifftn)(_of_axe
 @implements(np.fft.rfftn)
 def rfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Any:
     """The transform of real values along several axes, the last of them halved."""
-    if s is not None or axes is not None:
-        raise untraceable("np.fft.rfftn with sizes or axes", "Apply np.fft.rfft and np.fft.fft one by one.")
-    result: Any = rfft(a, norm=norm)
-    for axis in range(result.ndim - 1):
-        result = fft(result, axis=axis, norm=norm)
-    return result
+    rank = np.ndim(parts(a)[0])
+    if axes is None:
+        axes = range(rank) if s is None else range(rank - len(s), rank)
+    *others, last = axes
+    *sizes, size = [None] * len(axes) if s is None else s
+    result = rfft(a, size, last, norm)
+    return _of_axes(fft, None)(result, sizes, others, norm) if others else result
 
 
 @implements(np.fft.rfft2)
 def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> Any:
     """The transform of real matrices, the last axis halved."""
-    rows, columns = axes
-    sizes = (None, None) if s is None else s
-    return fft(rfft(a, sizes[1], columns, norm), sizes[0], rows, norm)
+    return rfftn(a, s, axes, norm)
 
 
 def _shifted(sign: int) -> Callable[..., Any]:

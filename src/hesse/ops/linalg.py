@@ -123,7 +123,7 @@ def eigenvectors(a: Node, lower: bool | None = None) -> Node:
 
     Their signs are those of the back end. Derivatives need distinct eigenvalues.
     """
-    return operation("eigenvectors", symmetric(a, lower))
+    return operation("eigenvectors", symmetric(a, lower), params=("U",) if lower is False else ())
 
 
 def expm(a: Node) -> Node:
