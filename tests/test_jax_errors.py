@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -55,6 +56,12 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], type[HesseError], str]] = {
     "complex numbers": (lambda x: jnp.abs(jnp.fft.fft(x)), TracingError, "complex result.*imaginary parts"),
     "complex cast": (lambda x: jnp.real(x.astype(complex)), TracingError, "complex.*real arrays"),
     "no derivative": (lambda x: jnp.nextafter(x, x + 1), DifferentiationError, "nextafter has no rule"),
+    "apply": (lambda x: x.at[1].apply(jnp.sin), TracingError, r"at\[i\].apply.*at\[i\].set"),
+    "complex matrix": (
+        lambda x: jnp.linalg.eigvals(jnp.outer(x, x)).real,
+        TracingError,
+        "complex result of eig",
+    ),
     "rule around": (of_a_closure, TracingError, "reads a traced value.*as an argument of the function"),
     "no result": (lambda x: None, TracingError, "returned None"),
     "text": (lambda x: "text", TracingError, "is a str, which cannot be differentiated"),
@@ -70,7 +77,7 @@ def test_refused(name: str) -> None:
             hesse.jacobian(function)(X)
 
 
-LOCATED = ["if", "float", "callback", "complex numbers", "function of numpy", "rule around"]
+LOCATED = ["apply", "if", "float", "callback", "complex numbers", "function of numpy", "rule around"]
 
 
 @pytest.mark.parametrize("name", LOCATED)
@@ -93,6 +100,17 @@ def test_arguments() -> None:
         hesse.grad(lambda x, y: jnp.sum(x) * y)(X, torch.ones(2))
 
 
+def test_primitives_without_a_rule() -> None:
+    """They are JAX's own: the warning names them, and no derivative passes through whole numbers anyway."""
+    with pytest.warns(UserWarning, match="hesse has no rule for svd; it is computed and differentiated"):
+        hesse.grad(lambda x: jnp.linalg.svd(jnp.outer(x, x) + jnp.eye(3), compute_uv=False)[0])(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        counts = jax.lax.population_count(jnp.arange(3))
+        found = hesse.grad(lambda x, i: jnp.sum(jax.lax.population_count(i) * x))(X, jnp.arange(3))
+    np.testing.assert_array_equal(found, counts)
+
+
 def test_values_that_escaped() -> None:
     hesse.grad(keeps)(X)
     with pytest.raises(jax.errors.UnexpectedTracerError):
@@ -112,7 +130,8 @@ def test_names_of_primitives() -> None:
     """Every name in the tables is one that JAX has: a primitive that is renamed is found here."""
     from jax._src.interpreters import mlir  # noqa: PLC0415  there is no public list of primitives
 
-    known = {primitive.name for primitive in mlir._lowerings} | {OTHER}
+    tables = [mlir._lowerings, *mlir._platform_specific_lowerings.values()]
+    known = {primitive.name for table in tables for primitive in table} | {OTHER}
     assert set(HANDLERS) | set(KNOWN) | set(WALKED) <= known
 
 
@@ -128,3 +147,8 @@ def test_internals() -> None:
     assert internals.abstract(by_name["add"].outvars[0]) == STRUCT
     held = jax.make_jaxpr(jax.jit(lambda y: y + X))(X)
     assert [value is X for value in internals.constants(held.eqns[0])] == [True]
+    system = jax.make_jaxpr(jnp.linalg.solve)(jnp.outer(X, X), X).eqns[0].params["jaxpr"].eqns[-1]
+    matvec, fixed, right = internals.linear_system(system, range(7))
+    assert (len(matvec.eqns), fixed, right) == (1, [0], [6])
+    assert internals.without_derivative(system) == range(1, 6)
+    assert internals.without_derivative(by_name["scan"]) == range(0)

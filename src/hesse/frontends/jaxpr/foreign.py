@@ -41,7 +41,7 @@ def other(walk: Walk, equation: JaxprEqn, operands: Sequence[Any]) -> Sequence[A
             f"{name}, which calls Python,",
             "Give the function a derivative with hesse.custom_derivative, or write it in jax.numpy.",
         )
-    if not is_recording.get():
+    if not is_recording.get() and any(is_real(out.aval.dtype) for out in equation.outvars):
         warnings.warn(
             f"hesse has no rule for {name}; it is computed and differentiated by JAX's own", stacklevel=2
         )
