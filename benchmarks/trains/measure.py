@@ -121,7 +121,7 @@ def function_row(name: str, size: str) -> list[str]:
     """A row of the table of functions."""
     found = case(name, SIZES[size])
     first, calls = candidates(found, SIZES[size].scale)
-    times = medians(calls, ROUNDS if size == "small" else 5)
+    times = medians(calls, ROUNDS if size == "small" else 3)
     memory = {key: growth(calls[key]) for key in calls if "gradient" in key}
     cells = [
         number(first),
