@@ -1,7 +1,7 @@
 """Random programs of NumPy: in-place updates, views, lists, loops, and closures that change between calls.
 
-Each program is run by NumPy itself; hesse must give the same value, and gradients that agree with complex-free
-differences, at the first call, at the second one, and after what it closes over has changed.
+Each program is run by NumPy itself. hesse must give the same value and the gradient that differences have, at
+the first call and at the second one, for which what the program closes over has changed.
 """
 
 from __future__ import annotations

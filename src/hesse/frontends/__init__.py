@@ -1,6 +1,7 @@
 """Front ends: what users write, turned into expressions."""
 
 from hesse.frontends import (
+    complex_functions,
     complexes,
     decompositions,
     fourier,
@@ -12,6 +13,7 @@ from hesse.frontends import (
     special,
     statistics,
     structural,
+    taking,
     ufuncs,
     writing,
 )
@@ -23,6 +25,7 @@ __all__ = [
     "Expression",
     "as_expression",
     "as_node",
+    "complex_functions",
     "complexes",
     "constant",
     "decompositions",
@@ -36,6 +39,7 @@ __all__ = [
     "special",
     "statistics",
     "structural",
+    "taking",
     "ufuncs",
     "writing",
 ]

@@ -16,6 +16,7 @@ import numpy as np
 
 from hesse.errors import ShapeError
 from hesse.frontends.dispatch import call, call_ufunc, function_name, is_float_type
+from hesse.frontends.flat import Flat
 from hesse.frontends.indices import Index
 from hesse.frontends.memory import Part, refresh
 from hesse.frontends.objects import OBJECT_LOOPS, array_of_entries
@@ -384,26 +385,6 @@ class Expression(SymbolicMethods):
     nonzero = _valueless(
         "nonzero() of a traced value", "The number of results depends on the data; use np.where."
     )
-
-
-class Flat:
-    """The entries of an array in row-major order: `x.flat`."""
-
-    def __init__(self, array: Expression) -> None:
-        self._array = array
-
-    def __len__(self) -> int:
-        return self._array.size
-
-    def __iter__(self) -> Iterator[Expression]:
-        return (self[k] for k in range(len(self)))
-
-    def __getitem__(self, key: Any) -> Any:
-        return call(np.copy, (call(np.ravel, (self._array,)),))[key]
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        chosen = np.arange(len(self))[key]
-        call(operator.setitem, (self._array, np.unravel_index(chosen, self._array.shape), value))  # type: ignore[arg-type]
 
 
 def _known_size(size: int | str, purpose: str) -> int:
