@@ -168,7 +168,7 @@ arctan2 sinh cosh tanh arcsinh arccosh arctanh erf erfc lgamma digamma polygamma
 leaky_relu elu selu celu gelu gelu_tanh silu softsign hard_tanh maximum minimum clip where greater
 greater_equal less less_equal equal not_equal logical_and logical_or logical_not xlogy logaddexp floor
 ceil round trunc hypot stop_gradient square negative isfinite isinf isnan erfinv erfcinv ndtr ndtri log_ndtr
-clamp safe_sqrt safe_reciprocal
+clamp safe_sqrt safe_reciprocal floor_divide fmod remainder
 """
 
 

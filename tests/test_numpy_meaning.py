@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
+import torch
 
 import hesse
 from hesse.errors import ArgumentError, ShapeError
@@ -195,3 +197,24 @@ def test_one_entry_is_no_number() -> None:
     np.testing.assert_array_equal(hesse.grad(lambda x: (x[:1, None] ** 2).item())(np.ones(3)), [2.0, 0, 0])
     with pytest.raises(ShapeError, match=r"item\(\) needs a position in an array of 3 entries"):
         hesse.grad(lambda x: x.item())(np.ones(3))
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch", "jax"])
+@pytest.mark.parametrize("name", ["remainder", "fmod", "floor_divide"])
+def test_remainders_are_exact_in_every_library(name, library):
+    """49 * (1/49) is less than 1, and 1e16/0.7 knows nothing of what is left."""
+    module = {"numpy": np, "torch": torch, "jax": jnp}[library]
+    make = {"numpy": np.array, "torch": torch.tensor, "jax": jnp.array}[library]
+    function = getattr(module, name)
+    x = make([1e16, 7.5, -7.5, 49.0, -49.0, 2.1])
+    for divisor in (49.0, 0.7, -0.3):
+        found = hesse.compile(lambda x, divisor=divisor: function(x, divisor))(x)
+        np.testing.assert_array_equal(np.asarray(found), np.asarray(function(x, divisor)))
+        found = hesse.compile(function)(x, divisor * make([1.0] * 6))
+        np.testing.assert_array_equal(np.asarray(found), np.asarray(function(x, divisor)))
+
+
+def test_truncated_quotients_of_torch_are_exact():
+    x = torch.tensor([49.0, -49.0, 48.9, 100.0])
+    found = hesse.compile(lambda x: torch.div(x, 49.0, rounding_mode="trunc"))(x)
+    assert found.tolist() == [1.0, -1.0, 0.0, 2.0]

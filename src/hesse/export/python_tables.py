@@ -26,12 +26,15 @@ _COMMON = (
     "exp2",
     "expm1",
     "floor",
+    "floor_divide",
+    "fmod",
     "hypot",
     "log",
     "log1p",
     "logaddexp",
     "maximum",
     "minimum",
+    "remainder",
     "round",
     "sign",
     "sin",
@@ -42,7 +45,8 @@ _COMMON = (
     "trunc",
 )
 _PLACES = ("{0}", "{0}, {1}", "{0}, {1}, {2}")
-_ARITIES = {"arctan2": 2, "hypot": 2, "logaddexp": 2, "maximum": 2, "minimum": 2, "clip": 3}
+_OF_TWO = "arctan2 floor_divide fmod hypot logaddexp maximum minimum remainder"
+_ARITIES = {**dict.fromkeys(_OF_TWO.split(), 2), "clip": 3}
 
 
 def _calls(prefix: str, names: dict[str, str]) -> dict[str, str]:

@@ -14,8 +14,7 @@ import numpy as np
 from hesse.errors import ArgumentError, ShapeError
 from hesse.frontends.dispatch import implements
 from hesse.frontends.expression import Expression
-from hesse.frontends.operands import as_array, as_node, known_sizes
-from hesse.frontends.scipy_functions import real_quotient, real_remainder
+from hesse.frontends.operands import as_array, as_node, broadcast_nodes, known_sizes
 from hesse.frontends.tracing import untraceable
 from hesse.ir import Constant, Node, constant, uniform
 from hesse.ops import integers
@@ -103,18 +102,20 @@ def compared(name: str, x: Any, y: Any) -> Node | None:
     return elementwise(name, integers.difference(a, b), 0.0)
 
 
-def _of_integers(
-    compute: Callable[..., Node], of_reals: Callable[..., Expression]
-) -> Callable[[Any, Any], Expression]:
+def _of_integers(name: str, compute: Callable[..., Node]) -> Callable[[Any, Any], Expression]:
+    """A function of integers, and the row of its name for other numbers."""
+
     def handler(x: Any, y: Any, /) -> Expression:
         a, b = integer_node(x), integer_node(y)
-        return of_reals(x, y) if a is None or b is None else Expression(compute(a, b))
+        if a is None or b is None:
+            return Expression(elementwise(name, *broadcast_nodes(name, (x, y))))
+        return Expression(compute(a, b))
 
     return handler
 
 
-floor_divide = implements(np.floor_divide)(_of_integers(integers.quotient, real_quotient))
-remainder = implements(np.remainder)(_of_integers(integers.remainder, real_remainder))
+floor_divide = implements(np.floor_divide)(_of_integers("floor_divide", integers.quotient))
+remainder = implements(np.remainder)(_of_integers("remainder", integers.remainder))
 
 
 @implements(np.divmod)

@@ -55,15 +55,15 @@ class _Unknown(Rule):
 class UfuncRule(Rule):
     """An element-wise function of operands of one shape; None: a derivative that nobody knows."""
 
-    def __init__(self, name: str, partials: Sequence[Partial | str | None], module: str) -> None:
+    def __init__(self, name: str, partials: Sequence[Partial | str | None]) -> None:
         super().__init__(name)
-        self.partials, self.module = partials, module
+        self.partials = partials
 
     def outputs(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[Output, ...]:
         return (Output(shapes[0]),)
 
     def call(self, *arrays: Any) -> Sequence[Any]:
-        return [getattr(importlib.import_module(self.module), self.name)(*arrays)]
+        return [getattr(importlib.import_module("scipy.special"), self.name)(*arrays)]
 
     def is_active(self, node: Apply, slot: int) -> bool:
         return self.partials[slot] != CONSTANT
@@ -72,7 +72,7 @@ class UfuncRule(Rule):
         partial = self.partials[slot]
         if callable(partial):
             return partial(node, *node.operands)
-        return foreign(_Unknown(f"{self.module}.{self.name}", slot), node)[0]
+        return foreign(_Unknown(f"scipy.special.{self.name}", slot), node)[0]
 
     def push(self, node: Apply, slot: int, tangent: Node) -> Node:
         axes = plain_axes(tangent.rank)
@@ -86,9 +86,9 @@ class UfuncRule(Rule):
         return einsum([self._factor(node, slot), cotangent], [own, axes], axes, shape, shape)
 
 
-def _defined(name: str, *partials: Partial | str | None, module: str = "scipy.special") -> Any:
+def _defined(name: str, *partials: Partial | str | None) -> Any:
     """The function on nodes that SciPy computes under this name."""
-    rule = UfuncRule(name, partials, module)
+    rule = UfuncRule(name, partials)
     return lambda *nodes: foreign(rule, *nodes)[0]
 
 
@@ -220,16 +220,3 @@ def _away_from_pole(x: Node, y: Node) -> Node:
 
 NAMED.update({name: _handler(name, function) for name, function in {**FUNCTIONS, **BY_FORMULAS}.items()})
 implements(np.i0)(_handler("i0", BY_FORMULAS["i0"]))
-
-
-def _whole_quotient(y: Node, x: Node, divisor: Node) -> Node:
-    """The whole number q with x - q divisor = y."""
-    return -table.round((x - y) / divisor)
-
-
-_real_remainder = _defined("remainder", lambda y, *_: uniform(1.0, y.shape), _whole_quotient, module="numpy")
-_real_quotient = _defined("floor_divide", CONSTANT, CONSTANT, module="numpy")
-_real_fmod = _defined("fmod", lambda y, *_: uniform(1.0, y.shape), _whole_quotient, module="numpy")
-real_remainder = _handler("remainder", _real_remainder)
-real_quotient = _handler("floor_divide", _real_quotient)
-fmod = implements(np.fmod)(_handler("fmod", _real_fmod))

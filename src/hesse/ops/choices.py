@@ -82,6 +82,31 @@ floor = define("floor", None, latex=r"\left\lfloor {} \right\rfloor", sample=(ST
 ceil = define("ceil", None, latex=r"\left\lceil {} \right\rceil", sample=(STEP,), value=math.ceil)
 round = define("round", None, sample=(STEP,), value=builtins.round)
 trunc = define("trunc", None, sample=(STEP,), value=math.trunc)
+# Quotients are not multiplied by a reciprocal: 49 * (1/49) is less than 1.
+floor_divide = define(
+    "floor_divide",
+    None,
+    None,
+    latex=r"\left\lfloor {} / {} \right\rfloor",
+    sample=((0.6, 0.8), STEP),
+    value=lambda a, b: a // b,
+)
+remainder = define(
+    "remainder",
+    lambda y, a, b: uniform(1.0, a.shape),
+    lambda y, a, b: -floor_divide(a, b),
+    sample=((0.6, 0.8), (0.45, 0.55)),
+    value=lambda a, b: a % b,
+    flops=10,
+)
+fmod = define(
+    "fmod",
+    lambda y, a, b: uniform(1.0, a.shape),
+    lambda y, a, b: -round(multiply(a - y, elementwise("reciprocal", b))),
+    sample=((-0.8, -0.6), (0.45, 0.55)),
+    value=math.fmod,
+    flops=10,
+)
 stop_gradient = define("stop_gradient", None, value=lambda x: x, image=lambda x: x)
 
 abs = define(

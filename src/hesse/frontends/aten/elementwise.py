@@ -126,34 +126,27 @@ def div(x: Any, y: Any, rounding_mode: str | None = None) -> Any:
     """`x / y`, rounded if asked for."""
     if rounding_mode is None:
         return np.divide(x, y)
-    return floor_divide(x, y) if rounding_mode == "floor" else np.trunc(np.divide(x, y))
-
-
-def _are_integers(*values: Any) -> bool:
-    return all(
-        value.index is not None or value.is_index if isinstance(value, Expression) else isinstance(value, int)
-        for value in values
-    )
+    if rounding_mode == "floor":
+        return floor_divide(x, y)
+    return np.round(np.divide(np.subtract(x, np.fmod(x, y)), y))
 
 
 @aten("floor_divide")
 def floor_divide(x: Any, y: Any) -> Any:
     """`x / y`, rounded down."""
-    return np.floor_divide(x, y) if _are_integers(x, y) else np.floor(np.divide(x, y))
+    return np.floor_divide(x, y)
 
 
 @aten("remainder")
 def remainder(x: Any, y: Any) -> Any:
     """What is left of `x`, with the sign of `y`."""
-    if _are_integers(x, y):
-        return np.remainder(x, y)
-    return np.subtract(x, np.multiply(y, np.floor(np.divide(x, y))))
+    return np.remainder(x, y)
 
 
 @aten("fmod")
 def fmod(x: Any, y: Any) -> Any:
     """What is left of `x`, with the sign of `x`."""
-    return np.subtract(x, np.multiply(y, np.trunc(np.divide(x, y))))
+    return np.fmod(x, y)
 
 
 @aten("round")

@@ -124,7 +124,7 @@ def rem(x: Any, y: Any) -> Any:
     if is_whole(x) and is_whole(y):
         size = np.remainder(np.abs(x), np.abs(y))
         return np.where(np.less(x, 0), np.negative(size), size)
-    return np.subtract(x, np.multiply(y, np.trunc(np.divide(x, y))))
+    return np.fmod(x, y)
 
 
 @primitive("integer_pow")
