@@ -39,7 +39,8 @@ turns in one process, in double precision, and medians are taken. A ratio above 
 where it has two ways, a loop in Python and `hesse.scan`, the faster one counts. `gradient / function`
 compares hesse with the function itself, run by NumPy. First calls trace, differentiate, compile and run.
 `Jacobian, blocks` are derivatives of each point by its own arguments: `form="structured"` in hesse,
-`vmap(jacrev)` or one column at a time in the others."""
+`vmap(jacrev)` or one column at a time in the others. torch is left out where it compiles for minutes.
+Other work ran on the machine beside this, so times are noisy."""
 
 
 @dataclass
