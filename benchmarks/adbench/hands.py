@@ -115,9 +115,10 @@ def case(points: int, is_complicated: bool, fingers: int = FINGERS) -> Case:
     size = f"{points:,} points"
     if not is_complicated:
         function = partial(simple, corners=corners)
-        return Case("hand, simple", size, JACOBIAN, function, (theta, *fixed), 1)
+        return Case("hand, simple", size, JACOBIAN, function, (theta, *fixed), 1, is_compiled=False)
     function = partial(complicated, corners=corners)
-    return Case("hand, complicated", size, BLOCKS, function, (theta, places, *fixed), 2, shared=1)
+    arguments = theta, places, *fixed
+    return Case("hand, complicated", size, BLOCKS, function, arguments, 2, shared=1, is_compiled=False)
 
 
 def cases() -> Iterator[Case]:
