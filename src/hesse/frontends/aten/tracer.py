@@ -41,6 +41,7 @@ from hesse.frontends.aten.tensor import (
     reshaped_in_place,
     written,
 )
+from hesse.frontends.complexes import Complex
 from hesse.frontends.dispatch import call
 from hesse.frontends.expression import Expression
 from hesse.frontends.special import stop_gradient
@@ -199,6 +200,8 @@ class Tracer(TorchDispatchMode):
             result = handler(
                 *given, **{name: mapped(expression_of, value) for name, value in options.items()}
             )
+            if isinstance(result, Complex):
+                raise untraceable("a complex tensor", "Work with real and imaginary parts, as real tensors.")
             if result is not NotImplemented:
                 if _is_view(function) and not isinstance(result, Typed):
                     return self._views(function, arguments, options, result)
