@@ -136,6 +136,12 @@ CONTROL = [
     Case("recurrent net", recurrent, ((2, 2), (20,)), order=2),
     Case("loop of unknown length", newton, ((3,),), POSITIVE, order=2),
     Case("choice", lambda x: lax.cond(x[0] > 0, jnp.sin, lambda y: y**3, x), ((3,),)),
+    Case(
+        "choice of what is nan elsewhere",
+        lambda x: lax.cond(x[0] > 0, lambda y: jnp.log(y[0]) * y, lambda y: jnp.sqrt(-y[0]) / y, x),
+        ((3,),),
+        order=2,
+    ),
     Case("switch", lambda x: lax.switch(jnp.argmax(x), [jnp.sin, jnp.cos, jnp.exp], x), ((3,),), order=2),
     Case("known choice", lambda x: lax.cond(x.shape[0] > 2, jnp.sin, lambda y: y**3, x), ((3,),), order=2),
     Case("random numbers", lambda x: x**2 * jax.random.normal(jax.random.key(3), (3,)), ((3,),), order=2),

@@ -212,3 +212,9 @@ def test_only_what_waits_for_the_carry_is_in_the_loop() -> None:
 def test_what_is_refused(call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         hesse.grad(call)(normal(3, 2))
+
+
+def test_no_steps_on_plain_arrays():
+    carry, ys = hesse.scan(lambda c, x: (c * x, {"y": c}), 2.0, np.ones(0))
+    assert carry == 2.0
+    assert isinstance(ys["y"], np.ndarray) and len(ys["y"]) == 0

@@ -225,7 +225,10 @@ halfnorm = Distribution(
     _not_negative,
 )
 poisson = Discrete("poisson", lambda k, mu: xlogy(k, mu) - mu - lgamma(k + 1.0))
-bernoulli = Discrete("bernoulli", lambda k, p: xlogy(k, p) + xlogy(1.0 - k, 1.0 - p))
+bernoulli = Discrete(
+    "bernoulli",
+    lambda k, p: np.where((k == 0) | (k == 1), xlogy(k, p) + xlogy(1.0 - k, 1.0 - p), -np.inf),
+)
 binom = Discrete(
     "binom",
     lambda k, n, p: (

@@ -57,6 +57,10 @@ def scan(step: Step, carry: Any, xs: Any = None, length: int | None = None, reve
             return jax.lax.scan(step, carry, xs, count, reverse)
         if (found := _called(step, start, items, count, reverse)) is not None:
             return found
+        if not count:
+            _, ys = _traced(step, start, items, count, reverse)
+            empty = _Tree.of("y", ys)
+            return carry, empty.put_together([_zeros(leaf.shape, libraries) for leaf in empty.leaves])
     return _traced(step, start, items, count, reverse)
 
 
@@ -124,7 +128,7 @@ def _called(step: Step, start: _Tree, items: _Tree, count: int, reverse: bool) -
             return None
         container = _Tree.of("y", y)
         found.append(container.leaves)
-    if container is None:  # the shapes are not known
+    if container is None:  # there is no step, and the shapes are not known
         return None
     if reverse:
         found.reverse()
@@ -138,6 +142,14 @@ def _stack(arrays: Sequence[Any]) -> Any:
 
         return torch.stack(list(arrays))
     return np.stack(arrays)
+
+
+def _zeros(shape: tuple[int, ...], libraries: set[str | None]) -> Any:
+    if "torch" in libraries:
+        import torch  # noqa: PLC0415
+
+        return torch.zeros(shape)
+    return np.zeros(shape)
 
 
 class _Item(NamedTuple):

@@ -10,12 +10,19 @@ import numpy as np
 from hesse.frontends.expression import Expression
 from hesse.frontends.jaxpr import internals
 from hesse.frontends.jaxpr.foreign import called
-from hesse.frontends.jaxpr.internals import JaxprEqn
+from hesse.frontends.jaxpr.internals import ClosedJaxpr, JaxprEqn
 from hesse.frontends.jaxpr.table import traced
 from hesse.frontends.jaxpr.walk import Walk, walked
 
 MOST_EQUATIONS = 32
 """Loops are followed step by step up to so many equations. XLA compiles each of them; JAX's own loop once."""
+
+HARMLESS = frozenset(
+    "add sub mul neg square sin cos tanh logistic max min abs sign select_n integer_pow copy jit stop_gradient "
+    "broadcast_in_dim reshape transpose squeeze slice concatenate rev pad iota dot_general reduce_sum cumsum "
+    "convert_element_type eq ne lt le gt ge and or not".split()
+)
+"""Primitives whose derivatives are finite wherever the values are."""
 
 
 @walked("scan")
@@ -64,13 +71,26 @@ def while_(walk: Walk, equation: JaxprEqn, operands: Sequence[Any]) -> Sequence[
 
 @walked("cond")
 def cond(walk: Walk, equation: JaxprEqn, operands: Sequence[Any]) -> Sequence[Any]:
-    """The branch with this number; all of them are computed where the number is not known."""
+    """The branch with this number.
+
+    All branches are computed where the number is not known and none of them can do harm. Else it is left to JAX:
+    what a branch that is not taken would give may be nan, and 0 * nan is nan.
+    """
     which, *given = operands
     branches = equation.params["branches"]
     if not isinstance(which, Expression):
         return walk.closed(branches[min(max(int(which), 0), len(branches) - 1)], given)
+    if not all(map(_is_harmless, branches)):
+        return called(walk, "cond", equation, operands)
     results, *others = [walk.closed(branch, given) for branch in branches]
     for number, other in enumerate(others, 1):
         here = np.greater_equal(which, number)
         results = [np.where(here, new, old) for new, old in zip(other, results, strict=True)]
     return results
+
+
+def _is_harmless(branch: ClosedJaxpr) -> bool:
+    return all(
+        equation.primitive.name in HARMLESS and equation.params.get("y", 0) >= 0  # y: the power
+        for equation in internals.equations(branch)
+    )

@@ -62,7 +62,15 @@ def constants(equation: JaxprEqn) -> Iterator[Any]:
 
 def equation_count(jaxpr: ClosedJaxpr | Jaxpr) -> int:
     """The number of equations, those inside of them included."""
-    return sum(1 + sum(map(equation_count, _inside(equation))) for equation in jaxpr.eqns)
+    return sum(1 for _ in equations(jaxpr))
+
+
+def equations(jaxpr: ClosedJaxpr | Jaxpr) -> Iterator[JaxprEqn]:
+    """All equations, those inside of others included."""
+    for equation in jaxpr.eqns:
+        yield equation
+        for inside in _inside(equation):
+            yield from equations(inside)
 
 
 def _inside(equation: JaxprEqn) -> Iterator[ClosedJaxpr | Jaxpr]:
