@@ -18,7 +18,35 @@ MOST_EQUATIONS = 32
 """Loops are followed step by step up to so many equations. XLA compiles each of them; JAX's own loop once."""
 
 HARMLESS = frozenset(
-    ["add", "sub", "mul", "neg", "square", "sin", "cos", "tanh", "logistic", "max", "min", "abs", "sign", "select_n", "integer_pow", "copy", "jit", "stop_gradient", "broadcast_in_dim", "reshape", "transpose", "squeeze", "slice", "concatenate", "rev", "pad", "iota", "dot_general", "reduce_sum", "cumsum", "convert_element_type", "eq", "ne", "lt", "le", "gt", "ge", "and", "or", "not"]
+    {
+        *(
+            "add",
+            "sub",
+            "mul",
+            "neg",
+            "square",
+            "integer_pow",
+            "sin",
+            "cos",
+            "tanh",
+            "logistic",
+            "abs",
+            "sign",
+        ),
+        *("max", "min", "select_n", "eq", "ne", "lt", "le", "gt", "ge", "and", "or", "not", "stop_gradient"),
+        *(
+            "broadcast_in_dim",
+            "reshape",
+            "transpose",
+            "squeeze",
+            "slice",
+            "concatenate",
+            "rev",
+            "pad",
+            "iota",
+        ),
+        *("dot_general", "reduce_sum", "cumsum", "convert_element_type", "copy", "jit"),
+    }
 )
 """Primitives whose derivatives are finite wherever the values are."""
 
@@ -71,8 +99,8 @@ def while_(walk: Walk, equation: JaxprEqn, operands: Sequence[Any]) -> Sequence[
 def cond(walk: Walk, equation: JaxprEqn, operands: Sequence[Any]) -> Sequence[Any]:
     """The branch with this number.
 
-    All branches are computed where the number is not known and none of them can do harm. Else it is left to JAX:
-    what a branch that is not taken would give may be nan, and 0 * nan is nan.
+    All branches are computed where the number is not known and none of them can do harm. Else it is left to
+    JAX: what a branch that is not taken would give may be nan, and 0 * nan is nan.
     """
     which, *given = operands
     branches = equation.params["branches"]
