@@ -473,3 +473,16 @@ def test_symbolic_sizes() -> None:
         z *= 2.0
     with pytest.raises(ShapeError, match="needs known sizes"):
         y[0] = 1.0
+
+
+def test_entries_of_an_array_with_one_row():
+    def f(x):
+        a = x.copy()
+        a[3] = x[1]
+        c = a[None]
+        c[0, 4] = x[0]
+        return a
+
+    x = np.arange(5.0)
+    np.testing.assert_array_equal(hesse.compile(f)(x), f(x))
+    np.testing.assert_array_equal(hesse.jacobian(f)(x), np.eye(5)[[0, 1, 2, 1, 0]])

@@ -87,11 +87,8 @@ def _boxes(mask: np.ndarray) -> list[tuple[range, ...]] | None:
     if None not in lines and math.prod(map(len, lines)) == np.count_nonzero(mask):  # type: ignore[arg-type]
         return [tuple(lines)]  # type: ignore[arg-type]
     boxes: list[tuple[range, ...]] = []
-    ends = [
-        0,
-        *(np.flatnonzero((mask[1:] != mask[:-1]).reshape(len(mask) - 1, -1).any(axis=1)) + 1),
-        len(mask),
-    ]
+    changes = (mask[1:] != mask[:-1]).any(axis=tuple(range(1, mask.ndim)))
+    ends = [0, *(np.flatnonzero(changes) + 1), len(mask)]
     for start, stop in itertools.pairwise(ends):
         if not mask[start].any():
             continue
