@@ -152,3 +152,21 @@ def test_internals() -> None:
     assert (len(matvec.eqns), fixed, right) == (1, [0], [6])
     assert internals.without_derivative(system) == range(1, 6)
     assert internals.without_derivative(by_name["scan"]) == range(0)
+
+
+def test_traced_arrays_beside_arguments_of_another_library() -> None:
+    """A function that closes over a traced array is computed by JAX, or refused: it is no constant."""
+    points = np.linspace(0.0, 1.0, 3)
+
+    def loss(w):
+        return jnp.sum(hesse.grad(lambda x: np.sum(np.sin(w * x)))(points))
+
+    np.testing.assert_allclose(
+        jax.grad(loss)(2.0), np.sum(np.cos(2 * points) - 2 * points * np.sin(2 * points))
+    )
+
+    def of_tensors(w):
+        return hesse.grad(lambda x: np.sum(np.sin(w * x)))(torch.tensor(points))
+
+    with pytest.raises(hesse.ArgumentError, match="which JAX traces"):
+        jax.jit(of_tensors)(2.0)

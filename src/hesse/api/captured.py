@@ -95,6 +95,11 @@ class Captured(NamedTuple):
             if library_of(array) not in known
         ]
 
+    def traced(self, names: Collection[str]) -> str | None:
+        """The library that traces one of these inputs."""
+        pairs = zip(self.names, self.arrays, strict=True)
+        return next((library_of(a) for name, a in pairs if name in names and _is_traced(a)), None)
+
     def labels(self, taken: Collection[str]) -> list[str]:
         """Names for the inputs beside those of the arguments: all different."""
         labels: list[str] = []

@@ -239,8 +239,7 @@ class Derivative:
             in_kind = asked is None and self.building.library is not None
             own = as_arrays(call.array_names, call.arrays, asked or self.building.library, in_kind)
             if strange := captured.strangers(own):
-                self._watch.fix(strange)
-                self.look()
+                self._take_in(strange, captured, own)
                 continue
             arrays = own.beside(captured.arrays if further is None else further)
             key = (call.names if by_name else None, call.key, arrays.key)
@@ -281,6 +280,20 @@ class Derivative:
                 tried += hidden.values()
             wanted = {name.removesuffix(INDEX_SUFFIX) for name in needed} or set(hidden)
             self._fix({*known, *hidden} if tries > SINGLE_NEEDS else wanted, known, hidden)
+
+    def _take_in(self, strange: Collection[str], captured: Captured, arguments: Arrays) -> None:
+        """Make constants of captured arrays of another library; if they are traced, that library computes."""
+        traced = captured.traced(strange)
+        if not traced:
+            self._watch.fix(strange)
+            self.look()
+        elif arguments.as_numpy and self.building.library is None and self.building.options.backend is None:
+            self.building.library = traced
+        else:
+            raise ArgumentError(
+                f"{self.building.parameters.function_name} reads {', '.join(strange)}, which JAX traces, and "
+                f"is computed by {arguments.target.name}; pass arrays of JAX"
+            )
 
     def _hold(self, arrays: Sequence[Any], tries: int) -> None:
         """Make inputs of arrays that a trace met, if it does not meet others each time."""
