@@ -192,12 +192,13 @@ def test_there_are_enough_cases() -> None:
 @over_libraries
 @pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8"])
 def test_types_of_integers(library: Library, dtype: str) -> None:
-    """Narrow integers do not overflow, and unsigned ones become negative."""
+    """Narrow integers do not overflow, and unsigned ones become negative; in JAX they begin again."""
     x = np.arange(300.0)
     gradient = hesse.grad(lambda x, i: np.sum(x[100 * i + 20 * i] * x[i - 3]))
     index = ints(1, 2, 0)
     expected = np.zeros(300)
-    for a, b in zip(120 * index, index - 3, strict=True):
+    behind = (index - 3) % 256 if library is JAX and dtype == "uint8" else index - 3
+    for a, b in zip(120 * index, behind, strict=True):
         expected[a] += x[b]
         expected[b] += x[a]
     np.testing.assert_array_equal(plain(gradient(library.array(x), library.array(index, dtype))), expected)
@@ -240,15 +241,15 @@ def test_positions_have_no_derivative() -> None:
 
 @over_libraries
 def test_positions_outside(library: Library) -> None:
-    """NumPy names the index; PyTorch raises; JAX reads nan and writes nothing."""
+    """NumPy names the index; PyTorch raises; JAX reads the entry that is nearest."""
     x, rows = library.array(np.arange(4.0) + 1.0), library.array(np.ones((2, 3)))
     first = hesse.value_and_grad(lambda x, i: np.sum(x[i + 2]))
     second = hesse.value_and_grad(lambda x, i: np.sum(x[np.arange(2), i + 2]))
     for index in (ints(0, 2), ints(0, -7)):
         given = library.array(index)
         if library is JAX:
-            assert np.isnan(plain(first(x, given)[0]))
-            assert np.isnan(plain(second(rows, given)[0]))
+            assert plain(first(x, given)[0]) == jnp.sum(x[given + 2])
+            assert plain(second(rows, given)[0]) == jnp.sum(rows[jnp.arange(2), given + 2])
             continue
         wanted = f"index {index[1] + 2} is out of bounds" if library is NUMPY else "out of"
         with pytest.raises((IndexError, RuntimeError), match=wanted):
@@ -292,8 +293,6 @@ def raised(function: Callable[..., Any], *arguments: Any) -> str:
     [
         (lambda x, i: np.sum(x[i[0] : i[0] + 3]), "x[i + np.arange(n)]"),
         (lambda x, i: np.sum(x[x[i]]), "np.floor(t).astype(int)"),
-        (lambda x, i: np.sum(x // 2), "Write np.floor(x / y)"),
-        (lambda x, i: np.sum(x % i), "Write x - y * np.floor(x / y)"),
         (lambda x, i: np.sum(np.bincount(i, x[:3])), "np.bincount(i, weights, minlength=n)"),
         (
             lambda x, i: np.sum(np.bincount(i, x, minlength=5)),

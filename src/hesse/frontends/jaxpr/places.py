@@ -10,7 +10,8 @@ import numpy as np
 
 from hesse.frontends.expression import Expression
 from hesse.frontends.integers import integer_node
-from hesse.frontends.jaxpr.table import traced
+from hesse.frontends.jaxpr.table import is_whole, traced
+from hesse.frontends.tracing import untraceable
 from hesse.ir import Apply, Constant, Node, number
 from hesse.ops import integers
 
@@ -18,6 +19,10 @@ Places = np.ndarray | Expression
 """Integers, known or traced."""
 ALONG = frozenset({"argmax", "argmin", "argsort"})
 """Positions along the last axis of what they read."""
+
+
+LONGEST = 16
+"""Bits of integers of which it is worth to compute where they begin again."""
 
 
 class Columns(Expression):
@@ -41,6 +46,21 @@ def bounds(value: Any) -> tuple[float, float]:
         return (-math.inf, math.inf) if value.index is None else _bounds(value.index.node)
     array = np.asarray(value)
     return (int(array.min()), int(array.max())) if array.size else (0, 0)
+
+
+def wrapped(value: Any, dtype: Any, name: str) -> Any:
+    """Short integers begin again where their type ends; long ones with a sign are taken to fit."""
+    if not isinstance(value, Expression) or not is_whole(value):
+        return value
+    limits = np.iinfo(dtype)
+    low, high = bounds(value)
+    is_long = limits.bits > LONGEST
+    if is_long and limits.min == 0 and low < 0 and name in ("sub", "neg"):
+        raise untraceable(f"a difference of {dtype}, which may be negative", "Convert it: i.astype(int).")
+    if is_long or (limits.min <= low and high <= limits.max):
+        return value
+    first, count = int(limits.min), int(limits.max) - int(limits.min) + 1
+    return np.add(np.remainder(np.subtract(value, first), count), first)
 
 
 def _bounds(node: Node) -> tuple[float, float]:

@@ -13,9 +13,12 @@ import numpy as np
 from hesse.frontends.expression import Expression
 from hesse.frontends.jaxpr import internals
 from hesse.frontends.jaxpr.internals import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from hesse.frontends.jaxpr.places import wrapped
 from hesse.frontends.jaxpr.table import HANDLERS, KNOWN, typed
 from hesse.frontends.tracing import recorded_location, untraceable
 
+WRAPPING = frozenset({"add", "sub", "mul", "neg", "square", "integer_pow", "convert_element_type"})
+"""Primitives whose results may be too large for short integers."""
 SILENT = frozenset({"debug_callback", "debug_print"})
 """What has no results and no say in them."""
 
@@ -83,7 +86,8 @@ class Walk:
         if results is NotImplemented:
             return WALKED[OTHER](self, equation, operands)
         listed = results if equation.primitive.multiple_results else [results]
-        return [typed(one, out.aval.dtype) for one, out in zip(listed, equation.outvars, strict=True)]
+        found = [typed(one, out.aval.dtype) for one, out in zip(listed, equation.outvars, strict=True)]
+        return [wrapped(found[0], equation.outvars[0].aval.dtype, name)] if name in WRAPPING else found
 
     def _known(self, equation: JaxprEqn, operands: Sequence[Any]) -> Sequence[Any]:
         name = equation.primitive.name
