@@ -196,6 +196,9 @@ ELEMENTWISE_ROWS = [
     row("leaky_relu with slope", lambda xp, x: xp.leaky_relu(x * x * x, 0.2), (2,)),
     row("polygamma", lambda xp, x: xp.polygamma(2, x), Input((2,), *POSITIVE)),
     row("arctan2", lambda xp, y, x: xp.arctan2(y, x), (3,), (3,)),
+    row("remainder", lambda xp, x, y: xp.remainder(3 * x, y * y + 0.3) * xp.sin(y), (3,), (3,)),
+    row("fmod", lambda xp, x, y: xp.fmod(3 * x, y * y + 0.3) * xp.sin(y), (3,), (3,)),
+    row("floor_divide", lambda xp, x, y: xp.floor_divide(3 * x, y * y + 0.3) * xp.sin(y) * x, (3,), (3,)),
     row("hypot", lambda xp, x, y: xp.hypot(x, y), (2,), (2, 1)),
     row("maximum", lambda xp, x, y: xp.maximum(x, y * y) * y, (3,), (3,)),
     row("minimum", lambda xp, x, y: xp.minimum(x, y * y) * y, (3,), (3,)),
@@ -726,7 +729,7 @@ def test_rows_use_every_operation_of_the_registries() -> None:
         variables = [hesse.variable(f"x{k}", given.shape) for k, given in enumerate(row.inputs)]
         node = row.function(NUMPY, *variables).node
         used |= {part.name for part in topological([node]) if isinstance(part, Map | Apply)}
-    only_in_derivatives = {"scatter", "path_products", "safe_reciprocal"}
+    only_in_derivatives = {"adjugate", "scatter", "path_products", "safe_reciprocal"}
     other_conventions = {"clamp"}
-    only_in_formulas = {"kron", "max", "reshape", "vec"}  # with symbolic sizes
+    only_in_formulas = {"kron", "reshape", "vec"}  # with symbolic sizes
     assert {*ELEMENTWISE, *OPERATIONS} - used == only_in_derivatives | only_in_formulas | other_conventions

@@ -124,7 +124,7 @@ def test_structured_results_of_dispatched_calls() -> None:
 def test_a_new_shape_that_cannot_be_traced_says_why() -> None:
     g = hesse.grad(lambda x: np.sum(x @ np.ones((2, 2))))
     g(jnp.ones(2))
-    with pytest.raises(hesse.errors.HesseError, match="2"):
+    with pytest.raises(TypeError, match="contracting dimensions"):  # the function is traced by JAX
         g(jnp.ones(3))
 
 

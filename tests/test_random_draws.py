@@ -40,6 +40,7 @@ DRAWING: list[Callable[[Any], Any]] = [
     lambda x: np.sum(x**2) * random.random(),
     lambda x: np.sum(x**2) * gauss(0.0, 1.0),
     lambda x: np.sum(x[np.random.permutation(3)[:2]] ** 2),
+    lambda x: np.sum(x**2) * np.random.choice([-1.0, 1.0]),
     Model().loss,
 ]
 

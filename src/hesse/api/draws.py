@@ -1,12 +1,13 @@
 """Random numbers inside a function: a trace would hold one draw forever, so they are found and refused.
 
-Where a function may draw, it is traced twice. A seed inside the function, or numbers that do not matter,
-give the same twice.
+Where a function may draw, it is traced again, and again, since coins fall alike every other time. A seed
+inside the function, or numbers that do not matter, give the same each time.
 """
 
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -21,6 +22,9 @@ GENERATORS = (np.random.Generator, np.random.RandomState, np.random.BitGenerator
 NAMES = frozenset({"random", "default_rng", "RandomState", "SystemRandom"})
 """What a function that draws by itself mentions."""
 
+MOST_TRACES, PATIENCE = 20, 1.0
+"""So often a function that may draw is traced again, and not after so many seconds."""
+
 
 def checked(build: Callable[[], Built], walk: Walk, leaves: Iterable[Any], name: str) -> Built:
     """What is built; an error if it is something else each time because of random numbers."""
@@ -29,13 +33,17 @@ def checked(build: Callable[[], Built], walk: Walk, leaves: Iterable[Any], name:
     values = [*leaves, *(place.value for place in walk.places)]
     if not (walk.names & NAMES or any(map(_is_generator, values)) or _shared_state() != before):
         return built
-    again = build()
-    is_same = built.roots == again.roots and len(_known(built)) == len(_known(again))
-    if not is_same or not all(map(_is_equal, _known(built), _known(again))):
-        raise TracingError(
-            f"{name} draws random numbers, which would be the same in every call. Pass them as an argument "
-            "(f(x, noise)), or draw them by a seed inside of the function: np.random.default_rng(0)."
-        )
+    start = time.monotonic()
+    for _ in range(MOST_TRACES):
+        again = build()
+        is_same = built.roots == again.roots and len(_known(built)) == len(_known(again))
+        if not is_same or not all(map(_is_equal, _known(built), _known(again))):
+            raise TracingError(
+                f"{name} draws random numbers, which would be the same in every call. Pass them as an "
+                "argument (f(x, noise)), or draw them by a seed inside of the function: np.random.default_rng(0)."
+            )
+        if time.monotonic() - start > PATIENCE:
+            break
     return built
 
 

@@ -6,6 +6,7 @@ They follow the conventions of the NumPy kernels, are differentiable by autograd
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import torch
@@ -91,6 +92,7 @@ KERNELS: dict[str, Kernel] = {
     **{name: _as_floats(getattr(torch, name)) for name in sorted(INDICATORS - {"equal"})},
     "cbrt": cbrt,
     "equal": _as_floats(torch.eq),  # torch.equal compares whole tensors
+    "floor_divide": partial(torch.div, rounding_mode="floor"),  # torch.floor_divide has no derivative
     "log_ndtr": log_ndtr,
     "ndtri": torch.special.ndtri,
     "polygamma": polygamma,

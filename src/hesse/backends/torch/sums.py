@@ -9,6 +9,9 @@ from typing import NamedTuple
 from hesse.backends.text import Dialect, Labels, dense_labels
 from hesse.plan.program import Combine, Contract, Placed, Program, Ref, Scale, sources
 
+MOST_NESTED = 50
+"""So many terms are added in one expression of calls; Python reads 200 parentheses inside each other."""
+
 
 class Term(NamedTuple):
     """A dense term of a sum: a number times one value, or two; each by name with its axes aligned."""
@@ -16,8 +19,8 @@ class Term(NamedTuple):
     factor: float
     parts: tuple[str, ...]
 
-    def added_to(self, total: str, is_fused: bool) -> str:
-        """The sum with this term.
+    def added_to(self, total: str, is_flat: bool) -> str:
+        """The sum with this term; flat ones call nothing for it.
 
         `torch.compile` forgets `alpha` where the term is a product of matrices (PyTorch 2.11 and 2.13).
         """
@@ -26,7 +29,7 @@ class Term(NamedTuple):
         (part,) = self.parts
         if abs(self.factor) == 1:
             return f"{total} {'-' if self.factor < 0 else '+'} {part}"
-        if is_fused:
+        if is_flat:
             return f"{total} + {self.alone}"
         return f"torch.add({total}, {part}, alpha={self.factor!r})"
 
@@ -53,7 +56,7 @@ class Sums:
 
     def _taken(self, item: Combine, shape: tuple[int, ...]) -> Iterator[Ref]:
         dense = [term for term in item.terms if term.is_dense(shape)]
-        if len(dense) < 2:
+        if not 2 <= len(dense) <= MOST_NESTED:
             return
         insides = [self._unscaled(term) for term in dense]
         products = [(ref, factor) for ref, factor in insides if self._is_product(ref)]
@@ -91,9 +94,10 @@ class Sums:
         """Dense terms added up: first what is no product, beginning with a positive one."""
         found = [self._term(term, names, dialect) for term in terms]
         found.sort(key=lambda term: (len(term.parts), abs(term.factor) != 1, term.factor < 0))
+        is_flat = self.is_fused or len(found) > MOST_NESTED
         total = found[0].alone
         for term in found[1:]:
-            total = term.added_to(total, self.is_fused)
+            total = term.added_to(total, is_flat)
         return total
 
     def _term(self, term: Placed, names: Mapping[Ref, str] | list[str], dialect: Dialect) -> Term:
