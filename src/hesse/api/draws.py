@@ -40,7 +40,8 @@ def checked(build: Callable[[], Built], walk: Walk, leaves: Iterable[Any], name:
         if not is_same or not all(map(_is_equal, _known(built), _known(again))):
             raise TracingError(
                 f"{name} draws random numbers, which would be the same in every call. Pass them as an "
-                "argument (f(x, noise)), or draw them by a seed inside of the function: np.random.default_rng(0)."
+                "argument (f(x, noise)), or draw them by a seed inside of the function: "
+                "np.random.default_rng(0)."
             )
         if time.monotonic() - start > PATIENCE:
             break
