@@ -24,8 +24,7 @@ INTRODUCTION = """\
 Functions and modules written in PyTorch, differentiated by hesse, by PyTorch's own ways and by JAX (the same
 function written in JAX, jitted). All candidates of a row are checked to agree with the first one in double
 precision, then timed in turns in one process; those with `torch.compile` run in processes of their own, and
-their samples are taken in the same turns. Calls are waited for one by one. The processor was busy with
-other work beside these, so its times are noisy. Each cell is the median; the
+their samples are taken in the same turns. Calls are waited for one by one. Each cell is the median; the
 shortest time stands in the JSON files beside the plots. The last column is the time of hesse, its fastest
 way, divided by that of the fastest other one: below 1 hesse is faster. `hesse structured` are the blocks
 (B, d, d) that `vmap(hessian)` gives, found in `net(x).sum()` by hesse itself; `hesse dense` is the whole
