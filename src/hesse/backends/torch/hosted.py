@@ -45,10 +45,13 @@ class Hosted:
             return self._function(*arrays)
         try:
             given = [array.detach().numpy() if array.requires_grad else array.numpy() for array in arrays]
+        except RuntimeError:  # NumPy cannot read the memory of a tensor
+            return self._function(*arrays)
+        try:
             with np.errstate(all="ignore"):  # PyTorch does not warn
                 results = self._numpy_function(*given)
-        except (RuntimeError, np.linalg.LinAlgError):  # NumPy cannot read a tensor; or the error is PyTorch's
-            return self._function(*arrays)
+        except np.linalg.LinAlgError:
+            return self._function(*arrays)  # which raises PyTorch's error
         return tuple(map(as_tensor, results))
 
 
