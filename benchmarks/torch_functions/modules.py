@@ -139,6 +139,7 @@ def _ways_of_hesse(setting: Setting, make: Any) -> list[Candidate]:
     found = [Candidate("hesse", make)]
     if setting.torch.device != "cpu":
         found.append(Candidate("hesse, eager", partial(make, graph=False)))
+        found.append(Candidate("hesse, fused", partial(make, fuse=True), is_compiled=True))
     return found
 
 

@@ -190,7 +190,9 @@ class FunctionalWriter(Writer):
         parts = [self.dialect.dense_sum(dense)] if dense else []
         if dense and item.repeats(shape):
             parts = [f"{module}.broadcast_to({parts[0]}, {tuple_text(shape)})"]
-        parts += [self._placed(term, name, shape) for term, name in terms if not term.is_dense(shape)]
+        placed = [(term, name) for term, name in terms if not term.is_dense(shape)]
+        side_by_side = self.dialect.concatenated(placed, shape) if placed else None
+        parts += [side_by_side] if side_by_side else [self._placed(*each, shape) for each in placed]
         self.set(k, " + ".join(parts) if parts else f"{module}.zeros({tuple_text(shape)}, dtype)")
 
     def _placed(self, term: Placed, name: str, shape: tuple[int, ...]) -> str:

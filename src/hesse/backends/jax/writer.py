@@ -17,7 +17,9 @@ from hesse.backends.text import Dialect
 from hesse.backends.writer import FunctionalWriter
 from hesse.plan.program import Contract, Program
 
-JAX = Dialect("jnp", permute="transpose", total="jnp.sum", has_negative_steps=False)
+JAX = Dialect(
+    "jnp", permute="transpose", total="jnp.sum", concatenate="jnp.concatenate", has_negative_steps=False
+)
 
 
 class JaxWriter(FunctionalWriter):
