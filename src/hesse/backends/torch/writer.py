@@ -86,8 +86,12 @@ class TorchWriter(FunctionalWriter):
     def _is_small(self, product: Matrices, sizes: Mapping[int, int]) -> bool:
         """Whether the products of a stack are so small that one kernel for all numbers takes less time."""
         entries = math.prod(sizes[label] for label in product.rows + product.columns)
-        fused = math.prod(sizes.values()) if self.sums.is_fused else math.inf
-        return entries <= self.machine.small_matrix or fused <= self.machine.fused_product
+        if not self.sums.is_fused:
+            return entries <= self.machine.small_matrix
+        is_short = all(sizes[label] <= self.machine.fused_matrix for label in product.summed)
+        return math.prod(sizes.values()) <= self.machine.fused_product or (
+            entries <= self.machine.fused_matrix and is_short
+        )
 
     def combine(self, k: Ref, item: Combine) -> None:
         shape = self.program.shapes[k]
