@@ -79,19 +79,17 @@ class TorchWriter(FunctionalWriter):
         if found is None and not item.labels:
             right = TORCH.permuted(right, tuple(b.index(label) for label in a))
             return f"torch.dot({left}.reshape(-1), {right}.reshape(-1))"
-        if found is None or (found.batch and self._is_small(found, sizes)):
+        if found is None or self._is_small(found, sizes):
             return TORCH.multiplied_and_summed(item, left, right)
         return found.finished(f"torch.matmul({found.first}, {found.second})", item, sizes, TORCH)
 
     def _is_small(self, product: Matrices, sizes: Mapping[int, int]) -> bool:
-        """Whether the products of a stack are so small that one kernel for all numbers takes less time."""
+        """Whether products of matrices are so small that one kernel for all numbers takes less time."""
+        if self.sums.is_fused:
+            most = self.machine.fused_stack if product.batch else self.machine.fused_product
+            return math.prod(sizes.values()) <= most
         entries = math.prod(sizes[label] for label in product.rows + product.columns)
-        if not self.sums.is_fused:
-            return entries <= self.machine.small_matrix
-        is_short = all(sizes[label] <= self.machine.fused_matrix for label in product.summed)
-        return math.prod(sizes.values()) <= self.machine.fused_product or (
-            entries <= self.machine.fused_matrix and is_short
-        )
+        return bool(product.batch) and entries <= self.machine.small_matrix
 
     def combine(self, k: Ref, item: Combine) -> None:
         shape = self.program.shapes[k]
