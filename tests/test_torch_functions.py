@@ -265,6 +265,17 @@ def test_a_rule_that_uses_its_result_is_differentiated_again() -> None:
             torch.testing.assert_close(diagonal, expected)
 
 
+def test_a_rule_without_a_graph_is_not_used() -> None:
+    x = torch.tensor([0.5, 1.0], dtype=torch.float64)
+
+    def function(x: Tensor) -> Tensor:
+        with torch.no_grad():
+            scale = Exponential.apply(x)
+        return (scale * x).sum()
+
+    torch.testing.assert_close(hesse.grad(function)(x), torch.exp(x))
+
+
 class Exponential(torch.autograd.Function):
     """Saves its result."""
 

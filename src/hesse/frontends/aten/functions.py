@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from contextvars import ContextVar
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -21,6 +22,7 @@ from hesse.frontends.aten.table import Typed
 from hesse.frontends.aten.tensor import TracedTensor, expression_of, fresh, is_recording
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_node
+from hesse.frontends.special import stop_gradient
 from hesse.frontends.tracing import untraceable
 from hesse.ir import Node, Variable, add, topological, uniform
 
@@ -137,13 +139,26 @@ _lock = threading.Lock()
 _base: Any = torch.autograd.function._SingleLevelFunction
 
 
+class Recorder(Protocol):
+    """What writes down the operations in a block of code."""
+
+    def applied(self, function: Any, compute: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """The results of a function with a rule of its own, written down as one operation."""
+
+
+recorder: ContextVar[Recorder | None] = ContextVar("recorder", default=None)
+
+
 def _apply(cls: Any, *arguments: Any, **options: Any) -> Any:
     """`Function.apply`, not looked into if a tensor is traced: its own rule differentiates it."""
-    if is_recording.get() or not any(isinstance(value, TracedTensor) for value in arguments):
+    is_traced, tape = any(isinstance(value, TracedTensor) for value in arguments), recorder.get()
+    if is_recording.get() or not (is_traced or tape):
         return super(_base, cls).apply(*arguments, **options)
     if cls is CheckpointFunction:
         run, _, *operands = arguments
         return run(*operands)
+    if tape is not None and not is_traced:
+        return tape.applied(cls.apply, super(_base, cls).apply, *arguments, **options)
     tensors = [value for value in arguments if isinstance(value, Tensor)]
     found = called(cls.__name__, cls.apply, arguments, options)
     return _wrapped(found, tensors)
@@ -155,6 +170,7 @@ def _wrapped(found: Any, tensors: Sequence[Tensor]) -> Any:
     if isinstance(found, tuple):
         return tuple(_wrapped(part, tensors) for part in found)
     dtype = next(t.dtype for t in tensors if t.dtype.is_floating_point)
+    found = found if torch.is_grad_enabled() else stop_gradient(found)
     return fresh(found, torch.bool if found.boolean else dtype, tensors[0].device)
 
 
