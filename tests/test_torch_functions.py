@@ -239,7 +239,7 @@ def test_batch_norm_in_training_leaves_its_buffers_alone() -> None:
         "dropout in training mode": F.dropout,
         "rrelu in training mode": lambda x: F.rrelu(x, training=True),
         "random numbers": F.gumbel_softmax,
-        "needs the entries": lambda x: F.gaussian_nll_loss(x, x, x.abs()),
+        "needs the entries": lambda x: x if x.any() else x**2,
         "real numbers to torch.int64": lambda x: x.long() * x,
     }.items(),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from contextvars import ContextVar
 from typing import Any, Protocol
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch._C import _functorch as functorch
 from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
@@ -52,6 +54,8 @@ class AutogradMode(TorchFunctionMode):
             outputs, inputs = _several(arguments[0]), _several(arguments[1])
             if any(isinstance(value, TracedTensor) for value in outputs):  # else it is inside torch.func.grad
                 return gradient(list(map(self._traced, outputs)), list(map(self._traced, inputs)), **options)
+        if function is F.gaussian_nll_loss:
+            return gaussian_nll_loss(*arguments, **options)
         if function in (torch.Tensor.backward, torch.autograd.backward):
             raise untraceable("backward() inside a traced function", "Use torch.autograd.grad.")
         return function(*arguments, **options)
@@ -65,6 +69,21 @@ class AutogradMode(TorchFunctionMode):
         inner = functorch.peek_interpreter_stack()
         is_suspended = functorch.maybe_get_level(value) > (0 if inner is None else inner.level())
         return self._traced(value) if is_suspended or id(value) in self._known else value
+
+
+def gaussian_nll_loss(
+    x: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+) -> Tensor:
+    """PyTorch's function, which looks for negative variances; of those that are traced nobody knows."""
+    if not isinstance(var, TracedTensor):
+        return F.gaussian_nll_loss(x, target, var, full, eps, reduction)
+    if var.shape == x.shape[:-1]:
+        var = var.unsqueeze(-1)
+    var = var.clone()
+    with torch.no_grad():
+        var.clamp_(min=eps)
+    losses = 0.5 * (var.log() + (x - target) ** 2 / var + (math.log(2 * math.pi) if full else 0.0))
+    return losses if reduction == "none" else getattr(losses, reduction)()  # type: ignore[no-any-return]
 
 
 def _several(value: Any) -> list[Any]:
