@@ -48,6 +48,7 @@ def _partly_without_graph(x: Tensor) -> Tensor:
 
 def _with_integers(x: Tensor) -> Tensor:
     often = x[0].repeat_interleave(torch.tensor([1, 2, 3]))
+    often = often[torch.unique(torch.tensor([4, 0, 1, 4, 3, 5, 2]))]
     places = (x.flatten().sigmoid() * 3).long()
     return torch.cat([often**2, torch.quantile(x, 0.3)[None] ** 2, often[places] * x.flatten() ** 2])
 

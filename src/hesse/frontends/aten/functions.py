@@ -83,7 +83,7 @@ def gaussian_nll_loss(
     with torch.no_grad():
         var.clamp_(min=eps)
     losses = 0.5 * (var.log() + (x - target) ** 2 / var + (math.log(2 * math.pi) if full else 0.0))
-    return losses if reduction == "none" else getattr(losses, reduction)()  # type: ignore[no-any-return]
+    return losses if reduction == "none" else getattr(losses, reduction)()
 
 
 def _several(value: Any) -> list[Any]:

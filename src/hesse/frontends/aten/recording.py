@@ -23,7 +23,7 @@ from hesse.frontends.aten.functions import install, recorder
 from hesse.frontends.aten.inputs import Inputs, Walked
 from hesse.frontends.aten.table import mapped, operation_name, tensors_in
 from hesse.frontends.aten.tensor import TracedTensor, expression_of, fresh
-from hesse.frontends.aten.tracer import Tracer
+from hesse.frontends.aten.tracer import VALUES, Tracer
 from hesse.frontends.operands import as_node
 
 DATA = frozenset(
@@ -114,7 +114,9 @@ class Recording(TorchDispatchMode):
             self._made |= {_memory(t) for t in results} - {
                 _memory(t) for t in tensors_in((arguments, options))
             }
-            is_data = operation_name(function) in DATA or _counts(tensors_in((arguments, options)), results)
+            is_data = operation_name(function) in DATA | VALUES or _counts(
+                tensors_in((arguments, options)), results
+            )
             drawn = tuple(t.detach().clone() for t in results) if is_data else ()
             line = Line(function, arguments, options, results, drawn, torch.is_grad_enabled())
             self._tape.append(_in_other_words(line))
