@@ -26,7 +26,8 @@ multi_margin_loss nanmedian nansum neg nll_loss nll_loss2d norm.Scalar pdist per
 pixel_unshuffle polygamma pow.Tensor_Scalar prod rad2deg reciprocal reflection_pad1d reflection_pad2d
 reflection_pad3d relu repeat replication_pad1d replication_pad2d replication_pad3d roll rot90 round rsqrt
 select.int sgn sigmoid sign silu sin sinc sinh slice.Tensor soft_margin_loss softmax.int softplus
-softshrink special_entr special_erfcx special_i0e special_i1 special_i1e special_log_ndtr special_ndtri split.Tensor
+softshrink special_entr special_erfcx special_i0e special_i1 special_i1e special_log_ndtr special_ndtri
+split.Tensor
 split_with_sizes sqrt squeeze std.correction std_mean.correction sum t take tan tanh threshold trace
 transpose.int tril triu trunc unbind.int unfold unsqueeze upsample_bicubic2d upsample_bilinear2d
 upsample_linear1d upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_trilinear3d
