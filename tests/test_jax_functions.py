@@ -10,11 +10,12 @@ import pytest
 
 import hesse
 import jax_cases
+import jax_complex_cases
 import jax_rule_cases
 from jax_check import check_derivatives
 from oracles import assert_close
 
-CASES = jax_cases.CASES | jax_rule_cases.CASES
+CASES = jax_cases.CASES | jax_complex_cases.CASES | jax_rule_cases.CASES
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -34,3 +35,9 @@ def test_a_rule_backwards() -> None:
     assert_close(found(x, limit), expected(x, limit))
     assert_close(found(2 * x, limit), expected(2 * x, limit))
     assert_close(hesse.grad(function, 1)(x, limit), jnp.zeros(()))
+
+
+def test_the_power_of_nothing_is_smooth() -> None:
+    """Nested JAX has 0."""
+    found = hesse.hessian(lambda x: jnp.sum(jnp.abs(jnp.fft.fft(x)) ** 2))(jnp.zeros(4))
+    assert_close(found, 8.0 * jnp.eye(4))

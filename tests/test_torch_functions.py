@@ -239,7 +239,7 @@ def test_batch_norm_in_training_leaves_its_buffers_alone() -> None:
         "dropout in training mode": F.dropout,
         "rrelu in training mode": lambda x: F.rrelu(x, training=True),
         "random numbers": F.gumbel_softmax,
-        "needs the entries": lambda x: F.gaussian_nll_loss(x, x, x.abs()),
+        "needs the entries": lambda x: x if x.any() else x**2,
         "real numbers to torch.int64": lambda x: x.long() * x,
     }.items(),
 )
@@ -263,6 +263,17 @@ def test_a_rule_that_uses_its_result_is_differentiated_again() -> None:
             expected = torch.zeros(2, dtype=torch.float64) if vanishes else torch.exp(x)
             diagonal = found[tuple(torch.arange(2) for _ in range(order))]
             torch.testing.assert_close(diagonal, expected)
+
+
+def test_a_rule_without_a_graph_is_not_used() -> None:
+    x = torch.tensor([0.5, 1.0], dtype=torch.float64)
+
+    def function(x: Tensor) -> Tensor:
+        with torch.no_grad():
+            scale = Exponential.apply(x)
+        return (scale * x).sum()
+
+    torch.testing.assert_close(hesse.grad(function)(x), torch.exp(x))
 
 
 class Exponential(torch.autograd.Function):

@@ -138,6 +138,7 @@ SUMMANDS = {
     ("RsubBackward1", "other"),
     *((f"{name}Backward{k}", "value") for name in ("Fill", "Threshold") for k in (0, 1, 2)),
     *((f"{name}Backward0", "value") for name in ("ConstantPadNd", "IndexFill", "MaskedFill")),
+    ("RoundBackward1", "decimals"),
     ("ScatterBackward1", "value"),
 } - {("FillBackward1", "value"), ("ThresholdBackward2", "value")}
 """What is lost: numbers that are added, or that entries are replaced by."""

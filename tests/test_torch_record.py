@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
 from tests.torch_graph_tools import check, in_double_precision, leaves, nested
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 import hesse.torch
 from hesse.errors import ArgumentError, TracingError
@@ -46,8 +48,46 @@ def _partly_without_graph(x: Tensor) -> Tensor:
 
 def _with_integers(x: Tensor) -> Tensor:
     often = x[0].repeat_interleave(torch.tensor([1, 2, 3]))
+    often = often[torch.unique(torch.tensor([4, 0, 1, 4, 3, 5, 2]))]
     places = (x.flatten().sigmoid() * 3).long()
     return torch.cat([often**2, torch.quantile(x, 0.3)[None] ** 2, often[places] * x.flatten() ** 2])
+
+
+class _Twice(torch.autograd.Function):
+    """Has a rule that is not the derivative."""
+
+    @staticmethod
+    def forward(context: Any, x: Tensor) -> Tensor:
+        """exp(x)."""
+        context.save_for_backward(x)
+        return x.exp()
+
+    @staticmethod
+    def backward(context: Any, cotangent: Tensor) -> Tensor:
+        """Twice the derivative."""
+        (x,) = context.saved_tensors
+        return 2 * cotangent * x.exp()
+
+
+def _with_own_rule(x: Tensor) -> Tensor:
+    with torch.no_grad():
+        scale = _Twice.apply(x)
+    return _Twice.apply(x * x) * x + scale * x
+
+
+def test_functions_with_rules_of_their_own_are_recorded_as_one_operation() -> None:
+    (x,) = leaves([(2, 3)])
+    with hesse.torch.record() as recording:
+        y = _with_own_rule(x).sum()
+        z = checkpoint(lambda x: (x * x).sin(), x, use_reentrant=True).sum()
+    assert recording.knows(y)
+    (slope,) = torch.autograd.grad(y, x, create_graph=True)
+    (bend,) = torch.autograd.grad(slope.sum(), x)
+    backward(y, 2)
+    torch.testing.assert_close(x.hgrad[0][0], slope.detach())
+    torch.testing.assert_close(x.hgrad[1][0].sum((2, 3)), bend)
+    backward(z, 1)
+    torch.testing.assert_close(x.hgrad[0][0], (torch.cos(x * x) * 2 * x).detach())
 
 
 @pytest.mark.parametrize("function", [_written, _chosen_by_values, _partly_without_graph, _with_integers])

@@ -408,6 +408,7 @@ INSIDE: dict[str, tuple[Callable[[Tensor], Tensor], Tensor]] = {
     "jacrev": (torch.func.jacrev(lambda y: y.sin() * y.sum()), VECTOR),
     "jacfwd": (torch.func.jacfwd(lambda y: y.sin() * y.sum()), VECTOR),
     "hessian": (torch.func.hessian(waves), VECTOR),
+    "hessian of a product": (lambda x: torch.func.hessian(lambda y: y.prod() ** 2)(x).sum(0), VECTOR),
     "jvp": (lambda x: torch.func.jvp(lambda y: y.sin() * y.sum(), (x,), (x**2,))[1], VECTOR),
     "vjp": (lambda x: torch.func.vjp(lambda y: y.sin() * y.sum(), x)[1](x**2)[0], VECTOR),
     "vmap of grad": (torch.vmap(torch.func.grad(lambda row: (row**3).sum() * row[0])), MATRIX),

@@ -30,6 +30,14 @@ def _data(*shape: int) -> Tensor:
 C, K, MASK = _data(2, 3), _data(3, 3), _data(2, 3) > 0.1
 POSITIVE, SIGNS, V_BIAS, ONES = C.abs() + 0.5, C.sign(), _data(3), torch.ones(3, dtype=torch.float64)
 TARGETS = torch.tensor([0, 2, 1])
+SHIFT = 2.0 * torch.eye(3, dtype=torch.float64)
+
+
+def _process(covariance: Tensor) -> Tensor:
+    """The likelihood of a Gaussian process."""
+    factor = torch.linalg.cholesky(covariance)
+    fit = torch.linalg.solve_triangular(factor, V_BIAS[:, None], upper=False).square().sum()
+    return fit + factor.diagonal().log().sum() + V_BIAS @ torch.linalg.solve(covariance, V_BIAS)
 
 
 def _attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -75,6 +83,37 @@ def _split_and_join(x: Tensor) -> Tensor:
 
 
 CASES: dict[str, Case] = {
+    # right-hand sides that follow from solutions
+    "solve for a constant": Case(lambda x: torch.linalg.solve(x @ x.mT + SHIFT, V_BIAS), (M,), 2),
+    "solve for constant columns": Case(lambda x: torch.linalg.solve(x @ x.mT + SHIFT, K), (M,), 2),
+    "solve from the right for a constant": Case(
+        lambda x: torch.linalg.solve(x @ x.mT + SHIFT, C, left=False), (M,), 2
+    ),
+    "solve for a batch of constants": Case(
+        lambda x: torch.linalg.solve(x @ x.mT + SHIFT, C), ((2, 3, 3),), 2
+    ),
+    "Cayley transform": Case(lambda x: torch.linalg.solve(SHIFT + x @ x.mT, SHIFT - x), (M,), 2),
+    "lower triangle and a constant": Case(
+        lambda x: torch.linalg.solve_triangular(x + SHIFT, K, upper=False), (M,), 2
+    ),
+    "unit triangle from the right": Case(
+        lambda x: torch.linalg.solve_triangular(x, C + x[:2], upper=True, left=False, unitriangular=True),
+        (M,),
+        2,
+    ),
+    "cholesky_solve for a constant": Case(
+        lambda x: torch.cholesky_solve(K, torch.linalg.cholesky(x @ x.mT + SHIFT)), (M,), 2
+    ),
+    "Gaussian process": Case(
+        lambda a, b: _process(torch.exp(-((K[:, None] - K).square().sum(-1)) * a**2) + (1 + b**2) * SHIFT),
+        (SCALAR, SCALAR),
+    ),
+    # what is kept of other operations
+    "round to decimals": Case(lambda x: torch.sin(torch.round(x, decimals=1) + x), (S,)),
+    "scatter_reduce": Case(lambda x, y: x.scatter_reduce(0, TARGETS, y, "prod") ** 2, (V, V)),
+    "index_reduce": Case(lambda x, y: x.index_reduce(0, TARGETS[:2] // 2, y, "amax") ** 2, (M, S), 2),
+    "incomplete gamma function": Case(lambda x: torch.special.gammainc(ONES[0], x**2 + 1), (S,)),
+    "median of all": Case(lambda x: torch.nanmedian(x) ** 3, (S,)),
     # what the reference package gets wrong
     "x * x": Case(lambda x: x * x, (S,)),
     "x @ x": Case(lambda x: x @ x, (M,)),

@@ -194,8 +194,35 @@ WRITING = {
         bent(lambda x, y, i: x.scatter_reduce(0, i, y, "sum", include_self=False)),
         (normal(3, 3), SOURCE, TABLE),
     ),
-    "scatter_reduce mean": Case(
-        bent(lambda x, y, i: x.scatter_reduce(0, i, y, "mean")), (normal(3, 3), SOURCE, TABLE)
+    **{
+        f"{name} {reduce}{', alone' * (not own)}": Case(function, arguments)
+        for reduce in ("prod", "mean", "amax", "amin")
+        for own in (True, False)
+        for name, function, arguments in [
+            (
+                "scatter_reduce",
+                bent(lambda x, y, i, r=reduce, own=own: x.scatter_reduce(0, i, y, r, include_self=own)),
+                (normal(3, 3), SOURCE, TABLE),
+            ),
+            (
+                "index_reduce",
+                bent(lambda x, y, r=reduce, own=own: x.index_reduce(0, REPEATED, y, r, include_self=own)),
+                (X, Y),
+            ),
+        ]
+    },
+    "scatter multiply": Case(
+        bent(lambda x, y: x.scatter(0, TABLE, y, reduce="multiply")),
+        (normal(3, 3), SOURCE),
+        reference=bent(lambda x, y: x.scatter_reduce(0, TABLE, y, "prod")),
+    ),
+    "scatter_reduce prod of zeros": Case(
+        bent(
+            lambda x, y: x.scatter_reduce(
+                0, torch.tensor([0, 0, 2]), y * torch.tensor([1.0, 0.0, 0.0]), "prod"
+            )
+        ),
+        (normal(3), normal(3)),
     ),
     "index_add": Case(bent(lambda x, y, i: x.index_add(0, i, y, alpha=0.5)), (X, Y, REPEATED)),
     "index_add along 1": Case(bent(lambda x, y, i: x.index_add(1, i, y)), (normal(2, 4), SOURCE, REPEATED)),

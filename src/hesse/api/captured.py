@@ -156,8 +156,9 @@ def known(value: Any) -> Hashable:
 
 def _is_input(found: Found) -> bool:
     array = found.value
-    if library_of(array) is not None:  # whose traces recognise it wherever it is
-        return True
+    library = library_of(array)
+    if library is not None:  # whose traces recognise it wherever it is; complex ones are constants
+        return target_named(library).kind(array) != "c"
     if found.is_fixed:
         return False
     if array.dtype.kind in "iub":

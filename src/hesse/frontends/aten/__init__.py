@@ -3,6 +3,7 @@
 from hesse.frontends.aten import (
     activations,
     attention,
+    combining,
     convolution,
     elementwise,
     indexing,
@@ -21,6 +22,7 @@ from hesse.frontends.aten.session import computing, nested_session, session, tra
 __all__ = [
     "activations",
     "attention",
+    "combining",
     "computing",
     "convolution",
     "elementwise",

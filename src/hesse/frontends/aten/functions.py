@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from contextvars import ContextVar
+from typing import Any, Protocol
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch._C import _functorch as functorch
 from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
@@ -21,6 +24,7 @@ from hesse.frontends.aten.table import Typed
 from hesse.frontends.aten.tensor import TracedTensor, expression_of, fresh, is_recording
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_node
+from hesse.frontends.special import stop_gradient
 from hesse.frontends.tracing import untraceable
 from hesse.ir import Node, Variable, add, topological, uniform
 
@@ -50,6 +54,8 @@ class AutogradMode(TorchFunctionMode):
             outputs, inputs = _several(arguments[0]), _several(arguments[1])
             if any(isinstance(value, TracedTensor) for value in outputs):  # else it is inside torch.func.grad
                 return gradient(list(map(self._traced, outputs)), list(map(self._traced, inputs)), **options)
+        if function is F.gaussian_nll_loss:
+            return gaussian_nll_loss(*arguments, **options)
         if function in (torch.Tensor.backward, torch.autograd.backward):
             raise untraceable("backward() inside a traced function", "Use torch.autograd.grad.")
         return function(*arguments, **options)
@@ -63,6 +69,21 @@ class AutogradMode(TorchFunctionMode):
         inner = functorch.peek_interpreter_stack()
         is_suspended = functorch.maybe_get_level(value) > (0 if inner is None else inner.level())
         return self._traced(value) if is_suspended or id(value) in self._known else value
+
+
+def gaussian_nll_loss(
+    x: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+) -> Tensor:
+    """PyTorch's function, which looks for negative variances; of those that are traced nobody knows."""
+    if not isinstance(var, TracedTensor):
+        return F.gaussian_nll_loss(x, target, var, full, eps, reduction)
+    if var.shape == x.shape[:-1]:
+        var = var.unsqueeze(-1)
+    var = var.clone()
+    with torch.no_grad():
+        var.clamp_(min=eps)
+    losses = 0.5 * (var.log() + (x - target) ** 2 / var + (math.log(2 * math.pi) if full else 0.0))
+    return losses if reduction == "none" else getattr(losses, reduction)()
 
 
 def _several(value: Any) -> list[Any]:
@@ -137,13 +158,26 @@ _lock = threading.Lock()
 _base: Any = torch.autograd.function._SingleLevelFunction
 
 
+class Recorder(Protocol):
+    """What writes down the operations in a block of code."""
+
+    def applied(self, function: Any, compute: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """The results of a function with a rule of its own, written down as one operation."""
+
+
+recorder: ContextVar[Recorder | None] = ContextVar("recorder", default=None)
+
+
 def _apply(cls: Any, *arguments: Any, **options: Any) -> Any:
     """`Function.apply`, not looked into if a tensor is traced: its own rule differentiates it."""
-    if is_recording.get() or not any(isinstance(value, TracedTensor) for value in arguments):
+    is_traced, tape = any(isinstance(value, TracedTensor) for value in arguments), recorder.get()
+    if is_recording.get() or not (is_traced or tape):
         return super(_base, cls).apply(*arguments, **options)
     if cls is CheckpointFunction:
         run, _, *operands = arguments
         return run(*operands)
+    if tape is not None and not is_traced:
+        return tape.applied(cls.apply, super(_base, cls).apply, *arguments, **options)
     tensors = [value for value in arguments if isinstance(value, Tensor)]
     found = called(cls.__name__, cls.apply, arguments, options)
     return _wrapped(found, tensors)
@@ -155,6 +189,7 @@ def _wrapped(found: Any, tensors: Sequence[Tensor]) -> Any:
     if isinstance(found, tuple):
         return tuple(_wrapped(part, tensors) for part in found)
     dtype = next(t.dtype for t in tensors if t.dtype.is_floating_point)
+    found = found if torch.is_grad_enabled() else stop_gradient(found)
     return fresh(found, torch.bool if found.boolean else dtype, tensors[0].device)
 
 

@@ -130,7 +130,7 @@ class Walk:
             raise DifferentiationError(f"hesse does not know what {node.name()} computes. {WAYS_OUT}")
         return self.called(node, row)
 
-    def called(self, node: Any, row: Row, **known: Any) -> Call:
+    def called(self, node: Any, row: Row, /, **known: Any) -> Call:
         """The operation of a row, with some arguments known and the others from the node."""
         saved = saved_values(node)
         edges = iter(edges_of(node))
@@ -141,6 +141,7 @@ class Walk:
             name, type_text = argument.name, str(argument.type)
             if name in known:
                 value = known[name]
+                _ = name in row.operands and next(edges, None)
             elif name in row.operands and "List" in type_text:
                 value = [self.operand(node, None, edge) for edge in edges]
                 is_shifted |= any(isinstance(part, Unknown) for part in value)

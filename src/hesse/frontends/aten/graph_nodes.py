@@ -22,11 +22,12 @@ expand expm1 fill.Scalar flip floor frac gather gelu glu hardshrink hardsigmoid 
 im2col index.Tensor index_fill.int_Scalar index_select leaky_relu lgamma linalg_matrix_exp
 linalg_pinv.atol_rtol_tensor linalg_vector_norm log log10 log1p log2 log_sigmoid log_softmax.int
 logcumsumexp logit logsumexp masked_fill.Scalar max_pool2d mean median mish
-multi_margin_loss nansum neg nll_loss nll_loss2d norm.Scalar pdist permute pixel_shuffle pixel_unshuffle
-polygamma pow.Tensor_Scalar prod rad2deg reciprocal reflection_pad1d reflection_pad2d reflection_pad3d
-relu repeat replication_pad1d replication_pad2d replication_pad3d roll rot90 round rsqrt select.int sgn
-sigmoid sign silu sin sinc sinh slice.Tensor soft_margin_loss softmax.int softplus softshrink special_entr
-special_erfcx special_i0e special_i1 special_i1e special_log_ndtr special_ndtri split.Tensor
+multi_margin_loss nanmedian nansum neg nll_loss nll_loss2d norm.Scalar pdist permute pixel_shuffle
+pixel_unshuffle polygamma pow.Tensor_Scalar prod rad2deg reciprocal reflection_pad1d reflection_pad2d
+reflection_pad3d relu repeat replication_pad1d replication_pad2d replication_pad3d roll rot90 round rsqrt
+select.int sgn sigmoid sign silu sin sinc sinh slice.Tensor soft_margin_loss softmax.int softplus
+softshrink special_entr special_erfcx special_i0e special_i1 special_i1e special_log_ndtr special_ndtri
+split.Tensor
 split_with_sizes sqrt squeeze std.correction std_mean.correction sum t take tan tanh threshold trace
 transpose.int tril triu trunc unbind.int unfold unsqueeze upsample_bicubic2d upsample_bilinear2d
 upsample_linear1d upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_trilinear3d
@@ -35,6 +36,8 @@ var.correction var_mean.correction
 """Operations that are differentiated by the argument `self`, with nodes of that name (`AbsBackward0`)."""
 
 OTHERS = """
+_ctc_loss(log_probs) _weight_norm_interface(v,g)
+igamma(self,other) igammac(self,other) index_reduce(self,source) scatter_reduce.two(self,src)
 _euclidean_dist(x1,x2) _prelu_kernel(self,weight) _trilinear(i1,i2,i3) add.Tensor(self,other)
 addbmm(self,batch1,batch2) addcdiv(self,tensor1,tensor2) addcmul(self,tensor1,tensor2)
 addmm(self,mat1,mat2) addmv(self,mat,vec) addr(self,vec1,vec2)
@@ -103,6 +106,7 @@ NAMED = {
     "PowBackward1": "pow.Tensor_Tensor(self,exponent)",
     "PowBackward2": "pow.Scalar(exponent)",
     "ProdBackward1": "prod.dim_int(self)",
+    "RoundBackward1": "round.decimals(self)",
     "RemainderBackward1": "remainder.Tensor(self,other)",
     "ReshapeAliasBackward0": "reshape(self)",
     "ReshapeCopyBackward0": "reshape(self)",

@@ -113,14 +113,48 @@ def _moved(walk: Walk, node: Any) -> Call:
     return Call(torch.ops.aten.clone.default, [operand], {}, is_shifted)
 
 
+def _solved(walk: Walk, node: Any) -> Call:
+    """The solution of linear equations; a constant right-hand side follows from the solution."""
+    saved, (_, edge) = saved_values(node), edges_of(node)
+    matrix, solution, is_left = saved["A"].detach(), saved["result"].detach(), saved["left"]
+    if solution.dim() < matrix.dim() and solution.shape == matrix.shape[: solution.dim()]:
+        right = (matrix @ solution.unsqueeze(-1)).squeeze(-1)
+    else:
+        right = matrix @ solution if is_left else solution @ matrix
+    return walk.called(node, ROWS[node_name(node)], B=walk.operand(node, right, edge))
+
+
+def _solved_triangular(walk: Walk, node: Any) -> Call:
+    """The same for a triangular matrix."""
+    saved, (_, edge) = saved_values(node), edges_of(node)
+    matrix, solution = saved["self"].detach(), saved["result"].detach()
+    matrix = matrix.triu() if saved["upper"] else matrix.tril()
+    if saved["unitriangular"]:
+        matrix = matrix - torch.diag_embed(matrix.diagonal(0, -2, -1) - 1)
+    right = matrix @ solution if saved["left"] else solution @ matrix
+    return walk.called(node, ROWS[node_name(node)], B=walk.operand(node, right, edge))
+
+
+def _solved_by_factor(walk: Walk, node: Any) -> Call:
+    """The same for a matrix whose Cholesky factor is given."""
+    saved, (edge, _) = saved_values(node), edges_of(node)
+    factor = saved["input2"].detach()
+    product = factor.mT @ factor if saved["upper"] else factor @ factor.mT
+    right = product @ saved["result"].detach()
+    return walk.called(node, ROWS[node_name(node)], self=walk.operand(node, right, edge))
+
+
 SPECIAL: dict[str, Callable[[Walk, Any], Call]] = {
     **dict.fromkeys(CHOSEN, _chosen),
     "CatBackward0": _cat,
+    "CholeskySolveBackward0": _solved_by_factor,
     "CopyBackwards": _moved,
     "CopySlices": _copied_slices,
     "FmodBackward0": _moved,
     "IndexBackward0": _indexed,
     "IndexPutBackward0": _indexed,
+    "LinalgSolveExBackward0": _solved,
+    "LinalgSolveTriangularBackward0": _solved_triangular,
     "MaskedSelectBackward0": _masked,
     "NativeDropoutBackward0": _dropped,
     "NativeLayerNormBackward0": _layer_norm,

@@ -135,7 +135,7 @@ def embedding(
     return np.where(np.equal(indices, padding_idx)[..., None], stop_gradient(rows), rows)
 
 
-@aten("embedding_bag", "embedding_bag.padding_idx", "_embedding_bag", "_embedding_bag_forward_only")
+@aten("embedding_bag", "embedding_bag.padding_idx")
 def embedding_bag(
     weight: Any,
     indices: Any,
@@ -172,6 +172,22 @@ def embedding_bag(
     sizes = np.array([len(bag) for bag in bags])
     further = np.repeat(np.arange(count), sizes), sizes, begins
     return found, *(known_tensor(torch.tensor(array)) for array in further)
+
+
+@aten("_embedding_bag", "_embedding_bag_forward_only")
+def embedding_bag_inside(weight: Any, indices: Any, offsets: Any, *arguments: Any, **options: Any) -> Any:
+    """The same as PyTorch calls it: no padding is -1."""
+    names = (
+        "scale_grad_by_freq",
+        "mode",
+        "sparse",
+        "per_sample_weights",
+        "include_last_offset",
+        "padding_idx",
+    )
+    given = dict(zip(names, arguments, strict=False)) | options
+    padding = given.pop("padding_idx", -1)
+    return embedding_bag(weight, indices, offsets, **given, padding_idx=None if padding < 0 else padding)
 
 
 # Writing ----------------------------------------------------------------------
@@ -261,20 +277,20 @@ def _traced_places(shape: Sequence[int], keys: Sequence[Any]) -> Places:
     return flat_places(shape, spread)
 
 
-def _along(x: Any, dim: int, index: Any) -> Places:
+def along(x: Any, dim: int, index: Any) -> Places:
     """The places of `scatter`: an index along an axis at each place of the others."""
     grids = np.ogrid[tuple(slice(size) for size in index.shape)]
     dim %= x.ndim
     return flat_places(x.shape, [index if k == dim else grid for k, grid in enumerate(grids)])
 
 
-def _slabs(x: Any, dim: int, index: Any) -> Places:
+def slabs(x: Any, dim: int, index: Any) -> Places:
     """The places of whole slabs along an axis."""
     dim %= x.ndim
     return _traced_places(x.shape, [*[None] * dim, np.ravel(index) if not index.ndim else index])
 
 
-def _cut(source: Any, shape: Sequence[int]) -> Any:
+def cut(source: Any, shape: Sequence[int]) -> Any:
     return source[tuple(map(slice, shape))] if np.ndim(source) else source
 
 
@@ -283,7 +299,7 @@ def scatter_(x: Any, dim: int, index: Any, source: Any) -> Any:
     """`x` with other entries along an axis, chosen at each place of the other axes."""
     if not x.ndim:
         return np.broadcast_to(_number(source), ())
-    return put(x, _along(x, dim, index), _cut(source, index.shape))
+    return put(x, along(x, dim, index), cut(source, index.shape))
 
 
 @aten("scatter_add")
@@ -291,49 +307,25 @@ def scatter_add(x: Any, dim: int, index: Any, source: Any) -> Any:
     """`x` with entries added along an axis, chosen at each place of the other axes."""
     if not x.ndim:
         return np.add(x, np.reshape(source, ()))
-    return added(x, _along(x, dim, index), _cut(source, index.shape))
-
-
-@aten("scatter.reduce", "scatter.value_reduce")
-def scatter_by(x: Any, dim: int, index: Any, source: Any, *, reduce: str) -> Any:
-    """The same by its old name; products are left to PyTorch."""
-    if reduce != "add":
-        return NotImplemented
-    return added(x, _along(x, dim, index), _cut(source, index.shape))
-
-
-@aten("scatter_reduce.two")
-def scatter_reduce(
-    x: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True
-) -> Any:
-    """Sums or means of entries with the same place; others are left to PyTorch."""
-    if reduce not in ("sum", "mean"):
-        return NotImplemented
-    places = _along(x, dim, index)
-    counts = added(Expression(uniform(0.0, x.shape)), places, 1.0)
-    base = x if include_self else np.where(np.greater(counts, 0), 0.0, x)
-    total = added(base, places, _cut(source, index.shape))
-    return (
-        total if reduce == "sum" else np.divide(total, np.maximum(np.add(counts, float(include_self)), 1.0))
-    )
+    return added(x, along(x, dim, index), cut(source, index.shape))
 
 
 @aten("index_add")
 def index_add(x: Any, dim: int, index: Any, source: Any, *, alpha: float = 1) -> Any:
     """`x` with slabs added along an axis."""
-    return added(x, _slabs(x, dim, index), np.multiply(source, alpha))
+    return added(x, slabs(x, dim, index), np.multiply(source, alpha))
 
 
 @aten("index_copy")
 def index_copy(x: Any, dim: int, index: Any, source: Any) -> Any:
     """`x` with other slabs along an axis."""
-    return put(x, _slabs(x, dim, index), source)
+    return put(x, slabs(x, dim, index), source)
 
 
 @aten("index_fill.int_Scalar", "index_fill.int_Tensor")
 def index_fill(x: Any, dim: int, index: Any, value: Any) -> Any:
     """`x` with one number in slabs along an axis."""
-    return put(x, _slabs(x, dim, index), value)
+    return put(x, slabs(x, dim, index), value)
 
 
 @aten("put")

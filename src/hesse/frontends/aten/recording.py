@@ -9,8 +9,9 @@ Tensors are told apart by where they are in memory, because autograd makes other
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import Token
+from typing import Any, NamedTuple, Self
 from weakref import WeakSet
 
 import torch
@@ -18,10 +19,11 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from hesse.errors import ArgumentError
+from hesse.frontends.aten.functions import install, recorder
 from hesse.frontends.aten.inputs import Inputs, Walked
 from hesse.frontends.aten.table import mapped, operation_name, tensors_in
 from hesse.frontends.aten.tensor import TracedTensor, expression_of, fresh
-from hesse.frontends.aten.tracer import Tracer
+from hesse.frontends.aten.tracer import VALUES, Tracer
 from hesse.frontends.operands import as_node
 
 DATA = frozenset(
@@ -78,7 +80,19 @@ class Recording(TorchDispatchMode):
         """Memory that was made here."""
         self._before: dict[Place, Tensor] = {}
         """What tensors from outside were before something was written to them."""
+        self._around: list[Token[Any]] = []
+        """Recorders of the blocks around this one."""
         living.add(self)
+
+    def __enter__(self) -> Self:
+        install()
+        self._around.append(recorder.set(self))
+        super().__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        recorder.reset(self._around.pop())
 
     __hash__ = object.__hash__
 
@@ -100,10 +114,21 @@ class Recording(TorchDispatchMode):
             self._made |= {_memory(t) for t in results} - {
                 _memory(t) for t in tensors_in((arguments, options))
             }
-            is_data = operation_name(function) in DATA or _counts(tensors_in((arguments, options)), results)
+            is_data = operation_name(function) in DATA | VALUES or _counts(
+                tensors_in((arguments, options)), results
+            )
             drawn = tuple(t.detach().clone() for t in results) if is_data else ()
             line = Line(function, arguments, options, results, drawn, torch.is_grad_enabled())
             self._tape.append(_in_other_words(line))
+        return found
+
+    def applied(self, function: Any, compute: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """The results of a `torch.autograd.Function`, which is one line: its rule differentiates it."""
+        with _disable_current_modes():
+            found = compute(*arguments, **options)
+        results = tuple(tensors_in(found))
+        self._made |= {_memory(t) for t in results} - {_memory(t) for t in tensors_in((arguments, options))}
+        self._tape.append(Line(function, arguments, options, results, (), torch.is_grad_enabled()))
         return found
 
     def knows(self, tensor: Tensor) -> bool:

@@ -8,10 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import torch
 
 from hesse.frontends import special
 from hesse.frontends.aten.products import axes, number
 from hesse.frontends.aten.table import Typed, aten, enter
+from hesse.frontends.aten.tensor import known
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_node, axis_number, axis_numbers
 from hesse.frontends.reductions import merged_axes
@@ -70,6 +72,8 @@ def amax(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
     if not x.ndim:
         return x
     chosen = axis_numbers("amax", axes(dim, x), x.ndim)
+    if x.boolean:
+        return np.any(x, axis=chosen, keepdims=keepdim)
     return _kept(
         Expression(shared_maximum(merged_axes(as_node(number(x)), chosen, last=True))), x, dim, keepdim
     )
@@ -78,6 +82,8 @@ def amax(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
 @aten("amin")
 def amin(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """The minimum over axes; equal ones share the derivative."""
+    if x.boolean:
+        return np.logical_not(amax(np.logical_not(x), dim, keepdim))
     return np.negative(amax(np.negative(number(x)), dim, keepdim))
 
 
@@ -99,10 +105,10 @@ def of_rows(handler: Handler) -> Handler:
 
     @functools.wraps(handler)
     def wrapped(x: Any, *arguments: Any, **options: Any) -> tuple[Any, ...]:
-        if x.ndim:
-            return handler(number(x), *arguments, **options)
-        found = handler(np.reshape(number(x), (1,)), *arguments, **options)
-        return tuple(np.reshape(part, ()) for part in found)
+        found = handler(number(x) if x.ndim else np.reshape(number(x), (1,)), *arguments, **options)
+        if x.boolean:  # the extrema of truth values are such
+            found = np.not_equal(found[0], 0.0), *found[1:]
+        return found if x.ndim else tuple(np.reshape(part, ()) for part in found)
 
     return wrapped
 
@@ -259,6 +265,12 @@ def _size_power(x: Any, power: float) -> Any:
         return np.power(np.abs(x), power)
     is_zero = np.equal(x, 0.0)
     return np.where(is_zero, 0.0, np.power(np.abs(np.where(is_zero, 1.0, x)), power))
+
+
+@aten("_is_all_true")
+def is_all_true(x: Any) -> Any:
+    """Yes: PyTorch asks whether arguments are valid (`torch.distributions`), and nobody knows."""
+    return known(torch.tensor(True))
 
 
 @aten("linalg_vector_norm")

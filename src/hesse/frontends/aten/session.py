@@ -18,7 +18,7 @@ from hesse.frontends.aten.tracer import Tracer
 from hesse.frontends.expression import Expression
 from hesse.frontends.indices import Index
 from hesse.frontends.libraries import Input, Nested, Session
-from hesse.frontends.tracing import skip_frames
+from hesse.frontends.tracing import skip_frames, untraceable
 from hesse.ir import variable
 
 skip_frames(torch)
@@ -33,6 +33,11 @@ class TorchSession(Session):
 
     def _met(self, tensor: Tensor) -> Expression:
         """A placeholder: the function is traced again with this tensor as an input."""
+        if tensor.dtype.is_complex:
+            raise untraceable(
+                "a complex tensor that the function reads from a place that hesse does not look into",
+                "Use it as a global variable or a closure, or pass its real and imaginary parts.",
+            )
         self.further.append(tensor)
         name, shape = f"tensor {len(self.further)} met", tuple(tensor.shape)
         kind = kind_of(tensor.dtype)

@@ -148,6 +148,8 @@ class Tracer(TorchDispatchMode):
     def _dispatched(self, function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
         if operation_name(function) in ("lift_fresh", "lift"):
             return known(arguments[0])
+        if function is torch.ops.aten._efficientzerotensor.default:
+            function = torch.ops.aten.zeros.default  # it has no memory, and PyTorch would read that here
         if operation_name(function) == "detach" and is_recording.get():
             saved = self._traced(arguments[0])  # autograd detaches whatever it saves
             return TracedTensor(saved.cell, saved.steps, tuple(saved.shape), saved.dtype, saved.device)

@@ -2,6 +2,7 @@
 
 from hesse.frontends.jaxpr import (
     calls,
+    complexes,
     control,
     convolution,
     elementwise,
@@ -17,6 +18,7 @@ from hesse.frontends.jaxpr.session import computing, nested_session, session, tr
 
 __all__ = [
     "calls",
+    "complexes",
     "computing",
     "control",
     "convolution",

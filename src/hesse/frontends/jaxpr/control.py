@@ -74,8 +74,8 @@ def scan(walk: Walk, equation: JaxprEqn, operands: Sequence[Any]) -> Sequence[An
 
 
 def _stacked(column: Sequence[Any]) -> Any:
-    is_known = not any(isinstance(one, Expression) for one in column)
-    return np.stack(column) if is_known else np.stack(list(map(traced, column)))
+    is_real = any(isinstance(one, Expression) for one in column)
+    return np.stack(column) if not is_real else np.stack(list(map(traced, column)))
 
 
 @walked("while")

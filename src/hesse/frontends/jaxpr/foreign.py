@@ -22,7 +22,15 @@ from hesse.frontends.expression import Expression
 from hesse.frontends.jaxpr import internals
 from hesse.frontends.jaxpr.internals import JaxprEqn
 from hesse.frontends.jaxpr.table import is_real, kind_of, traced
-from hesse.frontends.jaxpr.walk import OTHER, Surroundings, Walk, has_tracers, walked
+from hesse.frontends.jaxpr.walk import (
+    COMPLEX_ADVICE,
+    OTHER,
+    Surroundings,
+    Walk,
+    has_tracers,
+    is_complex,
+    walked,
+)
 from hesse.frontends.operands import as_node
 from hesse.frontends.tracing import note_need, recorded_location, untraceable, user_location
 from hesse.ir import Apply, Node, Variable, variable
@@ -51,6 +59,8 @@ def other(walk: Walk, equation: JaxprEqn, operands: Sequence[Any]) -> Sequence[A
 def called(walk: Walk, name: str, equation: JaxprEqn, operands: Sequence[Any]) -> list[Expression]:
     """The results of an equation that is not looked into."""
     _check_constants(walk, name, equation)
+    if is_complex(equation):
+        raise untraceable(f"the complex result of {name}", COMPLEX_ADVICE)
     if has_tracers(operands) or any(isinstance(operand, jax.Array) for operand in operands):
         raise untraceable(f"{name} of keys of random numbers", "Draw them outside of the function.")
     key = (

@@ -10,10 +10,11 @@ import jax
 import numpy as np
 
 from hesse.backends.named import keeping
+from hesse.frontends.complexes import Complex
 from hesse.frontends.expression import Expression
 from hesse.frontends.indices import Index
 from hesse.frontends.jaxpr.table import kind_of, traced
-from hesse.frontends.jaxpr.walk import Surroundings, Walk
+from hesse.frontends.jaxpr.walk import COMPLEX_ADVICE, Surroundings, Walk
 from hesse.frontends.libraries import Input, Session
 from hesse.frontends.tracing import note_need, raised_at, skip_frames, untraceable
 from hesse.ir import variable
@@ -56,7 +57,7 @@ class JaxSession(Session, Surroundings):
             self._stand_ins.update(zip(map(id, self._tracers), operands, strict=True))
             results = iter(Walk(self).closed(jaxpr, operands))
         self._is_over = True
-        return [traced(next(results)) if isinstance(leaf, jax.Array) else leaf for leaf in leaves]
+        return [_result(next(results)) if isinstance(leaf, jax.Array) else leaf for leaf in leaves]
 
     def is_input(self, value: Any) -> bool:
         return id(value) in self._stand_ins or isinstance(value, jax.core.Tracer)
@@ -68,6 +69,10 @@ class JaxSession(Session, Surroundings):
         is_large = isinstance(value, jax.Array) and value.size > LARGE and not self._is_over
         if known is not None or not (is_traced or is_large):
             return known
+        if value.dtype.kind == "c":
+            if is_traced:
+                raise untraceable("a complex array of a function around this one", COMPLEX_ADVICE)
+            return None
         if self._is_over:  # only rules are looked at later
             raise untraceable(
                 "a rule (jax.custom_jvp, jax.custom_vjp) that reads a traced value of the function around it",
@@ -79,6 +84,11 @@ class JaxSession(Session, Surroundings):
         found = Expression(variable(name, shape), boolean=kind == "boolean", index=index)
         self._stand_ins[id(value)] = found
         return found
+
+
+def _result(value: Any) -> Any:
+    """A result as an expression; a complex one is refused by whoever asked for it."""
+    return value if isinstance(value, Complex) else traced(value)
 
 
 def _note_needs(inputs: Sequence[Input]) -> None:

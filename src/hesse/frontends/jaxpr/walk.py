@@ -10,12 +10,13 @@ from typing import Any
 import jax
 import numpy as np
 
+from hesse.frontends.complexes import Complex
 from hesse.frontends.expression import Expression
 from hesse.frontends.jaxpr import internals
 from hesse.frontends.jaxpr.internals import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from hesse.frontends.jaxpr.places import wrapped
 from hesse.frontends.jaxpr.table import HANDLERS, KNOWN, typed
-from hesse.frontends.tracing import recorded_location, untraceable
+from hesse.frontends.tracing import recorded_location
 
 WRAPPING = frozenset({"add", "sub", "mul", "neg", "square", "integer_pow", "convert_element_type"})
 """Primitives whose results may be too large for short integers."""
@@ -76,10 +77,10 @@ class Walk:
     def equation(self, equation: JaxprEqn, operands: Sequence[Any]) -> Sequence[Any]:
         """The results of an equation."""
         name = equation.primitive.name
-        if not any(isinstance(operand, Expression) for operand in operands) and not has_tracers(operands):
+        if not any(map(is_traced, operands)) and not has_tracers(operands):
             return self._known(equation, operands)
-        if name not in INLINED:
-            _check_real(equation)
+        if is_complex(equation) and name not in THROUGH:
+            return WALKED[COMPLEX](self, equation, operands)
         if name in WALKED:
             return WALKED[name](self, equation, operands)
         results = HANDLERS[name](*operands, **equation.params) if name in HANDLERS else NotImplemented
@@ -106,8 +107,11 @@ INLINED = {"jit": "jaxpr", "closed_call": "call_jaxpr", "composite": "jaxpr", "c
 Walked = Callable[[Walk, JaxprEqn, Sequence[Any]], Sequence[Any]]
 WALKED: dict[str, Walked] = {}
 """By the name of a primitive with jaxprs of its own: what evaluates it."""
-OTHER = "other"
-"""In place of the name: what evaluates primitives that have no handler."""
+OTHER, COMPLEX = "other", "complex values"
+"""In place of the name: what evaluates primitives that have no handler, and those of complex values."""
+COMPLEX_ADVICE = "Only real arrays are differentiated; write it with real and imaginary parts."
+THROUGH = frozenset({*INLINED, "cond", "remat2", "scan", "while"})
+"""Calls, loops and choices, which pass values of any kind on to the jaxprs that they hold."""
 
 
 def walked(*names: str) -> Callable[[Walked], Walked]:
@@ -157,10 +161,14 @@ def _acts(equation: JaxprEqn) -> bool:
     return internals.has_effects(equation) and equation.primitive.name not in SILENT
 
 
-def _check_real(equation: JaxprEqn) -> None:
-    for out in equation.outvars:
-        if jax.dtypes.issubdtype(out.aval.dtype, jax.numpy.complexfloating):
-            raise untraceable(
-                f"the complex result of {equation.primitive.name}",
-                "Only real arrays are differentiated; write it with real and imaginary parts.",
-            )
+def is_traced(value: Any) -> bool:
+    """Whether the entries of a value, real or complex, are not known."""
+    return isinstance(value, Expression | Complex)
+
+
+def is_complex(equation: JaxprEqn) -> bool:
+    """Whether operands or results are complex."""
+    return any(
+        jax.dtypes.issubdtype(getattr(atom.aval, "dtype", None), jax.numpy.complexfloating)
+        for atom in (*equation.invars, *equation.outvars)
+    )
