@@ -30,9 +30,9 @@ class Along(NamedTuple):
     at: Array | None
     """In the order of the samples, from the first of the places on; None: they are sorted."""
     order: Array | None
-    """For each place the samples there, in a row, filled up with any; None: there are too few of them."""
+    """For each place the samples there, in a row, filled up; None: there are too few of them."""
     filled: Array | None
-    """Which of them are no filling."""
+    """Which of them are no filling. There is always some."""
     inverse: Array | None
     """For each sample where it is among the sorted ones."""
 
@@ -41,8 +41,8 @@ class End(NamedTuple):
     """The positions of a chunk along the first or last axis, in the order of the one beside it."""
 
     at: Array
-    places: Any
-    """For NumPy a sparse matrix with ones for all places and samples."""
+    sums: Any
+    """For NumPy a sparse matrix with a one for each sample at its place."""
 
 
 class Chunk(NamedTuple):
@@ -54,7 +54,10 @@ class Chunk(NamedTuple):
     """All axes but the ends."""
     last: End
     ahead: list[Array | None]
-    """For rows in the order of each axis but the first: where they are in that of the one before it."""
+    """For rows in the order of each axis but the first: where they are in that of the one before it.
+
+    What is filled in stays what is filled in.
+    """
     back: list[Array | None]
     """The same from right to left."""
 
@@ -66,6 +69,8 @@ def chunk(
     own = [column[part] for column in columns]
     sizes = zip(own[1:-1], shape[1:-1], strict=True)
     found = [_along(index, _places(library, index, size)) for index, size in sizes]
+    if any(along.order is None for along in found):  # rows do not go from one kind of order to the other
+        found = [_unsorted(index, along.places) for index, along in zip(own[1:-1], found, strict=True)]
     first, last = own[0], own[-1]
     if found:
         first, last = _in_order_of(found[0], first), _in_order_of(found[-1], last)
@@ -91,12 +96,16 @@ def _end(library: Library, like: Array, index: np.ndarray, size: int) -> End:
     return End(index, csc_array(ones, shape=(size, count)))
 
 
+def _unsorted(index: np.ndarray, places: slice) -> Along:
+    return Along(places, index - places.start, None, None, None)
+
+
 def _along(index: np.ndarray, places: slice) -> Along:
     index, size = index - places.start, places.stop - places.start
     counts = np.bincount(index, minlength=size)
-    width = _rounded_up(int(counts.max(initial=0)))
+    width = _rounded_up(int(counts.max(initial=0)) + int(len(set(counts)) == 1))
     if len(index) < MANY * size or width * size > WASTE * len(index):
-        return Along(places, index, None, None, None)
+        return _unsorted(index + places.start, places)
     by_place = np.argsort(index, kind="stable")
     filled = (np.arange(width) < counts[:, None]).ravel()
     order = np.zeros(size * width, np.intp)
@@ -119,11 +128,11 @@ def _in_order_of(along: Along, column: np.ndarray) -> np.ndarray:
 
 def _moved(start: Along, end: Along) -> np.ndarray | None:
     """For rows in the order of one axis where they are in that of another one; None: it is the same."""
-    order: np.ndarray | None = end.order
-    inverse: np.ndarray | None = start.inverse
-    if inverse is None:
-        return order
-    return inverse if order is None else inverse[order]
+    if start.inverse is None or start.filled is None or end.filled is None:
+        return None
+    found: np.ndarray = start.inverse[end.order]
+    found[~end.filled] = np.flatnonzero(~start.filled)[0]
+    return found
 
 
 def _rounded_up(width: int) -> int:

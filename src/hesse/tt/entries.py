@@ -64,7 +64,7 @@ class EntriesFunctional(Functional):
             ahead, back = _from_left(left), _from_right(right)
 
             def part(work: Workspace, chunk: Chunk, weights: Array) -> Deltas:
-                before, behind = _before(work, ahead, chunk), _behind(work, back, chunk)
+                before, behind = _before(work, ahead, chunk, weights), _behind(work, back, chunk)
                 return _spread(work, right, chunk, weights, before, behind)
 
             deltas = self._summed(right, self._places, weights, part)
@@ -98,12 +98,15 @@ class EntriesFunctional(Functional):
             return (tails - rows @ frames.overlaps[k].mT) @ frames.inverse_links[k].mT
 
         def part(work: Workspace, chunk: Chunk, weights: Array) -> Deltas:
-            before, behind = _before(work, u, chunk), _behind(work, v_back, chunk)
+            before, behind = _before(work, u, chunk, weights), _behind(work, v_back, chunk)
             tails = _tails(work, u_back, z_back, chunk, behind)
             both = zip(tails.inside, behind.inside, strict=True)
             moving = [bent(k, *rows) for k, rows in enumerate(both, start=1)]
             pairs = (
-                (_moved_before(work, u, moved, chunk, before), Rows(behind.inside, behind.end * 0.0)),
+                (
+                    _moved_before(work, u, moved, chunk, weights, before),
+                    Rows(behind.inside, behind.end * 0.0),
+                ),
                 (Rows(before.inside, before.end * 0.0), Rows(moving, bent(0, tails.end, behind.end))),
             )
             found = [_spread(work, point.right, chunk, weights, *pair) for pair in pairs]
@@ -135,7 +138,12 @@ class EntriesFunctional(Functional):
             ]
             with prepared.workspace(library) as work:
                 for chunk in prepared.chunks[share]:
-                    _add(library, total, part(work.cleared(), chunk, weights[chunk.part]), chunk)
+                    _add(
+                        library,
+                        total,
+                        part(work.cleared(), chunk, _in_first_order(library, weights[chunk.part], chunk)),
+                        chunk,
+                    )
             return total
 
         first, *others = on_threads(share_of, _shares(library, prepared.chunks))
@@ -147,10 +155,9 @@ class EntriesFunctional(Functional):
 def _add(library: Library, total: Deltas, deltas: Deltas, chunk: Chunk) -> None:
     """The derivatives of a chunk, added where its places are."""
     if library.name == "numpy":
-        for k, along in enumerate(chunk.middle, start=1):
-            total[k][along.places] += deltas[k]
-        total[0] += deltas[0]
-        total[-1] += deltas[-1]
+        places = [slice(None), *(along.places for along in chunk.middle), slice(None)]
+        for mine, at, delta in zip(total, places, deltas, strict=True):
+            mine[at] += delta
     else:
         total[:] = [a + b for a, b in zip(total, deltas, strict=True)]
 
@@ -194,14 +201,17 @@ def _tables(train: TensorTrain, order: tuple[int, ...]) -> Tables:
     )
 
 
-def _before(work: Workspace, tables: Tables, chunk: Chunk) -> Rows:
-    """The products of what is before each axis."""
-    return _swept(work, work.take(tables.first, chunk.first.at), tables.middle, chunk.middle, chunk.ahead)
+def _before(work: Workspace, tables: Tables, chunk: Chunk, weights: Array) -> Rows:
+    """The weighted products of what is before each axis."""
+    start = work.times(work.take(tables.first, chunk.first.at), weights[:, None])
+    return _swept(work, start, tables.middle, chunk.middle, chunk.ahead)
 
 
-def _moved_before(work: Workspace, tables: Tables, moving: Tables, chunk: Chunk, before: Rows) -> Rows:
+def _moved_before(
+    work: Workspace, tables: Tables, moving: Tables, chunk: Chunk, weights: Array, before: Rows
+) -> Rows:
     """The same with one core replaced by how it moves."""
-    start = work.take(moving.first, chunk.first.at)
+    start = work.times(work.take(moving.first, chunk.first.at), weights[:, None])
     also = before.inside, moving.middle
     return _swept(work, start, tables.middle, chunk.middle, chunk.ahead, also)
 
@@ -244,7 +254,7 @@ def _swept(
 def _times(work: Workspace, rows: Array, matrices: Array, along: Along) -> Array:
     """Each row times the matrix at its place."""
     matrices = matrices[along.places]
-    if along.at is not None:
+    if along.order is None:
         return work.library.einsum("sa,sab->sb", rows, work.take(matrices, along.at))
     places, a, b = matrices.shape
     return work.product(rows.reshape((places, -1, a)), matrices).reshape((-1, b))
@@ -261,39 +271,41 @@ def _in_order(work: Workspace, chunk: Chunk, values: Array) -> Array:
     return values if inverse is None else work.library.take(values, inverse)
 
 
+def _in_first_order(library: Library, weights: Array, chunk: Chunk) -> Array:
+    """The other way round; weights are zero for what is only filled in."""
+    along = chunk.middle[0] if chunk.middle else None
+    if along is None or along.order is None:
+        return weights
+    return library.take(weights, along.order) * along.filled
+
+
 def _spread(
     work: Workspace, train: TensorTrain, chunk: Chunk, weights: Array, before: Rows, behind: Rows
 ) -> Deltas:
-    """The derivatives of the weighted sum of the samples of a chunk, by the matrices at each place."""
-    own = [_weights_along(work, weights, along) for along in chunk.middle] or [weights]
-    inside = [
-        _outer(work, along, work.times(rows, weight[:, None]), other)
-        for along, weight, rows, other in zip(chunk.middle, own, before.inside, behind.inside, strict=False)
-    ]
-    first = _gathered(work, train.shape[0], chunk.first, work.times(behind.end, own[0][:, None]))
-    last = _gathered(work, train.shape[-1], chunk.last, work.times(before.end, own[-1][:, None]))
+    """The derivatives of the weighted sum of the samples of a chunk, by the matrices at each place.
+
+    What is before an axis is weighted.
+    """
+    rows = zip(chunk.middle, before.inside, behind.inside, strict=True)
+    inside = [_outer(work, along, left, right) for along, left, right in rows]
+    first = _sums(work, train.shape[0], chunk.first, work.times(behind.end, weights[:, None]))
+    last = _sums(work, train.shape[-1], chunk.last, before.end)
     return [first[:, None, :], *inside, last[:, :, None]]
-
-
-def _weights_along(work: Workspace, weights: Array, along: Along) -> Array:
-    """Weights in the order of an axis, zero for what is only filled in."""
-    return weights if along.order is None else work.take(weights, along.order) * along.filled
 
 
 def _outer(work: Workspace, along: Along, left: Array, right: Array) -> Array:
     """For each place the sum of the products of rows there."""
     size, a, b = along.places.stop - along.places.start, left.shape[-1], right.shape[-1]
-    if along.at is None:
+    if along.order is not None:
         return work.product(left.reshape((size, -1, a)).mT, right.reshape((size, -1, b)))
     products = (left[:, :, None] * right[:, None, :]).reshape((-1, a * b))
-    end = End(along.at, None)
-    return _gathered(work, size, end, products).reshape((size, a, b))
+    return _sums(work, size, End(along.at, None), products).reshape((size, a, b))
 
 
-def _gathered(work: Workspace, size: int, end: End, rows: Array) -> Array:
+def _sums(work: Workspace, size: int, end: End, rows: Array) -> Array:
     """For each place the sum of the rows there."""
-    if end.places is not None:
-        return end.places @ rows
+    if end.sums is not None:
+        return end.sums @ rows
     total = work.library.zeros((size, rows.shape[-1]), rows)
     match work.library.name:
         case "numpy":
