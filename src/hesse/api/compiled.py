@@ -168,7 +168,7 @@ class Derivative:
                 keep(tables.fast_paths, _fast_key(arguments + captured.arrays), known)
             return found.run(arrays.values)
         if is_flat and all(type(a) is np.ndarray or library_of(a) is not None for a in arguments):
-            run = None if arrays.as_numpy else arrays.target.dispatched(tables.run)
+            run = None if arrays.as_numpy else arrays.target.dispatched(tables.run, found.executable.program)
             if run is not None:
                 tables.dispatched[tuple(map(type, arguments))] = run
                 return run(*arguments, *captured.arrays)

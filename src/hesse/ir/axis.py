@@ -16,6 +16,9 @@ from hesse.errors import ShapeError
 Size = int | str
 """A concrete size, the name of one (`"n"`) or a product (`"2*m*n"`), bound to an int before planning."""
 
+PATTERNS = 4096
+"""For so many patterns of axes what follows from them alone is kept: products are many, patterns are few."""
+
 
 def number(size: Size) -> int:
     """A size that must be a number here: only plain labels range over symbolic sizes."""

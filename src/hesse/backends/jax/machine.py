@@ -17,6 +17,8 @@ class JaxMachine(Machine):
     """The same for many products that are matrices of at most so many entries."""
     most_pieces: int = 64
     """Overlapping windows of at most this many positions are read, or added up, one position at a time."""
+    long_program: int = 100
+    """Programs of so many instructions are compiled in the way that takes XLA less time."""
 
 
 JAX_MACHINE = JaxMachine()
