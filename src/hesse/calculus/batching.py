@@ -23,10 +23,13 @@ from hesse.ir import (
     label_axis,
     map_,
     rebuild,
+    reshape,
+    size_product,
     topological,
     transpose,
 )
 from hesse.ops.registry import OPERATIONS, Linear, operation
+from hesse.ops.structural import shared_maximum
 
 BATCH_FIRST = frozenset(
     (
@@ -110,7 +113,7 @@ def has_stack(node: Node, is_stacked: Sequence[bool]) -> bool:
     """Whether there is a form for many values of some operands at once."""
     if not isinstance(node, Apply):
         return True
-    if node.name in BATCH_FIRST or (node.name == "gather" and not is_stacked[0]):
+    if node.name in BATCH_FIRST or node.name == "max" or (node.name == "gather" and not is_stacked[0]):
         return True
     is_first = node.name in BATCH_LAST or isinstance(OPERATIONS.get(node.name), Linear)
     return is_first and list(is_stacked) == [True] + [False] * (len(is_stacked) - 1)
@@ -144,6 +147,8 @@ def stacked(node: Node, operands: tuple[Node, ...], is_stacked: Sequence[bool], 
         return operation(node.name, *whole, params=node.params)
     if node.name == "gather" and not is_stacked[0]:
         return operation("gather", *operands)
+    if node.name == "max":  # of all entries
+        return shared_maximum(reshape(operands[0], (count, size_product(node.operands[0].shape))))
     moved = transpose(operands[0], [*range(1, operands[0].rank), 0])
     found = operation(node.name, moved, *operands[1:], params=node.params)
     return transpose(found, [found.rank - 1, *range(found.rank - 1)])

@@ -117,25 +117,11 @@ class Families:
         self.addresses[node] = Address(number, 0)
 
     def _enter(self, group: Sequence[Form]) -> None:
-        """Forms with one key: those of one scale are a family, if they are many, and so are all others."""
-        if len(group) < FEWEST:
-            for form in group:
-                self._enter_single(form.node)
-            return
-        by_scale: dict[float, list[Form]] = {}
-        for form in group:
-            by_scale.setdefault(form.scale, []).append(form)
-        others: list[Form] = []
-        for forms in by_scale.values():
-            if len(forms) >= FEWEST:
-                self._enter_families(forms)
-            else:
-                others += forms
-        if len(others) >= FEWEST:
-            self._enter_families(others)
+        """Nodes with one key are a family, if there are several."""
+        if len(group) == 1:
+            self._enter_single(group[0].node)
         else:
-            for form in others:
-                self._enter_single(form.node)
+            self._enter_families(group)
 
     def _enter_families(self, forms: Sequence[Form]) -> None:
         first, numbers = forms[0].node, forms[0].operands

@@ -31,6 +31,9 @@ from hesse.ir import (
     topological,
 )
 
+FEW_TERMS = 4
+"""So many terms of one family in each of many sums are added at once."""
+
 
 def rolled(roots: Sequence[Node]) -> list[Node]:
     """The roots with terms of long sums that are alike joined."""
@@ -201,17 +204,36 @@ class _Rolling:
             return self._product(family, np.arange(count), is_stacked=True)
         columns = iter(family.rows.T)
         operands, is_stacked = [], []
+        several: dict[int, list[np.ndarray]] = {}
         for number in family.operands:
-            is_family = number in self.families.of_number
-            is_stacked.append(is_family)
+            below = self.families.of_number.get(number)
+            if below is not None and isinstance(first, Add) and family.operands.count(number) >= FEW_TERMS:
+                several.setdefault(number, []).append(next(columns))
+                continue
+            is_stacked.append(below is not None)
             operands.append(
-                self._picked(self.families.of_number[number], next(columns))
-                if is_family
-                else self.new[self.families.single[number]]
+                self.new[self.families.single[number]]
+                if below is None
+                else self._picked(below, next(columns))
             )
+        for number, rows in several.items():
+            is_stacked.append(True)
+            operands.append(self._sums(self.families.of_number[number], np.stack(rows, 1)))
         found = stacked(first, tuple(operands), is_stacked, count)
         assert found is not None, "families are of nodes that have stacks"
         return found
+
+    def _sums(self, family: Family, rows: np.ndarray) -> Node:
+        """For each row of positions the sum of the members there."""
+        (count, length), shape = rows.shape, family.first.shape
+        if family.number in self.stacks:
+            read = self._read_stack(self.stacks[family.number], rows.ravel())
+        else:
+            read = self._read_stack(self._picked(family, rows.ravel()), np.arange(rows.size))
+        places = np.zeros((rows.size, 1 + len(shape)), np.int64)
+        places[:, 0] = np.repeat(np.arange(count), length)
+        output = Read(family.first, (Axis((), 0), *plain_axes(len(shape))), places)
+        return joined_einsum([read], output, (count, *shape), shape, np.ones(rows.size), False)
 
     def _picked(self, family: Family, rows: np.ndarray) -> Node:
         """Some members along a new first axis."""
