@@ -3,6 +3,7 @@
 from hesse.ir.axis import (
     Axis,
     Size,
+    affine_axis,
     bound_size,
     combine,
     common_shape,
@@ -62,6 +63,7 @@ __all__ = [
     "Size",
     "Variable",
     "add",
+    "affine_axis",
     "apply_",
     "bind_sizes",
     "bound_size",
