@@ -19,6 +19,10 @@ class JaxMachine(Machine):
     """Overlapping windows of at most this many positions are read, or added up, one position at a time."""
     long_program: int = 100
     """Programs of so many instructions are compiled in the way that takes XLA less time."""
+    local_share: float = 1 / 8
+    """The share of a sum in which a term lies that may be added there alone."""
+    many_local: int = 4
+    """Such terms from which that is done."""
 
 
 JAX_MACHINE = JaxMachine()
