@@ -332,3 +332,27 @@ def test_a_sum_over_a_named_size_counts() -> None:
 def test_programs_with_names_are_not_run() -> None:
     with pytest.raises(hesse.ShapeError, match="the sizes m, n have no value; give them, or arrays that"):
         make_plan([logistic("m", "n")])
+
+
+# Close estimates are decided by plans
+
+
+def test_close_estimates_are_decided_by_plans() -> None:
+    """Estimates favour products of stacks of matrices here; as it is planned, reverse mode does less."""
+    random = np.random.default_rng(0)
+    x, *weights = random.normal(size=(50, 6)), *random.normal(size=(3, 6, 6))
+
+    def net(x: np.ndarray) -> np.ndarray:
+        for weight in weights:
+            x = np.tanh(x @ weight)
+        return np.sum(x)
+
+    chosen = hesse.hessian(net, form="structured").explain(x)
+    *_, last = chosen.choices
+    assert last.estimates["cross-country"] < last.estimates["reverse"]
+    assert last.mode == "reverse"
+    searched = hesse.hessian(net, form="structured", mode="cross-country").explain(x)
+    assert chosen.flops < searched.flops
+    assert chosen.bytes < searched.bytes
+    asked = hesse.hessian(net, mode="cross-country")(x)
+    assert_close(np.asarray(hesse.hessian(net)(x)), np.asarray(asked))

@@ -181,6 +181,16 @@ class Program:
         """Floating-point operations of one run."""
         return sum(self.flops)
 
+    @property
+    def moved_entries(self) -> int:
+        """Array entries read and written in one run."""
+        sizes = [math.prod(shape) for shape in self.shapes]
+        total = 0
+        for k, item in enumerate(self.instructions):
+            if sources(item) and not isinstance(item, View):
+                total += sizes[k] + sum(sizes[source] for source in sources(item))
+        return total
+
     def last_uses(self) -> dict[Ref, int]:
         """For each value the last instruction that reads it (results live to the end)."""
         last: dict[Ref, int] = {}
