@@ -39,7 +39,7 @@ INTRODUCTION = """\
 Functions of torch tensors are traced operation by operation. This page lists every operation in the
 table, and all others that PyTorch itself calls its core, with how each is treated. Operations that are
 not listed are treated in the same way: decomposed if PyTorch can do that, else differentiated by
-PyTorch's rule; those with complex results are refused by name.
+PyTorch's rule; those with complex results are refused by name unless they are listed.
 """
 
 

@@ -105,6 +105,12 @@ READ_TRACED = [
             ),
             "rows one by one": lambda x, i: jax.vmap(lambda k: x[k])(i) ** 2,
             "sums of segments": lambda x, i: jax.ops.segment_sum(x**2, i, 3) ** 2,
+            "maxima of segments": lambda x, i: jax.ops.segment_max(x, i, 3) ** 2,
+            "minima of segments": lambda x, i: jax.ops.segment_min(x, i, 3) * x[:3],
+            "maxima and an edge": lambda x, i: x.at[i + 2].max(x[::-1] ** 2) ** 2,
+            "products at places": lambda x, i: (
+                x.at[i[:2], np.arange(2)].mul(x[2:, 0], unique_indices=True) ** 2
+            ),
             "weighted counts": lambda x, i: jnp.bincount(i, x[:, 0] ** 2, length=3) ** 2,
             "one of each": lambda x, i: jnp.sum(jax.nn.log_softmax(x)[jnp.arange(4), i]),
             "one-hot": lambda x, i: jax.nn.one_hot(i, 3) * x**2,

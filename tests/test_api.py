@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import torch
 
 import hesse
 from hesse.errors import ArgumentError, DifferentiationError, TracingError
@@ -630,6 +631,14 @@ class TestCheck:
         assert hesse.check(loss, W, X, Y, order=2, argnums=1).ok
         assert hesse.check(lambda x: np.tanh(x) * x[0], W, order=2, mode="forward").ok
         assert hesse.check(lambda x: np.sum(x * x), W.astype(np.float32)).ok
+
+    @pytest.mark.parametrize("library", ["torch", "jax"])
+    def test_arrays_of_other_libraries(self, library: str) -> None:
+        module = torch if library == "torch" else jnp
+        w = module.asarray(np.arange(1.0, 4.0))
+        assert hesse.check(lambda x: module.sin(x * x[0]), w, order=2).ok
+        assert hesse.check(lambda p, y: (module.exp(p["a"] * y).sum(), p["b"] ** 3), {"a": w, "b": w}, w).ok
+        assert hesse.check(lambda x: (x**3).sum(), module.asarray(np.ones(2, np.float32)), order=2).ok
 
     def test_a_wrong_rule_is_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
         row = ELEMENTWISE["arctan"]

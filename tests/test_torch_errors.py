@@ -62,13 +62,7 @@ REFUSED: dict[str, tuple[Callable[[Tensor], Any], str, str]] = {
         "conversion of real numbers to torch.int32",
         "torch.trunc",
     ),
-    "complex": (lambda x: torch.complex(x, x).abs().sum(), "complex", "real"),
-    "a complex dtype": (lambda x: x.to(torch.complex128).abs().sum(), "torch.complex128", "real"),
-    "1j": (lambda x: (x * 1j).abs().sum(), "complex", "real"),
-    "view_as_complex": (lambda x: torch.view_as_complex(x[:4].view(2, 2)).abs().sum(), "complex", "real"),
     "eig": (lambda x: torch.linalg.eigvals(torch.outer(x, x)).abs().sum(), "linalg_eig.*complex", "real"),
-    "fft": (lambda x: torch.fft.fft(x).abs().sum(), "fft.*complex", "real"),
-    "rfft": (lambda x: torch.fft.rfft(x).abs().sum(), "_fft_r2c.*complex", "real"),
     "another device": (
         lambda x: (x * torch.ones(5, device="meta")).sum(),
         "aten.mul.*on cpu and on meta",

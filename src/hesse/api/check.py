@@ -14,6 +14,7 @@ from hesse.api.derivatives import derivative
 from hesse.api.signature import Argument, Call, is_array
 from hesse.api.trees import is_container, take_apart
 from hesse.backends.arrays import as_arrays
+from hesse.backends.target import library_of, target_named
 from hesse.errors import ArgumentError
 
 
@@ -86,7 +87,8 @@ def check(
     if as_tuple:
         raise ArgumentError(f"check takes one argument to differentiate by at a time, not {argnums!r}")
     values = [_in_double_precision(name, value) for name, value in zip(names, values, strict=True)]
-    point = Argument.of(names[position], values[position])
+    given = Argument.of(names[position], values[position])
+    point = given._replace(leaves=list(map(_on_host, given.leaves)))
     for name, leaf in zip(point.names, point.leaves, strict=True):
         check_differentiable(name, leaf.dtype.kind, leaf.dtype)
     generator = np.random.default_rng(seed)
@@ -96,9 +98,10 @@ def check(
 
     def at(function: Callable[..., Any], leaves: list[np.ndarray]) -> list[np.ndarray]:
         """The leaves of the result of a function at another point."""
-        moved = leaves[0] if point.spec is None else point.spec.unflatten(leaves)
+        own = list(map(_as_in, given.leaves, leaves))
+        moved = own[0] if point.spec is None else point.spec.unflatten(own)
         result = function(*values[:position], moved, *values[position + 1 :])
-        return list(map(np.asarray, take_apart(result)[0] if is_container(result) else [result]))
+        return list(map(_on_host, take_apart(result)[0] if is_container(result) else [result]))
 
     rows = [
         _check_order(
@@ -110,14 +113,32 @@ def check(
 
 
 def _in_double_precision(name: str, value: Any) -> Any:
-    """An argument with all of its arrays as those of NumPy, those of numbers in double precision."""
+    """An argument with all of its arrays in double precision, as far as their library has that."""
     given = Argument.of(name, value)
     call = Call((name,), [given], {})
     leaves = list(given.leaves)
     for k in [k for k, leaf in enumerate(leaves) if is_array(leaf)]:
-        (array,) = as_arrays([given.names[k]], [leaves[k]], "numpy").values
-        leaves[k] = np.asarray(array, np.float64) if array.dtype.kind == "f" else array
+        found = as_arrays([given.names[k]], [leaves[k]])
+        (array,), is_real = found.values, found.kinds == ["f"]
+        leaves[k] = _as_in(array, _on_host(array).astype(np.float64)) if is_real else array
     return call.assembled(leaves)[0]
+
+
+def _on_host(array: Any) -> np.ndarray:
+    """An array of any library as one of NumPy."""
+    library = library_of(array)
+    return np.asarray(array if library is None else target_named(library).on_host(array))
+
+
+def _as_in(like: Any, array: np.ndarray) -> Any:
+    """An array of NumPy as one of the library and on the device of another."""
+    library = library_of(like)
+    if library is None:
+        return array
+    target = target_named(library)
+    dtype = target.dtype([array.dtype])
+    converted = target.converted([like, array], [None, dtype])[1]
+    return target.zeros(array.shape, dtype, [like]) + converted
 
 
 def _check_order(
@@ -131,7 +152,8 @@ def _check_order(
     """The derivative of each result by each leaf, against differences of the results below."""
     exact, count = upper(point.leaves), len(point.leaves)
     largest = [float(np.abs(leaf).max(initial=0.0)) for leaf in point.leaves]
-    step = np.cbrt(np.finfo(np.float64).eps) * max(1.0, *largest)
+    is_double = all(leaf.dtype == np.float64 for leaf in point.leaves)
+    step = np.cbrt(np.finfo(np.float64 if is_double else np.float32).eps) * max(1.0, *largest)
     worst = 0.0
     for _ in range(directions):
         along = [generator.standard_normal(leaf.shape) for leaf in point.leaves]
@@ -148,4 +170,4 @@ def _check_order(
             error = float(np.abs(product - difference).max(initial=0.0)) / max(scale, 1e-8)
             worst = max(worst, error if np.isfinite(error) else np.inf)
     shapes = tuple(block.shape for block in exact)
-    return OrderCheck(order, shapes[0] if len(shapes) == 1 else shapes, worst, 1e-5)
+    return OrderCheck(order, shapes[0] if len(shapes) == 1 else shapes, worst, 1e-5 if is_double else 1e-2)

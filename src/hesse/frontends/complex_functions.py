@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -207,11 +208,13 @@ def size(a: Any, axis: Any = None) -> int:
 
 
 @complexes(np.prod)
-def prod(a: Any, axis: Any = None) -> Any:
-    """The product of all entries, or along an axis."""
-    whole = np.ravel(a) if axis is None else np.moveaxis(a, axis, 0)
-    entries: Sequence[Any] = list(whole)
-    result = entries[0]
-    for entry in entries[1:]:
-        result = result * entry
+def prod(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """The product of all entries, or along axes."""
+    rank = np.ndim(a)
+    axes = range(rank) if axis is None else [axis] if isinstance(axis, int) else axis
+    result = a
+    for number in sorted((axis % rank for axis in axes), reverse=True):
+        entries: Sequence[Any] = list(np.moveaxis(result, number, 0))
+        result = functools.reduce(operator.mul, entries)
+        result = np.expand_dims(result, number) if keepdims else result
     return result

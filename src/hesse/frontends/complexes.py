@@ -26,6 +26,8 @@ class Complex:
 
     __slots__ = ("imag", "real")
     __array_priority__ = 1001.0
+    boolean = False
+    """Whether it holds truth values."""
 
     def __init__(self, real: Any, imag: Any) -> None:
         self.real, self.imag = as_expression(real), as_expression(imag)

@@ -11,6 +11,7 @@ import torch
 import hesse.ops.elementwise as rows
 from hesse.frontends.aten.table import Typed, aten, enter
 from hesse.frontends.aten.tensor import is_recording
+from hesse.frontends.complexes import Complex, both_parts
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import broadcast_nodes
 from hesse.frontends.tracing import untraceable
@@ -319,7 +320,7 @@ def converted(x: Expression, *arguments: Any, dtype: Any = None, **_: Any) -> An
     if wanted == torch.bool:
         return np.not_equal(x, 0.0) if not x.boolean else x
     if wanted.is_complex:
-        raise untraceable(f"a conversion to {wanted}", "Only real tensors are differentiated.")
+        return Typed(Complex(*both_parts(np.multiply(x, 1.0))), wanted)
     if not wanted.is_floating_point:
         if not x.boolean and x.index is None:
             raise untraceable(

@@ -73,7 +73,7 @@ def called(
             kind = kind_of(value.dtype)
             expression = expression_of(value)
             is_index = kind == "integer" and expression.index is not None
-            operands.append(expression.index.as_node() if is_index else as_node(expression))  # type: ignore[union-attr]
+            operands.append(expression.index.as_node() if is_index else as_node(expression))
             return Operand(len(operands) - 1, kind, torch.float64 if kind == "real" else value.dtype)
         if isinstance(value, tuple | list):
             return tuple(map(placed, value))

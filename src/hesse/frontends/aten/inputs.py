@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from torch import Tensor
 from torch.utils._python_dispatch import _disable_current_modes
 
-from hesse.errors import DifferentiationError
 from hesse.frontends.aten.foreign import kind_of
+from hesse.frontends.complexes import Complex
 from hesse.frontends.expression import Expression
 from hesse.frontends.indices import Index
 from hesse.ir import Node, Variable, variable
@@ -31,8 +31,13 @@ class Inputs:
         self.leaves.append((tensor, point))
         return Expression(point)
 
-    def hidden(self, tensor: Tensor) -> Expression:
-        """The variable for data."""
+    def hidden(self, tensor: Tensor) -> Any:
+        """The variable for data; a pair of them if they are complex."""
+        if tensor.dtype.is_complex:
+            with _disable_current_modes():
+                whole = tensor.detach().resolve_conj()
+                parts = whole.real, whole.imag
+            return Complex(*map(self.hidden, parts))
         with _disable_current_modes():  # the tensor itself, also while another function is traced
             tensor = tensor.detach()
             if (
@@ -41,8 +46,6 @@ class Inputs:
                 tensor = tensor.view(1)[0]
         key = tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype
         if key not in self._names:
-            if tensor.dtype.is_complex:
-                raise DifferentiationError("the graph has complex values; hesse works with real tensors")
             name, shape, kind = f"saved {len(self.data)}", tuple(tensor.shape), kind_of(tensor.dtype)
             self.data[name], index = tensor, None
             if kind == "integer":

@@ -274,7 +274,9 @@ def _selected(tensor: Tensor, shape: torch.Size, places: list[Tensor]) -> Tensor
 
 def _counts(operands: Iterator[Tensor], results: Sequence[Tensor]) -> bool:
     """Whether an operation makes integers of real numbers, which have no derivatives."""
-    is_whole = not any(t.dtype.is_floating_point or t.dtype == torch.bool for t in results)
+    is_whole = not any(
+        t.dtype.is_floating_point or t.dtype.is_complex or t.dtype == torch.bool for t in results
+    )
     return is_whole and any(t.dtype.is_floating_point for t in operands)
 
 

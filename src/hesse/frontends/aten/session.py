@@ -15,6 +15,7 @@ from hesse.frontends.aten.foreign import kind_of
 from hesse.frontends.aten.points import Again, Points, current, points
 from hesse.frontends.aten.tensor import TracedTensor, dtype_of, expression_of, fresh
 from hesse.frontends.aten.tracer import Tracer
+from hesse.frontends.complexes import Complex
 from hesse.frontends.expression import Expression
 from hesse.frontends.indices import Index
 from hesse.frontends.libraries import Input, Nested, Session
@@ -108,8 +109,10 @@ class NestedSession(Nested):
         return fresh(expression, dtype_of(expression, dtype), device)
 
 
-def _expanded(found: Expression, under_way: Points, start: int) -> Expression:
+def _expanded(found: Any, under_way: Points, start: int) -> Any:
     """An expression without the points that were made after the first `start` ones."""
+    if isinstance(found, Complex):
+        return found  # which is refused as a result
     (node,) = under_way.expanded([found.node], start)
     return found if node is found.node else Expression(node, boolean=found.boolean)
 

@@ -23,6 +23,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from hesse.errors import ArgumentError
 from hesse.frontends.aten.points import current
 from hesse.frontends.aten.table import handler_of
+from hesse.frontends.complexes import Complex
 from hesse.frontends.dispatch import call, call_ufunc
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_node, constant
@@ -30,11 +31,15 @@ from hesse.frontends.special import stop_gradient
 from hesse.frontends.tracing import note_need, untraceable
 from hesse.ir import Constant
 
-Content: TypeAlias = Expression | Tensor
-"""What a tensor stands for: an expression, or a tensor whose entries are known."""
+Content: TypeAlias = Expression | Complex | Tensor
+"""What a tensor stands for: an expression or a pair of them, or a tensor whose entries are known."""
 
 is_recording: ContextVar[bool] = ContextVar("is_recording", default=False)
 """Whether PyTorch records traced operations, to differentiate them by its own rules."""
+
+
+TRACED = (Expression, Complex)
+"""What stands for tensors whose entries are not known."""
 
 
 class Step(NamedTuple):
@@ -76,6 +81,10 @@ class Cell:
         self.value = value
         self.version += 1
         self.points.clear()
+
+    def forbid_writing(self) -> None:
+        """Refuse writing from now on: other tensors have the same memory in PyTorch, but not here."""
+        self.is_ordered, self.was_reshaped = False, True
 
     def content(self, steps: tuple[Step, ...]) -> Content:
         """The view to which steps lead."""
@@ -232,7 +241,7 @@ def content(tensor: TracedTensor) -> Content:
 
 def viewed(steps: tuple[Step, ...], value: Content) -> Content:
     """The view of a value to which steps lead."""
-    if not isinstance(value, Expression):
+    if not isinstance(value, TRACED):
         return real_view(steps, value)
     for step in steps:
         handler = handler_of(step.function)
@@ -249,16 +258,19 @@ def real_view(steps: tuple[Step, ...], value: Tensor) -> Tensor:
     return value
 
 
-def expression_of(tensor: Tensor) -> Expression:
-    """The expression that a tensor stands for, known entries included."""
+def expression_of(tensor: Tensor) -> Any:
+    """The expression that a tensor stands for, known entries included; a pair if it is complex."""
     value = content(tensor) if isinstance(tensor, TracedTensor) else tensor
-    return value if isinstance(value, Expression) else as_constant(value)
+    return value if isinstance(value, TRACED) else as_constant(value)
 
 
-def as_constant(value: Tensor) -> Expression:
-    """A tensor whose entries are known, as an expression."""
+def as_constant(value: Tensor) -> Any:
+    """A tensor whose entries are known, as an expression; a pair if it is complex."""
     if value.dtype.is_complex:
-        raise untraceable("a complex tensor", "Separate real and imaginary parts.")
+        with _disable_current_modes():
+            whole = value.detach().resolve_conj()
+            parts = whole.real, whole.imag
+        return Complex(*map(as_constant, parts))
     with _disable_current_modes():
         if value._is_zerotensor():
             value = torch.zeros_like(value)

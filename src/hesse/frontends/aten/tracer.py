@@ -22,11 +22,13 @@ from torch._decomp import decomposition_table
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from hesse.errors import HesseError
+from hesse.frontends.aten.complexes import Apart, as_complex, complex_handler_of, constant_part, is_complex
 from hesse.frontends.aten.foreign import applied, is_refused
 from hesse.frontends.aten.functions import autograd_explained
 from hesse.frontends.aten.memory import LAYOUT
 from hesse.frontends.aten.table import HANDLERS, Typed, handler_of, mapped, operation_name, tensors_in
 from hesse.frontends.aten.tensor import (
+    TRACED,
     Content,
     Step,
     TracedTensor,
@@ -157,7 +159,7 @@ class Tracer(TorchDispatchMode):
         options = {name: mapped(self._traced, value) for name, value in options.items()}
         tensors = list(tensors_in((*arguments, *options.values())))
         _check_devices(function, tensors)
-        is_known = all(not isinstance(tensor.cell.value, Expression) for tensor in tensors)
+        is_known = all(not isinstance(tensor.cell.value, TRACED) for tensor in tensors)
         if is_refused(function):
             self.is_random = True
             _check_random(function, arguments, options)
@@ -196,14 +198,15 @@ class Tracer(TorchDispatchMode):
         self, function: Any, arguments: tuple[Any, ...], options: dict[str, Any], tensors: list[TracedTensor]
     ) -> Any:
         """The result of an operation on traced tensors."""
-        handler = handler_of(function)
+        has_pairs = any(t.dtype.is_complex for t in tensors)
+        handler = complex_handler_of(function) if has_pairs else handler_of(function)
         if handler is not None:
             given = mapped(expression_of, arguments)
             result = handler(
                 *given, **{name: mapped(expression_of, value) for name, value in options.items()}
             )
-            if isinstance(result, Complex):
-                raise untraceable("a complex tensor", "Work with real and imaginary parts, as real tensors.")
+            if isinstance(result, Apart):
+                return _apart(result.value, tensors)
             if result is not NotImplemented:
                 if _is_view(function) and not isinstance(result, Typed):
                     return self._views(function, arguments, options, result)
@@ -222,6 +225,8 @@ class Tracer(TorchDispatchMode):
                 pass  # what it was decomposed into has no rule anywhere, but the whole may have one
         if function.namespace == "prims":
             raise Undecomposed(function)
+        if has_pairs:
+            raise untraceable(f"{function} of complex tensors", "Use z.real, z.imag, z.abs() or z.angle().")
         return _wrapped(applied(function, arguments, options), tensors)
 
     def _views(self, function: Any, arguments: tuple[Any, ...], options: dict[str, Any], result: Any) -> Any:
@@ -229,7 +234,7 @@ class Tracer(TorchDispatchMode):
         base: TracedTensor = arguments[0]
         may_copy = operation_name(function) in MAY_COPY
         if may_copy and not _is_shared(base, function, arguments, options):
-            if not isinstance(result, Expression):
+            if not isinstance(result, TRACED):
                 return known(result)
             made: TracedTensor = _wrapped(result, [base])
             made.cell.is_ordered = True
@@ -238,7 +243,7 @@ class Tracer(TorchDispatchMode):
 
         def view(value: Content, part: int | None) -> TracedTensor:
             step = Step(function, arguments[1:], options, part, may_copy)
-            dtype = base.dtype if isinstance(value, Expression) else value.dtype
+            dtype = base.dtype if isinstance(value, TRACED) else value.dtype
             return TracedTensor(base.cell, (*base.steps, step), tuple(value.shape), dtype, base.device)
 
         if isinstance(result, tuple | list):
@@ -281,7 +286,7 @@ class Tracer(TorchDispatchMode):
             rest = {key: value for key, value in options.items() if key != "out"}
             value = self._without_writing(function, arguments, rest)
         new = expression_of(value) if isinstance(value, Tensor) else value
-        if not isinstance(new, Expression):
+        if not isinstance(new, TRACED):
             new = as_constant(torch.tensor(new))
         new = call(np.broadcast_to, (new, tuple(target.shape)))
         if not torch.is_grad_enabled() and target.dtype.is_floating_point:
@@ -312,8 +317,14 @@ class Tracer(TorchDispatchMode):
                 "writing to a tensor that was reshaped, where the layout in memory decides what changes,",
                 "Write x = x.clone() first, or build the result with torch.where, torch.cat or torch.stack.",
             )
+        is_pair = isinstance(value, Complex) or target.dtype.is_complex or is_complex(cell.value)
+        if is_pair and (target.steps or not target.dtype.is_complex):
+            raise untraceable(
+                "writing to a part of a complex tensor",
+                "Build it with torch.complex, torch.where or torch.cat.",
+            )
         if not target.steps:
-            cell.write(value)
+            cell.write(as_complex(value) if is_pair else value)
             return
         base = cell.value if isinstance(cell.value, Expression) else as_constant(cell.value)
         shape: tuple[Any, ...] = base.shape
@@ -407,24 +418,31 @@ def _wrapped(result: Any, operands: Sequence[TracedTensor]) -> Any:
         return _wrapped_as(result.value, result.dtype, operands)
     if isinstance(result, tuple | list):
         return type(result)(_wrapped(part, operands) for part in result)
+    if isinstance(result, Complex):
+        return _wrapped_as(result, _floating(operands).to_complex(), operands)
     if not isinstance(result, Expression):
         return result
     return _wrapped_as(result, dtype_of(result, _floating(operands)), operands)
 
 
-def _wrapped_as(value: Expression, dtype: torch.dtype, operands: Sequence[TracedTensor]) -> TracedTensor:
-    if not torch.is_grad_enabled() and dtype.is_floating_point and not is_recording.get():
-        value = stop_gradient(value)
+def _apart(value: Any, operands: Sequence[TracedTensor]) -> TracedTensor:
+    """A result that shares memory with the operand in PyTorch, but not here."""
+    made: TracedTensor = _wrapped(value, operands)
+    for tensor in (operands[0], made):
+        tensor.cell.forbid_writing()
+    return made
+
+
+def _wrapped_as(value: Any, dtype: torch.dtype, operands: Sequence[TracedTensor]) -> TracedTensor:
+    is_number = dtype.is_floating_point or dtype.is_complex
+    if not torch.is_grad_enabled() and is_number and not is_recording.get():
+        value = constant_part(value)
     device = next((t.device for t in operands if t.device.type != "cpu"), operands[0].device)
     return fresh(value, dtype, device)
 
 
 def _floating(operands: Sequence[TracedTensor]) -> torch.dtype:
     """What the dtypes of operands are promoted to; those without axes count only if there are no others."""
-    found = [t for t in operands if t.dtype.is_floating_point]
-    found = [t for t in found if t.dim()] or found
-    return functools.reduce(
-        torch.promote_types,
-        [t.dtype for t in found],
-        torch.get_default_dtype() if not found else found[0].dtype,
-    )
+    found = [t for t in operands if t.dtype.is_floating_point or t.dtype.is_complex]
+    dtypes = [t.dtype.to_real() for t in [t for t in found if t.dim()] or found]
+    return functools.reduce(torch.promote_types, dtypes, dtypes[0] if dtypes else torch.get_default_dtype())

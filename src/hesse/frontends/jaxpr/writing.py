@@ -29,6 +29,9 @@ from hesse.ops.structural import scatter as scatter_node
 MOST_ROUNDS = 8
 """Known places may occur so often in a product, a maximum or a minimum; more is left to JAX."""
 
+MOST_PAIRS = 1_000_000
+"""Pairs of a place and an entry that are combined at places that are not known; more is left to JAX."""
+
 
 # Where ------------------------------------------------------------------------
 
@@ -163,20 +166,39 @@ def _summed(places: Any, values: Any, shape: Sequence[int]) -> Expression:
     return Expression(reshape(scatter_node(as_node(traced(values)), index, math.prod(shape)), tuple(shape)))
 
 
-def _combined(combine: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+def _of_pairs(
+    x: Any, places: Any, is_written: Any, values: Any, reduced: Callable[..., Any], neutral: float
+) -> Any:
+    """What is combined at each place, by a table of all pairs of a place and a value."""
+    size, count = math.prod(np.shape(x)), math.prod(np.shape(values))
+    if size * count > MOST_PAIRS or not count:
+        return NotImplemented if count else neutral
+    is_here = np.equal(np.ravel(np.broadcast_to(places, np.shape(values))), np.arange(size)[:, None])
+    if is_written is not True:
+        is_here = np.logical_and(is_here, np.ravel(np.broadcast_to(is_written, np.shape(values))))
+    table = np.where(is_here, np.ravel(values), neutral)
+    return np.reshape(reduced(table, axis=1), np.shape(x))
+
+
+def _combined(
+    combine: Callable[[Any, Any], Any], reduced: Callable[..., Any], neutral: float
+) -> Callable[..., Any]:
     def handler(x: Any, indices: Any, updates: Any, dimension_numbers: Any, mode: Any, **_: Any) -> Any:
         shape = tuple(map(int, np.shape(x)))
         places, is_written = _places(shape, indices, np.shape(updates), dimension_numbers, mode)
-        if not _is_real(x, updates) or _is_traced(places, is_written):
+        if not _is_real(x, updates):
             return NotImplemented
-        return _in_rounds(traced(x), *_known_places(places, is_written, updates), combine)
+        if not _is_traced(places, is_written):
+            return _in_rounds(traced(x), *_known_places(places, is_written, updates), combine)
+        found = _of_pairs(x, places, is_written, updates, reduced, neutral)
+        return found if found is NotImplemented else combine(x, found)
 
     return handler
 
 
-primitive("scatter-mul")(_combined(np.multiply))
-primitive("scatter-min")(_combined(np.minimum))
-primitive("scatter-max")(_combined(np.maximum))
+primitive("scatter-mul")(_combined(np.multiply, np.prod, 1.0))
+primitive("scatter-min")(_combined(np.minimum, np.min, math.inf))
+primitive("scatter-max")(_combined(np.maximum, np.max, -math.inf))
 
 
 @walked("scatter")

@@ -1,0 +1,209 @@
+"""Complex tensors between real arguments and real results: pairs of expressions.
+
+Handlers of other operations serve complex tensors, too, if they are linear or written with functions of NumPy
+that know pairs. Which ones these are is said here, because some mean something else (a norm, a variance).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from hesse.frontends import fourier
+from hesse.frontends.aten.reductions import vector_norm
+from hesse.frontends.aten.table import Typed, aten, handler_of, operation_name
+from hesse.frontends.complexes import Complex, both_parts
+from hesse.frontends.expression import Expression
+from hesse.frontends.operands import as_expression
+from hesse.frontends.tracing import untraceable
+from hesse.frontends.ufuncs import elementwise
+
+SHARED = """
+_reshape_copy _unsafe_view add addmm alias bmm cat clone concat constant_pad_nd contiguous cos cosh cumsum
+diag_embed diagonal div dot exp expand expand_as flatten flip hstack index index_select inner kron
+lift_fresh_copy linear log matmul mean mm movedim mT mul mv narrow neg numpy_T outer permute positive pow prod
+ravel reciprocal repeat reshape resolve_neg roll rsub select sin sinh slice split split_with_sizes sqrt square
+squeeze stack sub sum t tan tanh tile trace transpose tril triu unbind unflatten unsqueeze view vstack where
+"""
+"""Operations whose handlers do the right thing for complex tensors."""
+FORWARD, BACKWARD = ("backward", "ortho", "forward"), ("forward", "ortho", "backward")
+"""NumPy's names for PyTorch's ways to scale a transform: not at all, by a root, by the number of points."""
+OWN: dict[str, Callable[..., Any]] = {}
+"""By the name of an operation: handlers of complex tensors."""
+
+
+def complex_handler_of(function: Any) -> Callable[..., Any] | None:
+    """The handler of an operation on complex tensors."""
+    name = operation_name(function)
+    return OWN.get(name) or (handler_of(function) if name in SHARED.split() else None)
+
+
+def own(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a handler of complex tensors."""
+
+    def register(handler: Callable[..., Any]) -> Callable[..., Any]:
+        OWN.update(dict.fromkeys(names, handler))
+        return handler
+
+    return register
+
+
+# What makes complex tensors of real ones.
+
+
+@aten("complex")
+def complex_(real: Any, imag: Any) -> Complex:
+    """A tensor with these parts."""
+    shape = np.broadcast_shapes(real.shape, imag.shape)
+    return Complex(np.broadcast_to(real, shape), np.broadcast_to(imag, shape))
+
+
+@aten("polar")
+def polar(size: Any, angle: Any) -> Complex:
+    """`size * exp(1j * angle)`."""
+    return Complex(np.multiply(size, np.cos(angle)), np.multiply(size, np.sin(angle)))
+
+
+@aten("view_as_complex")
+def view_as_complex(x: Any) -> Any:
+    """The last axis, of two entries, as the parts."""
+    return Apart(Complex(x[..., 0], x[..., 1]))
+
+
+@aten("_fft_r2c")
+def fft_of_real(x: Any, dim: Sequence[int], normalization: int, onesided: bool) -> Any:
+    """The discrete Fourier transform of a real tensor; the last axis may be halved."""
+    transform = fourier.rfftn if onesided else fourier.fftn
+    return transform(x, None, dim, FORWARD[normalization])
+
+
+# Operations on complex tensors.
+
+
+class Apart:
+    """A result that shares memory with the operand in PyTorch, but not here: neither may be written to."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+@own("_fft_c2c")
+def fft(z: Any, dim: Sequence[int], normalization: int, forward: bool) -> Any:
+    """The discrete Fourier transform, or its inverse."""
+    if forward:
+        return fourier.fftn(z, None, dim, FORWARD[normalization])
+    return fourier.ifftn(z, None, dim, BACKWARD[normalization])
+
+
+@own("_fft_c2r")
+def fft_to_real(z: Any, dim: Sequence[int], normalization: int, last_dim_size: int) -> Any:
+    """The inverse transform of half of the frequencies, to real values."""
+    *others, last = dim
+    norm = BACKWARD[normalization]
+    rest = fourier.ifftn(z, None, others, norm) if others else z
+    return fourier.irfft(rest, last_dim_size, last, norm)
+
+
+@own("real")
+def real(z: Complex) -> Any:
+    """The real part."""
+    return Apart(z.real)
+
+
+@own("imag")
+def imag(z: Complex) -> Any:
+    """The imaginary part."""
+    return Apart(z.imag)
+
+
+@own("view_as_real")
+def view_as_real(z: Complex) -> Any:
+    """The parts along a last axis."""
+    return Apart(np.stack([z.real, z.imag], -1))
+
+
+@own("conj", "_conj", "conj_physical")
+def conjugate(z: Complex) -> Any:
+    """The other imaginary part."""
+    return Apart(np.conjugate(z))
+
+
+@own("resolve_conj")
+def resolved(z: Complex) -> Any:
+    """The tensor itself."""
+    return z
+
+
+@own("mH", "matrix_H", "adjoint")
+def adjoint(z: Complex) -> Any:
+    """The conjugate with the last two axes exchanged."""
+    return Apart(np.conjugate(np.swapaxes(z, -1, -2)))
+
+
+@own("abs")
+def absolute(z: Complex) -> Any:
+    """The absolute value, whose derivatives are 0 at 0."""
+    return elementwise("safe_sqrt", np.square(z.real) + np.square(z.imag))
+
+
+@own("angle")
+def angle(z: Complex) -> Any:
+    """The angle from the real axis."""
+    return np.angle(z)
+
+
+@own("sgn")
+def sgn(z: Complex) -> Any:
+    """`z / |z|`, and 0 at 0."""
+    size = absolute(z)
+    return np.divide(z, np.where(np.equal(size, 0.0), 1.0, size))
+
+
+@own("vdot")
+def vdot(x: Any, y: Any) -> Any:
+    """The product of vectors, the first of them conjugated."""
+    return np.dot(np.conjugate(x) if isinstance(x, Complex) else x, y)
+
+
+@own("linalg_vector_norm")
+def norm(z: Complex, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """The norm of the absolute values."""
+    return vector_norm(absolute(z), ord, dim, keepdim)
+
+
+@own("detach")
+def detach(z: Complex) -> Any:
+    """A constant."""
+    return constant_part(z)
+
+
+@own("to", "_to_copy")
+def converted(z: Complex, *arguments: Any, dtype: Any = None, **_: Any) -> Any:
+    """The tensor in another complex dtype."""
+    found = [value for value in (*arguments, dtype) if isinstance(value, torch.dtype)]
+    if found and not found[0].is_complex:
+        raise untraceable("a conversion of complex numbers to real ones", "Take z.real.")
+    return Typed(z, found[0]) if found else z
+
+
+def constant_part(value: Any) -> Any:
+    """A real or complex value as a constant."""
+    if isinstance(value, Complex):
+        return Complex(*(elementwise("stop_gradient", part) for part in (value.real, value.imag)))
+    return elementwise("stop_gradient", value)
+
+
+def as_complex(value: Any) -> Complex:
+    """A real or complex value as a complex one."""
+    if isinstance(value, Complex):
+        return value
+    assert isinstance(value, Expression)
+    return Complex(*map(as_expression, both_parts(value)))
+
+
+def is_complex(value: Any) -> bool:
+    """Whether a tensor with known entries, or what stands for one, is complex."""
+    return isinstance(value, Complex) or (isinstance(value, torch.Tensor) and value.dtype.is_complex)
