@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from hesse.cost import Machine
-from hesse.ir import Node
+from hesse.ir import Apply, Map, Node, topological
 from hesse.plan.adjugates import joined
 from hesse.plan.flatten import flatten
 from hesse.plan.lower import lower, require_numbers
@@ -38,4 +38,10 @@ __all__ = [
 def make_plan(roots: Sequence[Node], machine: Machine) -> Program:
     """The program for some nodes: products flattened where it pays, then lowered; sizes must be numbers."""
     require_numbers(roots)
-    return lower(joined(multiplied_out(flatten(roots, machine))), machine)
+    flat = flatten(roots, machine)
+    names = {node.name for node in topological(flat) if isinstance(node, Map | Apply)}
+    if "power" in names:
+        flat = multiplied_out(flat)
+    if "determinant" in names:
+        flat = joined(flat)
+    return lower(flat, machine)

@@ -59,8 +59,9 @@ def rolled(roots: Sequence[Node]) -> list[Node]:
     uses: dict[Node, int] = {}
     for node in itertools.chain(roots, *[node.operands for node in order]):
         uses[node] = uses.get(node, 0) + 1
-    sums = [node for node in order if is_long(node)]
-    return substitute(roots, {node: _rolled_sum(node, uses) for node in sums})
+    sums = {node: _rolled_sum(node, uses) for node in order if is_long(node)}
+    changed = {node: new for node, new in sums.items() if new is not node}
+    return substitute(roots, changed) if changed else list(roots)
 
 
 def _rolled_sum(node: Node, uses: Mapping[Node, int]) -> Node:
