@@ -19,6 +19,8 @@ class JaxMachine(Machine):
     """Overlapping windows of at most this many positions are read, or added up, one position at a time."""
     long_program: int = 100
     """Programs of so many instructions are compiled in the way that takes XLA less time."""
+    little_work: int = 100_000
+    """They are if they have at most so many operations for each: then it does not matter to their calls."""
 
 
 JAX_MACHINE = JaxMachine()
