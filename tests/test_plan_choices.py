@@ -18,7 +18,21 @@ import naive
 from hesse.backends.numpy import NUMPY_MACHINE, NumpyMachine, NumpyTarget, compile_program, make_plan
 from hesse.calculus import differentiate
 from hesse.calculus.mirror import mirrored
-from hesse.ir import Add, Axis, Node, add, einsum, label_axis, multiply, select, transpose, variable
+from hesse.cost import PLAIN_MACHINE, einsum_cost
+from hesse.ir import (
+    Add,
+    Axis,
+    Einsum,
+    Node,
+    add,
+    einsum,
+    label_axis,
+    multiply,
+    opened,
+    select,
+    transpose,
+    variable,
+)
 from hesse.ops.registry import elementwise
 from hesse.plan import flatten, lower
 from hesse.plan.program import Contract, Count
@@ -356,3 +370,18 @@ def test_close_estimates_are_decided_by_plans() -> None:
     assert chosen.bytes < searched.bytes
     asked = hesse.hessian(net, mode="cross-country")(x)
     assert_close(np.asarray(hesse.hessian(net)(x)), np.asarray(asked))
+
+
+@pytest.mark.parametrize("shape", [(7,), (2, 3, 4)])
+def test_products_entry_by_entry_cost_the_same_multiplied_out(shape: tuple[int, ...]) -> None:
+    """What `flatten` takes for granted, and does not try."""
+    a, b, c = (variable(name, shape) for name in "abc")
+    inner = multiply(a, b)
+    for outer in (multiply(inner, c), multiply(inner, c, c)):
+        assert isinstance(inner, Einsum)
+        assert isinstance(outer, Einsum)
+        merged = opened(outer, [outer.operands.index(inner)])
+        assert isinstance(merged, Einsum)
+        apart = einsum_cost(outer).time(PLAIN_MACHINE) + einsum_cost(inner).time(PLAIN_MACHINE)
+        assert einsum_cost(merged).time(PLAIN_MACHINE) == apart
+        assert flatten([outer], PLAIN_MACHINE) == [outer]

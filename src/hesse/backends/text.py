@@ -40,6 +40,8 @@ class Dialect:
 
     def aligned(self, name: str, labels: Labels, output: Labels) -> str:
         """`name` with one axis for each output label, new axes where it has none."""
+        if labels == output:
+            return name
         present = tuple(label for label in output if label in labels)
         text = self.permuted(name, tuple(labels.index(label) for label in present))
         first = next((k for k, label in enumerate(output) if label in labels), len(output))

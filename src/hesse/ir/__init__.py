@@ -1,6 +1,7 @@
 """Nodes, labels, sizes and constructors: the one small language everything is written in."""
 
 from hesse.ir.axis import (
+    PATTERNS,
     Axis,
     Size,
     affine_axis,
@@ -51,6 +52,7 @@ from hesse.ir.sum import add, has_delta, is_sparse, negated, sum_pieces, unscale
 from hesse.ir.walk import bind_sizes, dependents, rebuild, substitute, topological, use_counts
 
 __all__ = [
+    "PATTERNS",
     "Add",
     "Apply",
     "Axis",

@@ -156,7 +156,7 @@ def _ordered_by_key(operands: Sequence[Node], axes: Sequence[Axes]) -> bool:
 def _order_by_key(operands: Sequence[Node]) -> tuple[int, ...]:
     if len(operands) < 2:
         return (0,) * len(operands)
-    keys = [operand.key for operand in operands]
+    keys = [operand._key or operand.key for operand in operands]
     return tuple(sorted(range(len(keys)), key=keys.__getitem__))
 
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from hesse.cost import Cost, Machine
-from hesse.ir import Node
+from hesse.ir import Apply, Map, Node, topological
 from hesse.plan.adjugates import joined
 from hesse.plan.flatten import flatten
 from hesse.plan.lower import lower, require_numbers
@@ -40,7 +40,13 @@ __all__ = [
 def make_plan(roots: Sequence[Node], machine: Machine) -> Program:
     """The program for some nodes: products flattened where it pays, then lowered; sizes must be numbers."""
     require_numbers(roots)
-    return lower(joined(multiplied_out(flatten(roots, machine))), machine)
+    flat = flatten(roots, machine)
+    names = {node.name for node in topological(flat) if isinstance(node, Map | Apply)}
+    if "power" in names:
+        flat = multiplied_out(flat)
+    if "determinant" in names:
+        flat = joined(flat)
+    return lower(flat, machine)
 
 
 def planned_cost(roots: Sequence[Node], machine: Machine) -> float:

@@ -23,6 +23,8 @@ class JaxMachine(Machine):
     """The share of a sum in which a term lies that may be added there alone."""
     many_local: int = 4
     """Such terms from which that is done."""
+    little_work: int = 100_000
+    """They are if they have at most so many operations for each: then it does not matter to their calls."""
 
 
 JAX_MACHINE = JaxMachine()

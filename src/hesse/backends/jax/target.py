@@ -128,7 +128,8 @@ class JaxTarget(Target):
         return jitted(run, self._is_long(program))
 
     def _is_long(self, program: Program) -> bool:
-        return len(program.instructions) >= self.machine.long_program
+        count = len(program.instructions)
+        return count >= self.machine.long_program and program.total_flops <= count * self.machine.little_work
 
     @property
     def algebra(self) -> Namespace:
