@@ -13,10 +13,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import hesse
 import naive
-from hesse.calculus import families
+from hesse.calculus import differentiate, families
 from hesse.calculus.rolling import rolled
 from hesse.frontends import as_node
 from hesse.ir import Node, add, multiply, select, topological, variable
@@ -186,7 +189,10 @@ def test_derivatives_are_those_of_jax(loop: Loop) -> None:
             assert_close(np.asarray(one), other, loop.name)
 
 
-@pytest.mark.parametrize("name", ["losses of points", "neighbours"])
+@pytest.mark.parametrize(
+    "name",
+    ["losses of points", "neighbours", "each with each", "small vectors", "sums of sums", "in any order"],
+)
 def test_second_derivatives_are_those_of_jax(name: str) -> None:
     (loop,) = (loop for loop in LOOPS if loop.name == name)
     arguments = tuple(ARRAYS.values())
@@ -241,3 +247,88 @@ def test_the_order_of_a_loop_does_not_matter() -> None:
     terms = [elementwise("sin", entry) for entry in selected()]
     order = np.random.default_rng(0).permutation(COUNT)
     assert rolled([add(terms, ())]) == rolled([add([terms[k] for k in order], ())])
+
+
+# Random loops
+
+
+@st.composite
+def random_term(draw: st.DrawFn, depth: int = 3) -> Callable[..., Any]:
+    """A number or a vector of three, for a step of a loop."""
+    offset, stride = draw(st.integers(0, 3)), draw(st.sampled_from([-1, 0, 1, 2]))
+    kinds = ["entry", "row", "any", "number", "known", "column"]
+    kind = draw(st.sampled_from(kinds if depth == 0 else [*kinds, "sin", "plus", "times", "dot", "stack"]))
+    leaves: dict[str, Callable[..., Any]] = {
+        "entry": lambda k, x, D: x[offset + stride * k + (STEPS if stride < 0 else 0)],
+        "row": lambda k, x, D: D[k] * NUMBERS[offset],
+        "any": lambda k, x, D: x[ORDER[k + offset]],
+        "number": lambda k, x, D: x[0] * (k % 3 - 1) + 0.5 * k,
+        "known": lambda k, x, D: D[offset] + NUMBERS[k],
+        "column": lambda k, x, D: D[k, 1] * x[3],
+    }
+    if kind in leaves:
+        return leaves[kind]
+    one, other = draw(random_term(depth - 1)), draw(random_term(depth - 1))
+    inner: dict[str, Callable[..., Any]] = {
+        "sin": lambda *given: np.sin(one(*given)),
+        "plus": lambda *given: one(*given) + other(*given),
+        "times": lambda *given: one(*given) * other(*given),
+        "dot": lambda *given: np.sum(one(*given) * other(*given)),
+        "stack": lambda *given: np.stack([np.sum(one(*given)), np.sum(other(*given)), given[1][offset]]),
+    }
+    return inner[kind]
+
+
+STEPS = families.FEWEST + 2
+
+
+@given(random_term(), st.sampled_from(["sum", "stack", "filled", "pairs", "twice"]))
+@settings(max_examples=60, deadline=None)
+def test_random_loops_mean_what_they_mean_unrolled(term: Callable[..., Any], way: str) -> None:
+    x, D = hesse.variable("x", (2 * COUNT,)), hesse.variable("D", (COUNT, 3))
+    terms = [np.sum(np.tanh(term(k, x, D))) for k in range(STEPS)]
+    if way == "sum":
+        whole = sum(terms)
+    elif way == "stack":
+        whole = np.sum(np.stack(terms) ** 2 * x[:STEPS])
+    elif way == "filled":
+        whole = x.copy()
+        for k in range(STEPS):
+            whole[ORDER[k]] = terms[k] * x[k]
+        whole = np.sum(whole * x)
+    elif way == "pairs":
+        whole = sum(np.exp(-((terms[i] - terms[j]) ** 2)) for i in range(STEPS) for j in range(i))
+    else:
+        whole = sum(terms) * terms[3] + sum(t * terms[2] for t in terms[4:])
+    (joined,) = rolled([whole.node])
+    values = {"x": ARRAYS["x"], "D": ARRAYS["D"]}
+    by = [node for node in (x.node, D.node) if node in topological([whole.node])]
+    for name in ("value", "slope"):
+        old, new = (
+            ([whole.node], [joined])
+            if name == "value"
+            else (differentiate(n, by) for n in (whole.node, joined))
+        )
+        for one, two in zip(old, new, strict=True):
+            expected = naive.evaluate(one, values)
+            np.testing.assert_allclose(naive.evaluate(two, values), expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("library", ["torch", "jax"])
+@pytest.mark.parametrize(
+    "name", ["each with each", "small vectors", "sums of sums", "in any order", "maxima"]
+)
+def test_arguments_of_other_libraries(library: str, name: str) -> None:
+    (loop,) = (loop for loop in LOOPS if loop.name == name)
+    converted = torch.asarray if library == "torch" else jnp.asarray
+
+    def function(*given: Any) -> Any:
+        return np.sum(loop.function(np, *given) ** 2)
+
+    with jax.enable_x64(True):
+        found = hesse.grad(function, argnums=(0, 3))
+        expected = found(*ARRAYS.values())
+        for _ in range(2):
+            for one, other in zip(found(*map(converted, ARRAYS.values())), expected, strict=True):
+                assert type(one) is type(converted(np.ones(3)))
+                np.testing.assert_allclose(np.asarray(one), other, rtol=1e-9, atol=1e-9)
