@@ -100,6 +100,7 @@ ELEMENTWISE: dict[str, Callable[..., Any]] = {
     "arctan2": np.arctan2,
     "floor_divide": np.floor_divide,
     "fmod": np.fmod,
+    "ratio": np.divide,
     "remainder": np.remainder,
     "sinh": np.sinh,
     "cosh": np.cosh,

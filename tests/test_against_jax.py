@@ -198,6 +198,7 @@ ELEMENTWISE_ROWS = [
     row("arctan2", lambda xp, y, x: xp.arctan2(y, x), (3,), (3,)),
     row("remainder", lambda xp, x, y: xp.remainder(3 * x, y * y + 0.3) * xp.sin(y), (3,), (3,)),
     row("fmod", lambda xp, x, y: xp.fmod(3 * x, y * y + 0.3) * xp.sin(y), (3,), (3,)),
+    row("ratio", lambda xp, x, y: xp.floor(x / (y * y + 0.3) + 0.2) * xp.sin(y) * x, (3,), (3,)),
     row("floor_divide", lambda xp, x, y: xp.floor_divide(3 * x, y * y + 0.3) * xp.sin(y) * x, (3,), (3,)),
     row("hypot", lambda xp, x, y: xp.hypot(x, y), (2,), (2, 1)),
     row("maximum", lambda xp, x, y: xp.maximum(x, y * y) * y, (3,), (3,)),

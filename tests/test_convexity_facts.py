@@ -91,6 +91,7 @@ UNCLAIMED = {
         "floor",
         "floor_divide",
         "fmod",
+        "ratio",
         "ndtri",
         "safe_reciprocal",
         "polygamma",

@@ -49,6 +49,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     # A branch of its own for every sign: the maximum inside jax.nn.celu takes seconds to differentiate.
     "celu": lambda x, alpha: jnp.where(x > 0, x, alpha * jnp.expm1(jnp.where(x > 0, 0.0, x) / alpha)),
     "clamp": jnp.clip,
+    "ratio": jnp.divide,
     "digamma": jsp.digamma,
     "elu": jax.nn.elu,
     "erf": jsp.erf,
@@ -168,7 +169,7 @@ arctan2 sinh cosh tanh arcsinh arccosh arctanh erf erfc lgamma digamma polygamma
 leaky_relu elu selu celu gelu gelu_tanh silu softsign hard_tanh maximum minimum clip where greater
 greater_equal less less_equal equal not_equal logical_and logical_or logical_not xlogy logaddexp floor
 ceil round trunc hypot stop_gradient square negative isfinite isinf isnan erfinv erfcinv ndtr ndtri log_ndtr
-clamp safe_sqrt safe_reciprocal floor_divide fmod remainder
+clamp safe_sqrt safe_reciprocal floor_divide fmod ratio remainder
 """
 
 

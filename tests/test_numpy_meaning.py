@@ -218,3 +218,33 @@ def test_truncated_quotients_of_torch_are_exact():
     x = torch.tensor([49.0, -49.0, 48.9, 100.0])
     found = hesse.compile(lambda x: torch.div(x, 49.0, rounding_mode="trunc"))(x)
     assert found.tolist() == [1.0, -1.0, 0.0, 2.0]
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch", "jax"])
+@pytest.mark.parametrize("name", ["floor", "ceil", "trunc", "round"])
+def test_quotients_jump_where_the_library_does(name, library):
+    """49 * (1/49) is less than 1, and 0.3 * (1/0.1) is 3 where 0.3/0.1 is not."""
+    module = {"numpy": np, "torch": torch, "jax": jnp}[library]
+    make = {"numpy": np.array, "torch": torch.tensor, "jax": jnp.array}[library]
+    rounded = getattr(module, name)
+    steps = np.arange(1.0, 60.0)
+    for divisor in (49.0, 0.1, 3.0, 0.25):
+        for x in map(make, (steps * divisor, steps / 10)):
+            for function in (
+                lambda x, d: rounded(x / d),
+                lambda x, d: rounded((x - 1.0) / d + 0.5) + x,
+                lambda x, d: rounded(-x / d) * x,
+            ):
+                expected = np.asarray(function(x, divisor))
+                found = hesse.compile(lambda x, f=function, d=divisor: f(x, d))(x)
+                np.testing.assert_array_equal(np.asarray(found), expected)
+                if (library, name) != ("jax", "trunc"):  # XLA itself multiplies by a reciprocal that is there
+                    expected = np.asarray(function(x, make(divisor)))
+                    found = hesse.compile(function)(x, make(divisor))
+                    np.testing.assert_array_equal(np.asarray(found), expected)
+
+
+def test_bins_are_those_of_numpy():
+    table, x = np.arange(20.0), np.array([0.3, 0.7, 1.1])
+    found = hesse.grad(lambda x: np.sum(table[(x / 0.1).astype(int)] * x))(x)
+    np.testing.assert_array_equal(found, table[(x / 0.1).astype(int)])

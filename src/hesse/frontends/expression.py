@@ -23,6 +23,7 @@ from hesse.frontends.objects import OBJECT_LOOPS, array_of_entries
 from hesse.frontends.symbolic import SymbolicMethods
 from hesse.frontends.tracing import decided, note_need, of_tensors, real_dtype, untraceable
 from hesse.ir import Node, Shape
+from hesse.ops.choices import as_divided
 from hesse.ops.integers import as_integer, as_real
 from hesse.ops.registry import elementwise
 
@@ -331,8 +332,8 @@ class Expression(SymbolicMethods):
         if kind in "iu":
             if self.index is not None:
                 return self.__copy__()
-            node = self.node if self.boolean else elementwise("trunc", self.node)
-            return Expression(node, index=as_integer(self.node))
+            node = self.node if self.boolean else elementwise("trunc", as_divided(self.node))
+            return Expression(node, index=as_integer(as_divided(self.node)))
         if is_float_type(dtype):
             return call(np.multiply, (self, 1.0)) if self.is_index else Expression(self.node)
         if kind == "c":

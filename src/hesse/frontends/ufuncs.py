@@ -18,13 +18,19 @@ from hesse.frontends.operands import as_expression, as_node, broadcast_nodes, is
 from hesse.frontends.tracing import untraceable
 from hesse.ir import Node, add, multiply, scale, uniform
 from hesse.ops import integers
+from hesse.ops.choices import as_divided, divided
 from hesse.ops.registry import ELEMENTWISE, Elementwise
 
+JUMPS: dict[Any, str] = {
+    np.floor: "floor",
+    np.ceil: "ceil",
+    np.trunc: "trunc",
+    np.fix: "trunc",
+    np.rint: "round",
+}
 OTHER_NAMES: dict[Any, str] = {
     np.fabs: "abs",
-    np.fix: "trunc",
     np.float_power: "power",
-    np.rint: "round",
 }
 """NumPy functions whose row or builder has another name; ufuncs are found by their own names."""
 LOGICAL: dict[Any, str] = {np.logical_and: "logical_and", np.logical_or: "logical_or"}
@@ -99,6 +105,12 @@ def signbit(x: Any, /) -> Any:
     return np.logical_or(np.less(x, 0.0), np.less(np.reciprocal(x), 0.0))
 
 
+def _register_jumps(function: Any, name: str) -> None:
+    @implements(function)
+    def handler(x: Any, /) -> Expression:
+        return Expression(table.function(name)(as_divided(as_node(x))))
+
+
 def _register_all(register: Callable[[Any, Any], None], functions: dict[Any, Any]) -> None:
     for function, name in functions.items():
         register(function, name)
@@ -107,6 +119,7 @@ def _register_all(register: Callable[[Any, Any], None], functions: dict[Any, Any
 _register_all(_register_logical, LOGICAL)
 _register_all(_register_bitwise, BITWISE)
 _register_all(_register_factor, FACTORS)
+_register_all(_register_jumps, JUMPS)
 NAMED.update(
     {
         scipy_name: lambda x, /, name=name: elementwise(name, x)
@@ -160,9 +173,11 @@ def multiply_(x: Any, y: Any, /) -> Expression:
 def divide(x: Any, y: Any, /) -> Expression:
     """The quotient."""
     if is_number(y) and y:
-        return Expression(as_node(x) / float(y))
-    first, second = broadcast_nodes("divide", (x, y))
-    return Expression(first / second)
+        node = as_node(x)
+        if math.frexp(float(y))[0] == 0.5:  # exact
+            return Expression(node / float(y))
+        return Expression(divided(node, uniform(float(y), node.shape)))
+    return Expression(divided(*broadcast_nodes("divide", (x, y))))
 
 
 @implements(np.positive, np.conjugate)
@@ -265,7 +280,7 @@ def _clipped(a: Node, low: Node, high: Node) -> Node:
 def round_(a: Any, decimals: int = 0) -> Expression:
     """Values rounded to a number of decimals, halves to even."""
     factor = 10.0**decimals
-    node: Node = table.round(scale(as_node(a), factor))
+    node: Node = table.round(scale(as_divided(as_node(a)), factor))
     return Expression(scale(node, 1.0 / factor))
 
 

@@ -142,6 +142,7 @@ KERNELS: dict[str, Kernel] = {
     "ndtri": jax.scipy.special.ndtri,
     "polygamma": polygamma,
     "relu": jax.nn.relu,
+    "ratio": jnp.divide,
     "safe_reciprocal": safe_reciprocal,
     "safe_sqrt": safe_sqrt,
     "sigmoid": jax.nn.sigmoid,

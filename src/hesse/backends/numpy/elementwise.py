@@ -115,6 +115,7 @@ KERNELS: dict[str, Kernel] = {
     "polygamma": polygamma,
     "relu": relu,
     "clamp": np.clip,
+    "ratio": np.divide,
     "safe_reciprocal": safe_reciprocal,
     "safe_sqrt": np.sqrt,
     "sigmoid": sigmoid,

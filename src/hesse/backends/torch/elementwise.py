@@ -97,6 +97,7 @@ KERNELS: dict[str, Kernel] = {
     "ndtri": torch.special.ndtri,
     "polygamma": polygamma,
     "power": torch.pow,
+    "ratio": torch.div,
     "safe_reciprocal": safe_reciprocal,
     "safe_sqrt": safe_sqrt,
     "sign": sign,
