@@ -57,3 +57,35 @@ def test_what_is_close():
     assert are_close([torch.zeros(3)], [torch.zeros(3)])
     assert not are_close([torch.zeros(3)], [torch.ones(3)])
     assert not are_close([torch.tensor([1.0, np.nan])], [torch.ones(2)])
+
+
+def test_many_programs_are_fused(monkeypatch):
+    whole = torch.compile
+    monkeypatch.setattr(
+        torch, "compile", lambda function, **options: whole(function, backend="eager", **options)
+    )
+    for count in range(2, 14):
+        x = torch.linspace(0.1, 1.0, count, dtype=torch.float64)
+        gradient = hesse.grad(loss).compile(backend="torch", fuse=True)
+        torch.testing.assert_close(gradient(x), torch.func.grad(loss)(x))
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
+def test_views_of_flat_parameters_are_not_strided():
+    """Fused programs have been wrong where a strided view read an intermediate value."""
+
+    def of_flat(p, x):
+        first, second = p[:12].reshape(3, 4), p[12:].reshape(4, 2, 2)
+        heads = (x @ first).reshape(5, 2, 2)
+        return torch.sum(torch.tanh(torch.einsum("bij,kij->bk", heads, second)) ** 2)
+
+    generator = torch.Generator().manual_seed(0)
+    p, x, v = (torch.randn(n, dtype=torch.float64, generator=generator) for n in ((28,), (5, 3), (28,)))
+    product = hesse.hvp(lambda p: of_flat(p, x))
+    source = str(product.explain(p, v))
+    assert "affine_view" not in source and "place(" not in source
+    expected = torch.func.hessian(lambda p: of_flat(p, x))(p) @ v
+    torch.testing.assert_close(product(p, v), expected)
+    plain = product.compile(backend="torch", graph=False)
+    torch.testing.assert_close(plain(p, v), expected)
+    torch.testing.assert_close(torch.vmap(lambda p: product(p, v))(torch.stack([p, p]))[1], expected)

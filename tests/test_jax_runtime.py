@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hesse
-from hesse.backends.jax import JaxTarget
+from hesse.backends.jax import JaxTarget, jitted
+from hesse.backends.jax.machine import JaxMachine
 from hesse.backends.jax.runtime import place
 from hesse.errors import ArgumentError
 
@@ -60,6 +63,10 @@ def test_placements(
 
 def cubes(x):
     return np.sum(x**3) + np.prod(x)
+
+
+def jax_cubes(x):
+    return jnp.sum(x**3) + jnp.prod(x)
 
 
 def test_signatures_that_jit_tells_apart() -> None:
@@ -134,3 +141,45 @@ def test_without_jit_nothing_is_dispatched() -> None:
     np.testing.assert_allclose(H(x), H(np.asarray(x)))
     with pytest.raises(ArgumentError, match="jax"):
         H.compile(backend="torch")(x)
+
+
+@pytest.fixture(params=["bare arrays", "containers"])
+def long_hessian(request: pytest.FixtureRequest) -> Callable[[Any], Any]:
+    """The Hessian of `cubes` by a program that counts as a long one, called with an array or with a tuple."""
+    target = JaxTarget(machine=JaxMachine(long_program=1))
+    if request.param == "bare arrays":
+        return hesse.hessian(cubes, backend=target)
+    H = hesse.hessian(lambda pair: cubes(pair[0]), backend=target)
+    return lambda x: H((x,))[0][0]
+
+
+def test_long_programs_inside_and_outside_of_traces(long_hessian: Callable[[Any], Any]) -> None:
+    x = jnp.array([0.5, 1.5])
+    expected = jax.hessian(jax_cubes)(x)
+    for _ in range(2):
+        np.testing.assert_allclose(long_hessian(x), expected)
+        np.testing.assert_allclose(jax.jit(long_hessian)(x), expected)
+        np.testing.assert_allclose(jax.jit(lambda y: y * long_hessian(x))(1.0), expected)  # known in a trace
+        np.testing.assert_allclose(jax.vmap(long_hessian)(x[None]), expected[None])
+        third = jax.grad(lambda x: jnp.sum(long_hessian(x)))(x)
+        np.testing.assert_allclose(third, jax.grad(lambda x: jnp.sum(jax.hessian(jax_cubes)(x)))(x))
+
+
+def test_long_programs_are_compiled_without_constants_of_their_own(
+    long_hessian: Callable[[Any], Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    with jax.log_compiles():
+        long_hessian(jnp.array([0.5, 1.5]))
+    compiled = [record for record in caplog.records if "Finished XLA compilation" in record.getMessage()]
+    assert len(compiled) == 1, [record.getMessage() for record in compiled]
+
+
+def test_options_that_xla_does_not_know_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jitted, "QUICK", {"xla_no_such_option": False})
+    jitted._has_options.cache_clear()
+    try:
+        H = hesse.hessian(cubes, backend=JaxTarget(machine=JaxMachine(long_program=1)))
+        x = jnp.array([0.5, 1.5])
+        np.testing.assert_allclose(H(x), jax.hessian(jax_cubes)(x))
+    finally:
+        jitted._has_options.cache_clear()

@@ -18,7 +18,21 @@ import naive
 from hesse.backends.numpy import NUMPY_MACHINE, NumpyMachine, NumpyTarget, compile_program, make_plan
 from hesse.calculus import differentiate
 from hesse.calculus.mirror import mirrored
-from hesse.ir import Add, Axis, Node, add, einsum, label_axis, multiply, select, transpose, variable
+from hesse.cost import PLAIN_MACHINE, einsum_cost
+from hesse.ir import (
+    Add,
+    Axis,
+    Einsum,
+    Node,
+    add,
+    einsum,
+    label_axis,
+    multiply,
+    opened,
+    select,
+    transpose,
+    variable,
+)
 from hesse.ops.registry import elementwise
 from hesse.plan import flatten, lower
 from hesse.plan.program import Contract, Count
@@ -332,3 +346,42 @@ def test_a_sum_over_a_named_size_counts() -> None:
 def test_programs_with_names_are_not_run() -> None:
     with pytest.raises(hesse.ShapeError, match="the sizes m, n have no value; give them, or arrays that"):
         make_plan([logistic("m", "n")])
+
+
+# Close estimates are decided by plans
+
+
+def test_close_estimates_are_decided_by_plans() -> None:
+    """Estimates favour products of stacks of matrices here; as it is planned, reverse mode does less."""
+    random = np.random.default_rng(0)
+    x, *weights = random.normal(size=(50, 6)), *random.normal(size=(3, 6, 6))
+
+    def net(x: np.ndarray) -> np.ndarray:
+        for weight in weights:
+            x = np.tanh(x @ weight)
+        return np.sum(x)
+
+    chosen = hesse.hessian(net, form="structured").explain(x)
+    *_, last = chosen.choices
+    assert last.estimates["cross-country"] < last.estimates["reverse"]
+    assert last.mode == "reverse"
+    searched = hesse.hessian(net, form="structured", mode="cross-country").explain(x)
+    assert chosen.flops < searched.flops
+    assert chosen.bytes < searched.bytes
+    asked = hesse.hessian(net, mode="cross-country")(x)
+    assert_close(np.asarray(hesse.hessian(net)(x)), np.asarray(asked))
+
+
+@pytest.mark.parametrize("shape", [(7,), (2, 3, 4)])
+def test_products_entry_by_entry_cost_the_same_multiplied_out(shape: tuple[int, ...]) -> None:
+    """What `flatten` takes for granted, and does not try."""
+    a, b, c = (variable(name, shape) for name in "abc")
+    inner = multiply(a, b)
+    for outer in (multiply(inner, c), multiply(inner, c, c)):
+        assert isinstance(inner, Einsum)
+        assert isinstance(outer, Einsum)
+        merged = opened(outer, [outer.operands.index(inner)])
+        assert isinstance(merged, Einsum)
+        apart = einsum_cost(outer).time(PLAIN_MACHINE) + einsum_cost(inner).time(PLAIN_MACHINE)
+        assert einsum_cost(merged).time(PLAIN_MACHINE) == apart
+        assert flatten([outer], PLAIN_MACHINE) == [outer]

@@ -12,6 +12,7 @@ import pytest
 
 import hesse
 from hesse.errors import ArgumentError, ShapeError, TracingError
+from hesse.frontends.memory import Memory
 
 WEIGHTS = np.array([0.3, -1.2, 0.7, 2.1, -0.4, 1.9, 0.2, -0.8, 1.1, 0.6, -1.5, 0.9])
 POINT = np.array([0.9, 1.4, -0.6, 2.2, 0.5, -1.3])
@@ -486,3 +487,21 @@ def test_entries_of_an_array_with_one_row():
     x = np.arange(5.0)
     np.testing.assert_array_equal(hesse.compile(f)(x), f(x))
     np.testing.assert_array_equal(hesse.jacobian(f)(x), np.eye(5)[[0, 1, 2, 1, 0]])
+
+
+@pytest.mark.parametrize("kind", [float, int, bool])
+def test_a_loop_that_fills_an_array_reads_it_once(monkeypatch, kind):
+    """Nodes of the whole array for each of its writes would take quadratic time."""
+    reads = []
+    read = Memory.read
+    monkeypatch.setattr(Memory, "read", lambda *given: reads.append(1) or read(*given))
+    x = np.arange(-20.0, 20.0)
+
+    def f(x):
+        y = np.zeros_like(x, dtype=kind)
+        for k in range(len(x)):
+            y[k] = x[k] * x[k - 1] if kind is float else kind(7 * k % 3)
+        return np.sum(y[1:]) + np.sum(x)
+
+    np.testing.assert_array_equal(hesse.compile(f)(x), f(x))
+    assert len(reads) <= 2

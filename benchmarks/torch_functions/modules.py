@@ -139,11 +139,12 @@ def _ways_of_hesse(setting: Setting, make: Any) -> list[Candidate]:
     found = [Candidate("hesse", make)]
     if setting.torch.device != "cpu":
         found.append(Candidate("hesse, eager", partial(make, graph=False)))
+        found.append(Candidate("hesse, fused", partial(make, fuse=True), is_compiled=True))
     return found
 
 
 def layers(setting: Setting, width: int) -> list[Candidate]:
-    """The Hessian by each weight and bias alone, all of them one after the other."""
+    """The Hessian by each weight and bias alone, all of them together where a library can."""
     case = Transformer(setting, width)
     torch, func = case.torch, case.torch.func
     losses = [partial(case.loss_of, k) for k in range(len(case.names))]
@@ -155,10 +156,16 @@ def layers(setting: Setting, width: int) -> list[Candidate]:
         return all_blocks
 
     def by_hesse(**settings: Any) -> Any:
-        made = [hesse.hessian(loss) for loss in losses]
-        if settings:
-            made = [derivative.compile(backend="torch", **settings) for derivative in made]
-        return each(made, case.parameters)
+        names = [name.replace(".", "_") for name in case.names]  # what has no common beginning is a layer
+        derivative = hesse.hessian(lambda named: case.loss(*named.values()), blocks="layer")
+        made = derivative.compile(backend="torch", **settings) if settings else derivative
+        named = dict(zip(names, case.parameters, strict=True))
+
+        def all_blocks() -> Any:
+            found = made(named)
+            return [found[name][name][name] for name in names]
+
+        return all_blocks
 
     by_func = [func.hessian(loss) for loss in losses]
     found = [

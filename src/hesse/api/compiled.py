@@ -15,7 +15,7 @@ from hesse.api.building import Building, Met
 from hesse.api.captured import Captured, Watch
 from hesse.api.collecting import collecting_rarely
 from hesse.api.draws import checked
-from hesse.api.entries import KEPT_ENTRIES, Builder, Built, Entry, Options, compiled, keep
+from hesse.api.entries import KEPT_ENTRIES, Builder, Built, Entry, Labels, Options, compiled, keep
 from hesse.api.explain import Explanation
 from hesse.api.layout import is_bare
 from hesse.api.paths import Path, conditions_of, taken
@@ -168,7 +168,7 @@ class Derivative:
                 keep(tables.fast_paths, _fast_key(arguments + captured.arrays), known)
             return found.run(arrays.values)
         if is_flat and all(type(a) is np.ndarray or library_of(a) is not None for a in arguments):
-            run = None if arrays.as_numpy else arrays.target.dispatched(tables.run)
+            run = None if arrays.as_numpy else arrays.target.dispatched(tables.run, found.executable.program)
             if run is not None:
                 tables.dispatched[tuple(map(type, arguments))] = run
                 return run(*arguments, *captured.arrays)
@@ -328,24 +328,23 @@ class Derivative:
         if any("argument" not in node.attributes or node.name not in own for node in found):
             return None
         chosen = set(self.building.positions(call.names)[0])
-        variables = [
-            label for label, k in zip(labels, call.positions, strict=False) if call.owners[k] in chosen
-        ]
-        entry = compiled(built, labels, variables, arrays, self.building.options)
+        count = len(call.positions)
+        pairs = zip(labels[:count], call.positions, strict=True)
+        variables = [label for label, k in pairs if call.owners[k] in chosen]
+        named = Labels(labels[:count], labels[count:], variables)
+        entry = compiled(built, named, arrays, self.building.options)
         if self._is_branching:
-            self._keep_path(tables, key, entry, labels, arrays)
+            self._keep_path(tables, key, entry, named, arrays)
         else:
             keep(tables.entries, key, entry)
         return entry
 
-    def _keep_path(
-        self, tables: Tables, key: Hashable, entry: Entry, labels: Sequence[str], arrays: Arrays
-    ) -> None:
+    def _keep_path(self, tables: Tables, key: Hashable, entry: Entry, labels: Labels, arrays: Arrays) -> None:
         """Keep an entry for calls that decide alike."""
         decisions, conditions = tuple(self.building.decisions), None
         if decisions:
             options = Options(backend=self.building.options.backend)
-            conditions = compiled(conditions_of(decisions), labels, [], arrays, options)
+            conditions = compiled(conditions_of(decisions), labels._replace(variables=()), arrays, options)
         paths = tables.paths.setdefault(key, [])
         paths.insert(0, Path(decisions, conditions, entry))
         del paths[KEPT_ENTRIES:]

@@ -24,6 +24,7 @@ from hesse.calculus import (
 )
 from hesse.errors import ArgumentError
 from hesse.ir import Node, add, einsum, plain_axes, uniform
+from hesse.plan import planned_cost
 from hesse.rewrite import simplify
 
 Backend = str | Target | None
@@ -43,7 +44,9 @@ def _blocks(order: int) -> Builder:
         groups: list[tuple[int, ...]] = []
         choices: list[Choice] = []
         for output in request.output.nodes if count else ():
-            blocks, found = derivative_blocks(output, request.variables, order, request.mode)
+            blocks, found = derivative_blocks(
+                output, request.variables, order, request.mode, judge=planned_cost
+            )
             roots += [blocks[index] for index in indices]
             groups += [(output.rank, *(ranks[k] for k in index)) for index in indices]
             choices += found
@@ -230,7 +233,7 @@ def value_and_grad(
 
     def build(request: Request) -> Built:
         output = _scalar_output(request, "value_and_grad")
-        choice = choose(output, request.variables, request.mode)
+        choice = choose(output, request.variables, request.mode, judge=planned_cost)
         roots = [output, *choice.derivatives]
         value: Layout = 0
         if request.aux is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -167,26 +167,37 @@ def keep(entries: dict[Any, Kept], key: Any, entry: Kept) -> None:
     entries[key] = entry
 
 
-def compiled(
-    built: Built, labels: Sequence[str], variables: Sequence[str], arrays: Arrays, options: Options
-) -> Entry:
+class Labels(NamedTuple):
+    """The names of the arrays of a call: arguments, some of which are variables, and captured ones."""
+
+    arguments: Sequence[str]
+    captured: Sequence[str]
+    variables: Collection[str]
+
+    @property
+    def all(self) -> list[str]:
+        """All of them, in the order of the arrays."""
+        return [*self.arguments, *self.captured]
+
+
+def compiled(built: Built, labels: Labels, arrays: Arrays, options: Options) -> Entry:
     """Plan and compile; a structured result refers to data that is no variable of it, and copies the rest."""
     target, itemsize = arrays.target, arrays.target.itemsize(arrays.dtype)
     chunk, storages = options.chunk, None
     if options.form == "structured" or chunk is not None:
         storages = _storages(built)
-    found = _executable(built, labels, variables, arrays, storages)
+    found = _executable(built, labels, arrays, storages)
     if storages is None and not found.fits_memory:
         storages = _storages(built)
         chunk = _fitting_chunk(storages, itemsize, target) if storages else None
         if chunk is None:
             found.check_memory(lambda: _structured_advice(built.roots, itemsize))
-        found = _executable(built, labels, variables, arrays, storages)
+        found = _executable(built, labels, arrays, storages)
     found.check_memory()
-    casts = list(enumerate(arrays.casts))
-    places = {label + INDEX_SUFFIX: k for k, label in enumerate(labels)}
-    casts += [(places[name], None) for name in found.inputs[len(labels) :]]
-    as_they_are = len(casts) == len(labels) and all(cast is None for _, cast in casts)
+    places = {label: pair for label, pair in zip(labels.all, enumerate(arrays.casts), strict=True)}
+    places |= {label + INDEX_SUFFIX: (k, None) for k, label in enumerate(labels.all)}
+    casts = [places[name] for name in found.inputs]
+    as_they_are = casts == [(k, None) for k in range(len(labels.all))]
     tensors = None if storages is None else _tensors(storages, built, arrays, chunk)
     return Entry(built, found, None if as_they_are else tuple(casts), tensors, arrays.as_numpy)
 
@@ -206,17 +217,17 @@ def _storages(built: Built) -> tuple[Storage, ...]:
 
 
 def _executable(
-    built: Built,
-    labels: Sequence[str],
-    variables: Sequence[str],
-    arrays: Arrays,
-    storages: tuple[Storage, ...] | None,
+    built: Built, labels: Labels, arrays: Arrays, storages: tuple[Storage, ...] | None
 ) -> Executable:
-    """The program of the results, or of the parts of structured ones; index arrays are further inputs."""
+    """The program of the results, or of the parts of structured ones; index arrays are further inputs.
+
+    Captured arrays that it does not read are none: they need not be brought to where it runs.
+    """
     roots = _computed(built, storages)
     read = {node.name for node in topological(roots) if isinstance(node, Variable)}
-    inputs = [*labels, *(label + INDEX_SUFFIX for label in labels if label + INDEX_SUFFIX in read)]
-    shared = set(labels) - set(variables) if storages else set()
+    inputs = [*labels.arguments, *(label for label in labels.captured if label in read)]
+    inputs += [label + INDEX_SUFFIX for label in labels.all if label + INDEX_SUFFIX in read]
+    shared = set(labels.all) - set(labels.variables) if storages else set()
     target = arrays.target
     if storages is None:
         target = target.distributing(built.axes_of_variables())

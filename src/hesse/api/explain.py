@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 from hesse.backends.executable import Executable
 from hesse.backends.preference import preferred
 from hesse.calculus import Choice
 from hesse.ir import Node, topological
 from hesse.plan import Program
-from hesse.plan.program import Contract, View, sources
+from hesse.plan.program import Contract
 
 
 @dataclass(frozen=True)
@@ -59,15 +57,10 @@ class Explanation:
         """Floating-point operations of one call."""
         return self.program.total_flops
 
-    @cached_property
+    @property
     def bytes(self) -> int:
         """Bytes read and written by the array operations of one call."""
-        sizes = [math.prod(shape) * self.executable.itemsize for shape in self.program.shapes]
-        total = 0
-        for k, item in enumerate(self.program.instructions):
-            if sources(item) and not isinstance(item, View):
-                total += sizes[k] + sum(sizes[source] for source in sources(item))
-        return total
+        return self.program.moved_entries * self.executable.itemsize
 
     @property
     def peak_bytes(self) -> int:

@@ -18,6 +18,7 @@ from hesse.backends.executable import Executable, executable
 from hesse.backends.numpy.target import TARGET
 from hesse.calculus import differentiate, pull_back, push_forward
 from hesse.calculus.foreign import DerivedRule, LinearMap
+from hesse.calculus.rolling import rolled
 from hesse.errors import ArgumentError, ConvergenceError, ShapeError
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_node
@@ -136,7 +137,7 @@ class ImplicitRule(DerivedRule):
         own = [argument(label, shape) for label, shape in zip(labels, shapes, strict=True)]  # type: ignore[arg-type]
         with nested_trace():
             found = residual(*map(Expression, own))
-        (self.residual,) = simplify([as_node(found)])
+        (self.residual,) = simplify(rolled([as_node(found)]))
         self.unknown = own[0]
         if self.residual.shape != self.unknown.shape:
             raise ShapeError(

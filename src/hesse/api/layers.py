@@ -12,6 +12,7 @@ from hesse.api.trees import take_apart
 from hesse.calculus import Choice, derivative_blocks
 from hesse.errors import ArgumentError
 from hesse.ir import Node
+from hesse.plan import planned_cost
 
 STEP = re.compile(r'\[("(?:[^"\\]|\\.)*")\]|\[([^\]]*)\]|\.(\w+)')
 """A step from a container to what it holds, as names of leaves have them: `["weight"]`, `[0]`, `.bias`."""
@@ -39,7 +40,7 @@ def layer_blocks(request: Request) -> Built:
         arrangement: dict[str, Any] = {}
         for layer, members in layers.items():
             variables = [request.variables[k] for k in members.values()]
-            blocks, found = derivative_blocks(output, variables, 2, request.mode)
+            blocks, found = derivative_blocks(output, variables, 2, request.mode, judge=planned_cost)
             choices.extend(found)
             rows = arrangement[layer] = {name: dict.fromkeys(members, 0) for name in members}
             for row, first in enumerate(members):

@@ -15,6 +15,7 @@ from hesse.api.implicit import ImplicitRule, Residual, shape_of, solved
 from hesse.backends.executable import Executable, executable
 from hesse.backends.numpy.target import TARGET
 from hesse.calculus import differentiate
+from hesse.calculus.rolling import rolled
 from hesse.errors import ArgumentError, ConvergenceError, ShapeError
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_node
@@ -63,7 +64,7 @@ class _MinimumRule(ImplicitRule):
         node = as_node(self._function(x, *theta))
         if node.shape:
             raise ShapeError(f"argmin needs a function with a scalar result, this one has shape {node.shape}")
-        (self._objective,) = simplify([node])
+        (self._objective,) = simplify(rolled([node]))
         return Expression(differentiate(self._objective, [x.node])[0])
 
     def _programs_of(self) -> tuple[Executable, Executable]:

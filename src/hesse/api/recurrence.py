@@ -13,6 +13,7 @@ from hesse.api.loops import Part, Steps, carries_before, loop
 from hesse.api.trace import argument, nested_names, nested_trace, stand_in
 from hesse.api.trees import is_container, leaf_names, take_apart, take_apart_like
 from hesse.backends.target import library_of
+from hesse.calculus.rolling import rolled
 from hesse.errors import ArgumentError, ShapeError, TracingError
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_node
@@ -209,7 +210,7 @@ def _traced(step: Step, start: _Tree, items: _Tree, count: int, reverse: bool) -
                 "the carry must keep its shapes"
             )
     outputs = _Tree.of("y", y)
-    nodes = simplify([_vector(after), *after, *(as_node(leaf) for leaf in outputs.leaves)])
+    nodes = simplify(rolled([_vector(after), *after, *(as_node(leaf) for leaf in outputs.leaves)]))
     new, after, ys = nodes[0], nodes[1 : len(after) + 1], nodes[len(after) + 1 :]
     if count == 0:
         empty = [Expression(zero((0, *node.shape))) for node in ys]

@@ -5,6 +5,7 @@ Only the few words of a `Dialect` differ between the libraries.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -26,6 +27,8 @@ class Dialect:
     """The method that permutes axes."""
     total: str
     """The function that sums over axes."""
+    concatenate: str
+    """The function that puts arrays one after the other along an axis."""
     has_negative_steps: bool = True
     """Whether slices may run backwards."""
 
@@ -37,6 +40,8 @@ class Dialect:
 
     def aligned(self, name: str, labels: Labels, output: Labels) -> str:
         """`name` with one axis for each output label, new axes where it has none."""
+        if labels == output:
+            return name
         present = tuple(label for label in output if label in labels)
         text = self.permuted(name, tuple(labels.index(label) for label in present))
         first = next((k for k, label in enumerate(output) if label in labels), len(output))
@@ -46,19 +51,30 @@ class Dialect:
         return f"{text}[{index}]"
 
     def indexed(self, view: View, name: str, shape: tuple[int, ...]) -> str | None:
-        """A view as an index expression or a reshape, where it is one."""
-        used = [label for axis in view.axes for label in axis.labels()]
-        if len(set(used)) == len(used) and all(len(axis.terms) <= 1 for axis in view.axes):
-            if not self.has_negative_steps and any(stride < 0 for a in view.axes for _, stride in a.terms):
-                return None
-            index = [index_text(axis, view.ranges, size) for axis, size in zip(view.axes, shape, strict=True)]
-            text = name if all(entry == ":" for entry in index) else f"{name}[{', '.join(index)}]"
-            return self.permuted(text, tuple(used.index(label) for label in view.labels))
-        digits = _digits(view, shape)
-        if digits is None:
+        """A view as an index expression, its axes split by a reshape, where it is one."""
+        found = [digits_of(axis, view.ranges, size) for axis, size in zip(view.axes, shape, strict=True)]
+        parts = [part for part in found if part is not None]
+        used = [label for part in parts for label in part.labels]
+        if len(parts) < len(found) or sorted(used) != sorted(view.labels):
             return None
-        split = f"{name}.reshape{tuple_text(view.ranges[label] for label in digits)}"
-        return self.permuted(split, tuple(digits.index(label) for label in view.labels))
+        if not self.has_negative_steps and any(part.step < 0 for part in parts):
+            return None
+        text = _subscripted(name, [part.text(size) for part, size in zip(parts, shape, strict=True)])
+        if any(len(part.labels) > 1 for part in parts):  # no copy: axes are only split
+            text += f".reshape{tuple_text(width for part in parts for width in part.widths)}"
+            text = _subscripted(text, [piece for part in parts for piece in part.pieces(view.ranges)])
+        return self.permuted(text, tuple(used.index(label) for label in view.labels))
+
+    def concatenated(self, terms: Iterable[tuple[Placed, str]], shape: tuple[int, ...]) -> str | None:
+        """Terms that lie one after the other along an axis and fill the result, or None if they do not."""
+        named = list(terms)
+        for axis in range(len(shape)):
+            pieces = [_piece(term, name, axis, shape, self) for term, name in named]
+            found = sorted(piece for piece in pieces if piece is not None)
+            ends = [0, *(piece.first + piece.layers for piece in found)]
+            if len(found) == len(named) and [*(piece.first for piece in found), shape[axis]] == ends:
+                return f"{self.concatenate}({tuple_text(piece.text for piece in found)}, {axis})"
+        return None
 
     def summed(self, name: str, positions: tuple[int, ...]) -> str:
         """The sum over axes."""
@@ -103,18 +119,103 @@ def tuple_text(items: Iterable[object]) -> str:
     return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
 
 
-def index_text(axis: Axis, ranges: tuple[int, ...], size: int) -> str:
-    """The slice or the position of an axis with at most one label."""
+def _subscripted(text: str, index: list[str]) -> str:
+    return text if all(entry == ":" for entry in index) else f"{text}[{', '.join(index)}]"
+
+
+@dataclass(frozen=True)
+class Digits:
+    """Positions `first + step * k` of an axis, and the digits of k, the slowest one first.
+
+    A digit has a label and a width; its label counts from `starts` on.
+    """
+
+    first: int
+    step: int
+    labels: Labels = ()
+    widths: tuple[int, ...] = ()
+    starts: tuple[int, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """How many positions there are."""
+        return math.prod(self.widths)
+
+    def is_gapless(self, ranges: tuple[int, ...]) -> bool:
+        """Whether the labels reach all of the positions."""
+        return self.widths == tuple(ranges[label] for label in self.labels)
+
+    def text(self, size: int) -> str:
+        """The slice, or the position, of an axis of a size."""
+        if not self.labels:
+            return str(self.first)
+        step, last = self.step, self.first + self.step * (self.count - 1)
+        if step > 0:
+            start, stop = str(self.first) if self.first else "", "" if last + step >= size else str(last + 1)
+            return f"{start}:{stop}" + (f":{step}" if step > 1 else "")
+        start = "" if self.first == size - 1 else str(self.first)
+        stop = "" if last + step < 0 else str(last - 1)
+        return f"{start}:{stop}:{step}"
+
+    def pieces(self, ranges: tuple[int, ...]) -> list[str]:
+        """The slices of the digits."""
+        counted = zip(self.labels, self.widths, self.starts, strict=True)
+        return [Digits(start, 1, (label,), (ranges[label],)).text(width) for label, width, start in counted]
+
+
+def digits_of(axis: Axis, ranges: tuple[int, ...], size: int) -> Digits | None:
+    """The positions that an axis of a size reads, if its labels are the digits of one number."""
     if not axis.terms:
-        return str(axis.offset)
-    ((label, stride),) = axis.terms
-    first, last = axis.offset, axis.offset + stride * (ranges[label] - 1)
-    if stride > 0:
-        start, stop = str(first) if first else "", "" if last + stride >= size else str(last + 1)
-        return f"{start}:{stop}" + (f":{stride}" if stride > 1 else "")
-    start = "" if first == size - 1 else str(first)
-    stop = "" if last + stride < 0 else str(last - 1)
-    return f"{start}:{stop}:{stride}"
+        return Digits(axis.offset, 1)
+    labels, strides = zip(*sorted(axis.terms, key=lambda term: -abs(term[1])), strict=True)
+    step = strides[-1]
+    if len(labels) == 1:
+        return Digits(axis.offset, step, labels, (ranges[labels[0]],), (0,))
+    if step < 0 or 0 in ranges or any(slow % fast for slow, fast in itertools.pairwise(strides)):
+        return None
+    widths = ranges[labels[0]], *(slow // fast for slow, fast in itertools.pairwise(strides))
+    first = min(axis.offset, size - 1 - step * (math.prod(widths) - 1))  # all digits must be there
+    starts: list[int] = []
+    rest = axis.offset - first
+    for stride in strides:
+        start, rest = divmod(rest, stride)
+        starts.append(start)
+    fits = all(
+        start + ranges[label] <= width for start, label, width in zip(starts, labels, widths, strict=True)
+    )
+    return Digits(first, step, labels, widths, tuple(starts)) if fits and first >= 0 and not rest else None
+
+
+class _Piece(NamedTuple):
+    """Some layers of an array along an axis."""
+
+    first: int
+    layers: int
+    text: str
+
+
+def _piece(term: Placed, name: str, axis: int, shape: tuple[int, ...], dialect: Dialect) -> _Piece | None:
+    """A term as layers along an axis, if it fills them."""
+    parts = [digits_of(a, term.ranges, size) for a, size in zip(term.output, shape, strict=True)]
+    digits = [part for part in parts if part is not None]
+    labels = tuple(label for part in digits for label in part.labels)
+    is_filled = len(digits) == len(shape) and sorted(labels) == sorted(term.labels)
+    if not is_filled or any(part.step != 1 or not part.is_gapless(term.ranges) for part in digits):
+        return None
+    if any(part.first or part.count != shape[k] for k, part in enumerate(digits) if k != axis):
+        return None
+    text = dialect.permuted(name, tuple(term.labels.index(label) for label in labels))
+    if any(len(part.labels) != 1 for part in digits):
+        text += f".reshape{tuple_text(part.count for part in digits)}"
+    text = text if term.factor == 1 else f"{term.factor!r} * {text}"
+    return _Piece(digits[axis].first, digits[axis].count, text)
+
+
+def position_text(axis: Axis, ranges: tuple[int, ...], size: int) -> str:
+    """The slice or the position of an axis with at most one label."""
+    found = digits_of(axis, ranges, size)
+    assert found is not None
+    return found.text(size)
 
 
 def affine_text(axes: tuple[Axis, ...], labels: Labels, ranges: tuple[int, ...]) -> str:
@@ -122,21 +223,6 @@ def affine_text(axes: tuple[Axis, ...], labels: Labels, ranges: tuple[int, ...])
     strides = tuple_text(tuple_text(dict(axis.terms).get(label, 0) for axis in axes) for label in labels)
     offsets, shape = tuple_text(axis.offset for axis in axes), tuple_text(ranges[label] for label in labels)
     return f"{offsets}, {strides}, {shape}"
-
-
-def _digits(view: View, shape: tuple[int, ...]) -> list[int] | None:
-    """The labels of a view that only splits axes, `n*i + j` into i and j, in the order of the axes."""
-    digits: list[int] = []
-    for axis, size in zip(view.axes, shape, strict=True):
-        step = size
-        for label, stride in sorted(axis.terms, key=lambda term: -term[1]):
-            if stride * view.ranges[label] != step:
-                return None
-            step = stride
-            digits.append(label)
-        if axis.offset or step != 1:
-            return None
-    return digits if len(set(digits)) == len(digits) == len(view.labels) else None
 
 
 class Matrices(NamedTuple):

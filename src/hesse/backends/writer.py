@@ -33,6 +33,9 @@ from hesse.plan.program import (
     sources,
 )
 
+Terms = list[tuple[Placed, str]]
+"""Terms of a sum, and the names of their values."""
+
 
 @dataclass(frozen=True)
 class Compiled:
@@ -190,14 +193,28 @@ class FunctionalWriter(Writer):
         parts = [self.dialect.dense_sum(dense)] if dense else []
         if dense and item.repeats(shape):
             parts = [f"{module}.broadcast_to({parts[0]}, {tuple_text(shape)})"]
-        parts += [self._placed(term, name, shape) for term, name in terms if not term.is_dense(shape)]
-        self.set(k, " + ".join(parts) if parts else f"{module}.zeros({tuple_text(shape)}, dtype)")
+        placed = [(term, name) for term, name in terms if not term.is_dense(shape)]
+        side_by_side = self.dialect.concatenated(placed, shape) if placed else None
+        whole, local = ([], []) if side_by_side else self.split(placed, shape)
+        parts += [side_by_side] if side_by_side else []
+        parts += [f"place({self._places(*each)}, {tuple_text(shape)})" for each in whole]
+        text = " + ".join(parts) if parts else f"{module}.zeros({tuple_text(shape)}, dtype)"
+        for each in local:
+            text = f"place_into({text}, {self._places(*each)})"
+        self.set(k, text)
 
-    def _placed(self, term: Placed, name: str, shape: tuple[int, ...]) -> str:
+    def split(self, placed: Terms, shape: tuple[int, ...]) -> tuple[Terms, Terms]:
+        """Terms that are put into arrays of zeros and added, and those added to a few entries of the sum.
+
+        The latter need a function `place_into` in the namespace.
+        """
+        return placed, []
+
+    def _places(self, term: Placed, name: str) -> str:
         labels = placed_labels(term)
         value = self.dialect.aligned(name, term.labels, labels)
         value = value if term.factor == 1 else f"{term.factor!r} * {value}"
-        return f"place({value}, {affine_text(term.output, labels, term.ranges)}, {tuple_text(shape)})"
+        return f"{value}, {affine_text(term.output, labels, term.ranges)}"
 
     @abstractmethod
     def elementwise(self, name: str) -> Callable[..., Any]:

@@ -23,10 +23,13 @@ from hesse.ir import (
     label_axis,
     map_,
     rebuild,
+    reshape,
+    size_product,
     topological,
     transpose,
 )
 from hesse.ops.registry import OPERATIONS, Linear, operation
+from hesse.ops.structural import shared_maximum
 
 BATCH_FIRST = frozenset(
     (
@@ -79,7 +82,7 @@ def batched(
         found = None
         if not any(operand in stuck for operand in node.operands):
             operands = tuple(values[operand] for operand in node.operands)
-            found = _batched(node, operands, [operand in live for operand in node.operands], count)
+            found = stacked(node, operands, [operand in live for operand in node.operands], count)
         if found is None and node.kind == "integer":
             stuck.add(node)  # a loop gives real numbers: it will have to contain this
             continue
@@ -106,8 +109,20 @@ def _repeated(value: Node, count: int, rank: int) -> Node:
     return broadcast(value, (count, *value.shape), range(1, rank + 1))
 
 
-def _batched(node: Node, operands: tuple[Node, ...], is_stacked: Sequence[bool], count: int) -> Node | None:
+def has_stack(node: Node, is_stacked: Sequence[bool]) -> bool:
+    """Whether there is a form for many values of some operands at once."""
+    if not isinstance(node, Apply):
+        return True
+    if node.name in BATCH_FIRST or node.name == "max" or (node.name == "gather" and not is_stacked[0]):
+        return True
+    is_first = node.name in BATCH_LAST or isinstance(OPERATIONS.get(node.name), Linear)
+    return is_first and list(is_stacked) == [True] + [False] * (len(is_stacked) - 1)
+
+
+def stacked(node: Node, operands: tuple[Node, ...], is_stacked: Sequence[bool], count: int) -> Node | None:
     """The stack of a node whose operands are stacks, some of them; None where there is no such form."""
+    if not has_stack(node, is_stacked):
+        return None
     if isinstance(node, Einsum):
         first = label_axis(len(node.ranges))
         axes = [(first, *own) if s else own for own, s in zip(node.axes, is_stacked, strict=True)]
@@ -132,9 +147,8 @@ def _batched(node: Node, operands: tuple[Node, ...], is_stacked: Sequence[bool],
         return operation(node.name, *whole, params=node.params)
     if node.name == "gather" and not is_stacked[0]:
         return operation("gather", *operands)
-    is_linear = isinstance(OPERATIONS.get(node.name), Linear)
-    if (node.name in BATCH_LAST or is_linear) and list(is_stacked) == [True] + [False] * (len(operands) - 1):
-        moved = transpose(operands[0], [*range(1, operands[0].rank), 0])
-        found = operation(node.name, moved, *operands[1:], params=node.params)
-        return transpose(found, [found.rank - 1, *range(found.rank - 1)])
-    return None
+    if node.name == "max":  # of all entries
+        return shared_maximum(reshape(operands[0], (count, size_product(node.operands[0].shape))))
+    moved = transpose(operands[0], [*range(1, operands[0].rank), 0])
+    found = operation(node.name, moved, *operands[1:], params=node.params)
+    return transpose(found, [found.rank - 1, *range(found.rank - 1)])

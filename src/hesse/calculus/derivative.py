@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -22,6 +22,15 @@ OPERATIONS_PER_TERM = 1e6
 """Operations in the time of making one. A search may take as long as one call of what it is to improve."""
 MOST_PUSHED = 10_000
 """Forward mode by several variables is not tried if it would push tangents through more nodes than this."""
+CLOSE = 1.15
+"""Estimates that differ by less than this factor do not say which program is the better one."""
+WORTH_IT = 0.98
+"""The share of the planned cost of the best estimate below which another candidate is taken."""
+MOST_JUDGED = 150
+"""Larger expressions are not planned just to be compared."""
+Judge = Callable[[Sequence[Node], Machine], float]
+"""What some nodes cost once they are planned: closer to the truth than an estimate, which does not see what
+planning merges and shares, and slower to find out."""
 
 
 class Choice(NamedTuple):
@@ -50,8 +59,12 @@ def choose(
     mode: str = "auto",
     tried: Sequence[str] = tuple(MODES),
     machine: Machine = PLAIN_MACHINE,
+    judge: Judge | None = None,
 ) -> Choice:
-    """The derivative by each variable, axes of the output first, in a mode or the cheapest of those tried."""
+    """The derivative by each variable, axes of the output first, in a mode or the cheapest of those tried.
+
+    Where estimates are close, the judge decides, if there is one.
+    """
     check_mode(mode)
     if mode == "auto" and output.rank == 0:
         mode = "reverse"  # never far from the best for a scalar
@@ -62,7 +75,22 @@ def choose(
     is_choice = len(candidates) > 1
     estimates = {name: estimate(roots, machine) for name, roots in candidates.items() if is_choice}
     best = min(candidates, key=lambda name: estimates.get(name, 0.0))
+    if judge is not None and is_choice:
+        close = {
+            name: roots for name, roots in candidates.items() if estimates[name] <= CLOSE * estimates[best]
+        }
+        best = _judged(close, best, machine, judge)
     return Choice(candidates[best], best, estimates)
+
+
+def _judged(candidates: Mapping[str, list[Node]], best: str, machine: Machine, judge: Judge) -> str:
+    """The cheapest candidate as they are planned; equal ones are planned once."""
+    distinct = {tuple(roots): name for name, roots in candidates.items()} | {tuple(candidates[best]): best}
+    if len(distinct) == 1 or any(len(topological(roots)) > MOST_JUDGED for roots in distinct):
+        return best
+    costs = {name: judge(roots, machine) for roots, name in distinct.items()}
+    cheapest = min(costs, key=lambda name: costs[name])
+    return cheapest if costs[cheapest] < WORTH_IT * costs[best] else best
 
 
 def _candidates(
@@ -109,6 +137,7 @@ def sorted_blocks(
     keys: Iterable[tuple[int, ...]],
     mode: str = "auto",
     machine: Machine = PLAIN_MACHINE,
+    judge: Judge | None = None,
 ) -> Blocks:
     """Some blocks of derivatives of several orders, and what they are derived from: `()` is the output.
 
@@ -122,7 +151,9 @@ def sorted_blocks(
     choices = []
     for prefix in sorted(wanted, key=lambda prefix: (len(prefix), prefix)):
         last = sorted(wanted[prefix])
-        choices.append(choose(blocks[prefix], [variables[k] for k in last], mode, machine=machine))
+        choices.append(
+            choose(blocks[prefix], [variables[k] for k in last], mode, machine=machine, judge=judge)
+        )
         for k, block in zip(last, choices[-1].derivatives, strict=True):
             is_again = prefix and prefix[-1] == k  # by the same variable once more
             blocks[*prefix, k] = mirrored(block, variables[k].rank, machine) if is_again else block
@@ -135,13 +166,14 @@ def derivative_blocks(
     order: int,
     mode: str = "auto",
     machine: Machine = PLAIN_MACHINE,
+    judge: Judge | None = None,
 ) -> Blocks:
     """All blocks of the derivative of an order: `(i, j)` is by variable i, then by variable j.
 
     By Schwarz's theorem a block and its mirrors are one: only sorted indices are computed.
     """
     keys = itertools.combinations_with_replacement(range(len(variables)), order)
-    found, choices = sorted_blocks(output, variables, keys, mode, machine)
+    found, choices = sorted_blocks(output, variables, keys, mode, machine, judge)
     blocks = {
         index: _mirrored(found[tuple(sorted(index))], output, variables, index)
         for index in itertools.product(range(len(variables)), repeat=order)

@@ -137,12 +137,14 @@ class Expression(SymbolicMethods):
     @property
     def shape(self) -> Shape:
         """Sizes of the axes: numbers, or names in symbolic work."""
+        if self.part is not None and self.part.memory.is_written:  # no node is made to know its shape
+            return self.part.positions.shape
         return self.node.shape
 
     @property
     def ndim(self) -> int:
         """Number of axes."""
-        return self.node.rank
+        return len(self.shape)
 
     @property
     def size(self) -> int:

@@ -225,6 +225,8 @@ class Memory:
 
 def kind_of(array: Expression) -> str:
     """What sort of numbers an array holds."""
+    if array.part is not None and array.part.memory.is_written:
+        return array.part.memory.kind
     return "boolean" if array.boolean else "integer" if array.index is not None else "real"
 
 

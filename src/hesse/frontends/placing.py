@@ -9,11 +9,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from hesse.ir import (
-    Axis,
     Node,
-    combine,
+    affine_axis,
     constant,
-    label_axis,
     number,
     place,
     plain_axes,
@@ -47,24 +45,10 @@ def entries(node: Node, places: np.ndarray) -> Node:
         return integers.entries(node, integers.integers(places))
     sizes = tuple(map(number, node.shape))
     coordinates = np.unravel_index(places, sizes) if sizes else ()
-    axes = [_affine(np.asarray(entry)) for entry in coordinates]
+    axes = [affine_axis(np.asarray(entry)) for entry in coordinates]
     if all(axis is not None for axis in axes):
         return view(node, axes, plain_axes(places.ndim), places.shape, places.shape)  # type: ignore[arg-type]
     return gather(reshape(node, (math.prod(sizes),)), constant(places))
-
-
-def _affine(entry: np.ndarray) -> Axis | None:
-    """An array of integers as an affine function of its own axes, or None."""
-    first = int(entry.flat[0])
-    steps = [
-        int(np.take(entry, 1, axis=k).flat[0]) - first if size > 1 else 0
-        for k, size in enumerate(entry.shape)
-    ]
-    grids = np.ogrid[tuple(slice(size) for size in entry.shape)]
-    fitted = first + sum(step * grid for step, grid in zip(steps, grids, strict=True))
-    if not np.array_equal(np.broadcast_to(fitted, entry.shape), entry):
-        return None
-    return combine([(step, label_axis(k)) for k, step in enumerate(steps) if step], first)
 
 
 def placed(node: Node, targets: np.ndarray, places: np.ndarray, shape: tuple[int, ...]) -> Iterator[Node]:

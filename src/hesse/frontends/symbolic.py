@@ -9,6 +9,7 @@ from hesse.backends.arrays import Arrays, as_arrays
 from hesse.backends.executable import Executable, executable
 from hesse.backends.target import Target, as_target
 from hesse.calculus import differentiate
+from hesse.calculus.rolling import rolled
 from hesse.errors import ArgumentError, DifferentiationError, ShapeError
 from hesse.ir import Einsum, Node, Variable, bind_sizes, size_names, topological
 from hesse.rewrite import simplify
@@ -41,7 +42,7 @@ class SymbolicMethods:
         """
         if not variables:
             raise ArgumentError("diff needs at least one variable to differentiate by")
-        (node,) = simplify([self.node])
+        (node,) = simplify(rolled([self.node]))
         for variable in [self._variable(variable) for variable in variables]:
             (node,) = differentiate(node, [variable], mode)
         return self._wrap(node)
@@ -87,7 +88,7 @@ class SymbolicMethods:
             )
         if backend is not None:
             backend = as_target(backend).configured(**settings)
-        return CompiledExpression(simplify([self.node])[0], backend)
+        return CompiledExpression(simplify(rolled([self.node]))[0], backend)
 
     def to(self, notation: str) -> str:
         """The expression in a notation: "text", "einsum" or "latex"."""

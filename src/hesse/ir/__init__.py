@@ -1,8 +1,10 @@
 """Nodes, labels, sizes and constructors: the one small language everything is written in."""
 
 from hesse.ir.axis import (
+    PATTERNS,
     Axis,
     Size,
+    affine_axis,
     bound_size,
     combine,
     common_shape,
@@ -50,6 +52,7 @@ from hesse.ir.sum import add, has_delta, is_sparse, negated, sum_pieces, unscale
 from hesse.ir.walk import bind_sizes, dependents, rebuild, substitute, topological, use_counts
 
 __all__ = [
+    "PATTERNS",
     "Add",
     "Apply",
     "Axis",
@@ -62,6 +65,7 @@ __all__ = [
     "Size",
     "Variable",
     "add",
+    "affine_axis",
     "apply_",
     "bind_sizes",
     "bound_size",

@@ -11,10 +11,15 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from hesse.errors import ShapeError
 
 Size = int | str
 """A concrete size, the name of one (`"n"`) or a product (`"2*m*n"`), bound to an int before planning."""
+
+PATTERNS = 4096
+"""For so many patterns of axes what follows from them alone is kept: products are many, patterns are few."""
 
 
 def number(size: Size) -> int:
@@ -134,6 +139,24 @@ def combine(parts: Iterable[tuple[int, Axis]], offset: int = 0) -> Axis:
         for label, stride in axis.terms:
             strides[label] = strides.get(label, 0) + factor * stride
     return Axis(tuple(sorted((label, stride) for label, stride in strides.items() if stride)), offset)
+
+
+def affine_axis(entry: np.ndarray) -> Axis | None:
+    """An array of integers as an affine function of its own axes, which are labels 0, 1, …; else None.
+
+    >>> affine_axis(np.array([[1, 3], [2, 4]]))
+    Axis(terms=((0, 1), (1, 2)), offset=1)
+    """
+    first = int(entry.flat[0])
+    steps = [
+        int(np.take(entry, 1, axis=k).flat[0]) - first if size > 1 else 0
+        for k, size in enumerate(entry.shape)
+    ]
+    grids = np.ogrid[tuple(slice(size) for size in entry.shape)]
+    fitted = first + sum(step * grid for step, grid in zip(steps, grids, strict=True))
+    if not np.array_equal(np.broadcast_to(fitted, entry.shape), entry):
+        return None
+    return combine([(step, label_axis(k)) for k, step in enumerate(steps) if step], first)
 
 
 def labels_of(axes: Iterable[Axis]) -> set[int]:

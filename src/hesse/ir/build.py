@@ -90,7 +90,10 @@ def uniform(value: float, shape: Iterable[Size] = ()) -> Node:
     shape = tuple(shape)
     if not math.isfinite(value):
         return broadcast(intern(Constant, (), (), frozen=FrozenArray(np.asarray(value))), shape, ())
-    return einsum([], [], plain_axes(len(shape)), shape, shape, value)
+    axes = plain_axes(len(shape))
+    if not value or 0 in shape or 1 in shape:
+        return einsum([], [], axes, shape, shape, value)
+    return intern(Einsum, shape, (), axes=(), output=axes, ranges=shape, scale=value)  # canonical as it is
 
 
 def uniform_value(node: Node) -> float | None:

@@ -7,13 +7,14 @@ that equal terms always merge.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from hesse.ir.attributes import swap_sign
-from hesse.ir.axis import Axis, Size, combine, label_axis
+from hesse.ir.axis import PATTERNS, Axis, Size, combine, label_axis
 from hesse.ir.axis import number as number_of
 from hesse.ir.labelled import Product
 from hesse.ir.node import Add, Apply, Einsum, Map, Node, Variable
@@ -155,7 +156,7 @@ def _ordered_by_key(operands: Sequence[Node], axes: Sequence[Axes]) -> bool:
 def _order_by_key(operands: Sequence[Node]) -> tuple[int, ...]:
     if len(operands) < 2:
         return (0,) * len(operands)
-    keys = [operand.key for operand in operands]
+    keys = [operand._key or operand.key for operand in operands]
     return tuple(sorted(range(len(keys)), key=keys.__getitem__))
 
 
@@ -307,15 +308,16 @@ def _same_up_to_sign(terms: Sequence[Node], first: int, second: int) -> int:
     return -1 if before == {key: -value for key, value in after.items()} else 0
 
 
+@functools.lru_cache(PATTERNS)
 def _number(
-    order: Sequence[int], axes: Sequence[Axes], output: Axes, ranges: Sequence[Size]
+    order: tuple[int, ...], axes: tuple[Axes, ...], output: Axes, ranges: tuple[Size, ...]
 ) -> tuple[tuple[Axes, ...], Axes, tuple[Size, ...]]:
     """Labels numbered by first use (output first, then operands in order), first strides positive."""
     ordered = tuple([axes[k] for k in order])
     used = [term for row in (output, *ordered) for terms, _ in row for term in terms]
     first_used = dict.fromkeys([label for label, _ in used])
     if list(first_used) == list(range(len(first_used))) and all([stride > 0 for _, stride in used]):
-        return ordered, output, tuple(ranges)  # numbered so already, as most products are
+        return ordered, output, ranges  # numbered so already, as most products are
     number: dict[int, int] = {}
     flips: dict[int, Axis] = {}
     for tensor_axes in (output, *ordered):

@@ -7,11 +7,12 @@ every label starting at zero with a positive first stride.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Collection, Sequence
 
 from hesse.errors import ShapeError
-from hesse.ir.axis import Axis, Size, number
+from hesse.ir.axis import PATTERNS, Axis, Size, number
 from hesse.ir.labelled import Product
 from hesse.ir.node import Add, Einsum, Node, Shape
 from hesse.ir.product import absorb, is_zero, make, zero
@@ -43,7 +44,7 @@ def einsum(
 
 def einsum_of(product: Product, shape: Shape, expand: Collection[int] = ()) -> Node:
     """The einsum with the fields of a product."""
-    _check(product, shape)
+    _check(product.axes, product.output, product.ranges, tuple([o.shape for o in product.operands]), shape)
     if product.scale == 0 or 0 in shape:
         return zero(shape)
     if any([isinstance(operand, Add) for operand in product.operands]):
@@ -80,10 +81,15 @@ def opened(node: Einsum, positions: Collection[int]) -> Node:
     return einsum_of(node.product, node.shape, positions)
 
 
-def _check(product: Product, shape: Shape) -> None:
-    ranges = product.ranges
-    shapes = [operand.shape for operand in product.operands]
-    for tensor_axes, tensor_shape in zip((*product.axes, product.output), (*shapes, shape), strict=True):
+@functools.lru_cache(PATTERNS)
+def _check(
+    axes: tuple[tuple[Axis, ...], ...],
+    output: tuple[Axis, ...],
+    ranges: tuple[Size, ...],
+    shapes: tuple[Shape, ...],
+    shape: Shape,
+) -> None:
+    for tensor_axes, tensor_shape in zip((*axes, output), (*shapes, shape), strict=True):
         if len(tensor_axes) != len(tensor_shape):
             raise ShapeError(f"{len(tensor_axes)} axes were given for a tensor of shape {tensor_shape}")
         for axis, size in zip(tensor_axes, tensor_shape, strict=True):

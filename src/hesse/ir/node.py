@@ -12,14 +12,14 @@ import functools
 import hashlib
 import inspect
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 from weakref import WeakValueDictionary
 
 import numpy as np
 
-from hesse.ir.axis import Axis, Size, constant_axis, plain_axes
+from hesse.ir.axis import PATTERNS, Axis, Size, constant_axis, plain_axes
 from hesse.ir.labelled import Labelled, Product
 
 Shape = tuple[Size, ...]
@@ -208,19 +208,18 @@ def intern(
     # Operands by their addresses: the table must not keep them alive. An address means one operand as long as
     # the node lives that holds it, and the entry of a node is dead before its operands are.
     identity = (cls, shape, kind, *fields.values(), *map(id, operands))
-    found: NodeType | None = _table.get(identity)
-    if found is None:
-        with _lock:  # two threads must not make the same node twice
-            found = _table.get(identity)
-            if found is None:
-                found = object.__new__(cls)
-                found.shape, found.operands, found.kind = shape, operands, kind
-                found._cache, found._key = {}, None
-                for name, value in fields.items():
-                    setattr(found, name, value)
-                _table[identity] = found
-        if _kept.nodes is not None:
-            _kept.nodes.append(found)
+    with _lock:  # two threads must not make the same node twice
+        found: NodeType | None = _table.get(identity)
+        if found is not None:
+            return found
+        found = object.__new__(cls)
+        found.shape, found.operands, found.kind = shape, operands, kind
+        found._cache, found._key = {}, None
+        for name, value in fields.items():
+            setattr(found, name, value)
+        _table[identity] = found
+    if _kept.nodes is not None:
+        _kept.nodes.append(found)
     return found
 
 
@@ -241,14 +240,24 @@ def _found_key(node: Node) -> tuple[Any, ...]:
 
 def _sort_key(node: Node) -> tuple[Any, ...]:
     cls, name = type(node), getattr(node, "name", "")
-    if isinstance(node, Variable):
+    if isinstance(node, Einsum):
+        text = _einsum_text(node.shape, node.kind, node.axes, node.output, node.ranges, node.scale)
+    elif isinstance(node, Variable):
         # the mark of a traced argument does not change the order: traced and symbolic results read alike
-        fields = {"name": name, "attributes": sorted(node.attributes - {"argument"})}
+        text = _text(node, {"name": name, "attributes": sorted(node.attributes - {"argument"})})
     else:
-        fields = {slot: getattr(node, slot) for slot in cls.__slots__}
-    text = repr((cls.__name__, node.shape, node.kind, fields))
-    parts = [text.encode(), *[operand.key[-1] for operand in node.operands]]
+        text = _text(node, {slot: getattr(node, slot) for slot in cls.__slots__})
+    parts = [text, *[operand.key[-1] for operand in node.operands]]
     return (_RANKS[cls], name, hashlib.blake2b(b"".join(parts), digest_size=16).digest())
+
+
+def _text(node: Node, fields: Mapping[str, Any]) -> bytes:
+    return repr((type(node).__name__, node.shape, node.kind, fields)).encode()
+
+
+@functools.lru_cache(PATTERNS, typed=True)  # texts of axes take long
+def _einsum_text(shape: Shape, kind: str, *fields: Any) -> bytes:
+    return repr(("Einsum", shape, kind, dict(zip(Einsum.__slots__, fields, strict=True)))).encode()
 
 
 class FrozenArray:

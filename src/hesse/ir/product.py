@@ -13,6 +13,7 @@ import operator
 from collections.abc import Collection, Sequence
 
 from hesse.ir.axis import (
+    PATTERNS,
     Axis,
     Size,
     connected,
@@ -109,7 +110,15 @@ def absorb(product: Product, expand: Collection[int]) -> Product:
     patterns = [pattern_of(node, k in expand) for k, node in enumerate(product.operands)]
     if any(patterns):
         product = _substituted(product, patterns) or _unified(product, expand)
-    return _fused(_trimmed(product))
+    return product if _is_tidy(product.axes, product.output, product.ranges) else _fused(_trimmed(product))
+
+
+@functools.lru_cache(PATTERNS)
+def _is_tidy(axes: tuple[tuple[Axis, ...], ...], output: tuple[Axis, ...], ranges: tuple[Size, ...]) -> bool:
+    """Whether there is nothing to trim or to fuse, as in most products."""
+    every = [axis for row in (output, *axes) for axis in row]
+    are_long = 1 not in ranges and 0 not in ranges
+    return are_long and len(labels_of(every)) == len(ranges) and all([len(terms) < 2 for terms, _ in every])
 
 
 def _substituted(product: Product, patterns: Sequence[Product | None]) -> Product | None:
@@ -282,16 +291,18 @@ def pattern_of(node: Node, full: bool = False) -> Product | None:
     return None if found is None else found[1]
 
 
-@remembered
 def _components(node: Einsum) -> list[list[int]]:
     """The operands in groups that share no label with each other; all scalar factors are one group.
 
     An outer product need not be formed to be multiplied with something else.
     """
-    labels, placed = [labels_of(axes) for axes in node.axes], node.placed
-    if placed and all(labels) and max(map(len, labels)) == len(node.ranges):
-        return [list(range(len(labels)))]  # one operand has all labels, and so some of each other one
-    groups = connected(labels)
+    return _connected_operands(node.axes, node.output)
+
+
+@functools.lru_cache(PATTERNS)
+def _connected_operands(axes: tuple[tuple[Axis, ...], ...], output: tuple[Axis, ...]) -> list[list[int]]:
+    placed = labels_of(output)
+    groups = connected([labels_of(row) for row in axes])
     tensors = [members for members, labels in groups if labels & placed]
     scalars = sorted(k for members, labels in groups if not labels & placed for k in members)
     return [*tensors, scalars] if scalars else tensors

@@ -6,11 +6,12 @@ term over the sum of their cores, so a sum holds at most one term for each patte
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Collection, Iterable, Sequence
 
 from hesse.errors import ShapeError
-from hesse.ir.axis import Size, label_axis, number
+from hesse.ir.axis import PATTERNS, Axis, Size, label_axis, labels_of, number
 from hesse.ir.labelled import Product
 from hesse.ir.node import Add, Einsum, Node, Shape, intern, remembered
 from hesse.ir.product import build, is_zero, make, rescaled
@@ -152,17 +153,19 @@ def _over_one_pattern(group: Sequence[Node], shape: Shape) -> list[Node]:
 @remembered
 def is_sparse(node: Node) -> bool:
     """Whether the pattern of the node leaves entries of the result untouched."""
-    return isinstance(node, Einsum) and not _covers(node)
+    return isinstance(node, Einsum) and not _covers(node.output, node.ranges, node.shape)
 
 
-def _covers(node: Einsum) -> bool:
+@functools.lru_cache(PATTERNS)
+def _covers(output: tuple[Axis, ...], ranges: tuple[Size, ...], shape: Shape) -> bool:
+    """Whether an output reaches every entry of a shape."""
     count = 0
-    for axis, size in zip(node.output, node.shape, strict=True):
+    for axis, size in zip(output, shape, strict=True):
         reach: Size = 1
         if axis.offset:
             return False
         for label, stride in sorted(axis.terms, key=lambda term: term[1]):
-            span = node.ranges[label]
+            span = ranges[label]
             if stride == 1 and span == size:
                 reach = size
             elif stride != reach or isinstance(span, str):
@@ -172,7 +175,7 @@ def _covers(node: Einsum) -> bool:
             count += 1
         if reach != size:
             return False
-    return count == len(node.placed)
+    return count == len(labels_of(output))
 
 
 def has_delta(node: Node) -> bool:

@@ -21,7 +21,7 @@ from hesse.tt.arrays import Array, Library, library
 from hesse.tt.entries import EntriesFunctional
 from hesse.tt.forms import Form
 from hesse.tt.functional import DenseFunctional, FormFunctional, Functional
-from hesse.tt.indices import checked_indices
+from hesse.tt.indices import given_indices
 from hesse.tt.nets import Leaf, Net, Occurrence, variable
 from hesse.tt.point import Point
 from hesse.tt.positions import Positions
@@ -62,9 +62,9 @@ class Recording:
 
     def entries(self, indices: Any) -> Any:
         shape = self.point.train.shape
-        columns = checked_indices(indices, shape)
-        known = (p for p in (*self.positions, *self._positions) if p.are(columns, shape))
-        positions = next(known, None) or Positions(columns, shape)
+        given = given_indices(indices, shape)
+        known = (p for p in (*self.positions, *self._positions) if p.are(given, shape))
+        positions = next(known, None) or Positions(given, shape)
         found = self._first(lambda f: isinstance(f, EntriesFunctional) and f.positions is positions)
         return self._entered(found or EntriesFunctional(self.point, positions), "entries")
 

@@ -1,9 +1,10 @@
 """From nodes to straight-line programs."""
 
+import math
 from collections.abc import Sequence
 
-from hesse.cost import Machine
-from hesse.ir import Node
+from hesse.cost import Cost, Machine
+from hesse.ir import Apply, Map, Node, topological
 from hesse.plan.adjugates import joined
 from hesse.plan.flatten import flatten
 from hesse.plan.lower import lower, require_numbers
@@ -29,6 +30,7 @@ __all__ = [
     "is_always_allowed",
     "lower",
     "make_plan",
+    "planned_cost",
     "require_numbers",
     "set_memory_limit",
     "split",
@@ -38,4 +40,20 @@ __all__ = [
 def make_plan(roots: Sequence[Node], machine: Machine) -> Program:
     """The program for some nodes: products flattened where it pays, then lowered; sizes must be numbers."""
     require_numbers(roots)
-    return lower(joined(multiplied_out(flatten(roots, machine))), machine)
+    flat = flatten(roots, machine)
+    names = {node.name for node in topological(flat) if isinstance(node, Map | Apply)}
+    if "power" in names:
+        flat = multiplied_out(flat)
+    if "determinant" in names:
+        flat = joined(flat)
+    return lower(flat, machine)
+
+
+def planned_cost(roots: Sequence[Node], machine: Machine) -> float:
+    """The cost of the program for some nodes, in operations, without writing the results.
+
+    Those are the same for all programs that compute them, and where they are sparse their cores are made.
+    """
+    program = make_plan(roots, machine)
+    written = sum(math.prod(program.shapes[result]) for result in program.results)
+    return Cost(program.total_flops, program.moved_entries - written).time(machine)

@@ -13,11 +13,8 @@ from hesse.ops.linalg import adjugate
 
 def joined(roots: Sequence[Node]) -> list[Node]:
     """Law: det(A) inv(A) = adjugate(A)."""
-    order = topological(roots)
-    if not any(_is(node, "determinant") for node in order):
-        return list(roots)
     new: dict[Node, Node] = {}
-    for node in order:
+    for node in topological(roots):
         operands = tuple(new[operand] for operand in node.operands)
         rebuilt = node if operands == node.operands else rebuild(node, operands)
         new[node] = _joined(rebuilt) if isinstance(rebuilt, Einsum) else rebuilt

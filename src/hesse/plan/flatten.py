@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hesse.cost import Machine, einsum_cost
-from hesse.ir import Einsum, Node, opened, rebuild, symmetries, topological, use_counts
+from hesse.ir import Einsum, Node, opened, plain_axes, rebuild, symmetries, topological, use_counts
 from hesse.plan.distribute import distributed
 
 MOST_OPERANDS = 6
@@ -26,17 +26,21 @@ def flatten(roots: Sequence[Node], machine: Machine) -> list[Node]:
     for node in order:
         operands = tuple(new[operand] for operand in node.operands)
         rebuilt = node if operands == node.operands else rebuild(node, operands)
-        alone = {new[o] for o in node.operands if uses[o] == node.operands.count(o)}
-        flat = _flattened(rebuilt, alone, machine) if isinstance(rebuilt, Einsum) else rebuilt
-        new[node] = distributed(flat, alone, machine) if isinstance(flat, Einsum) else flat
+        new[node] = rebuilt
+        if isinstance(rebuilt, Einsum):
+            alone = {new[o] for o in node.operands if uses[o] == node.operands.count(o)}
+            flat = _flattened(rebuilt, alone, machine)
+            new[node] = distributed(flat, alone, machine) if isinstance(flat, Einsum) else flat
     return [new[root] for root in roots]
 
 
 def _flattened(node: Einsum, alone: set[Node], machine: Machine) -> Node:
     for operand in dict.fromkeys(node.operands):
-        places = [k for k, other in enumerate(node.operands) if other is operand]
         if operand not in alone or not isinstance(operand, Einsum):
             continue
+        if node.rank != 2 and _is_entrywise(node) and _is_entrywise(operand):
+            continue  # it costs the same, and there is no symmetry to gain
+        places = [k for k, other in enumerate(node.operands) if other is operand]
         if len(places) * (len(operand.operands) - 1) + len(node.operands) > MOST_OPERANDS:
             continue
         merged = opened(node, places)
@@ -49,6 +53,12 @@ def _flattened(node: Einsum, alone: set[Node], machine: Machine) -> Node:
         if together < apart or (together == apart and (not is_product or _gains_symmetry(node, merged))):
             return _flattened(merged, alone, machine)
     return node
+
+
+def _is_entrywise(node: Einsum) -> bool:
+    """Whether entries of several tensors of one shape are multiplied."""
+    is_plain = node.output == plain_axes(node.rank) and node.ranges == node.shape
+    return is_plain and len(node.operands) > 1 and all([row == node.output for row in node.axes])
 
 
 def _gains_symmetry(apart: Einsum, merged: Einsum) -> bool:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from hesse.cost import Machine, concrete, contraction_path, first_labels
 from hesse.errors import ShapeError
 from hesse.ir import (
+    PATTERNS,
     Add,
     Apply,
     Axis,
@@ -187,11 +189,14 @@ class _Lowering:
                     self._view(term.source, tuple(map(label_axis, term.labels)), order, term.ranges),
                     term.factor,
                 )
-        counts = Counter((term.source, abs(term.factor)) for term in terms)
+        counts = Counter([(term.source, abs(term.factor)) for term in terms if abs(term.factor) != 1])
         terms = [
             self._scaled_first(term)
-            if counts[term.source, abs(term.factor)] > 1
-            or isinstance(self.instructions[term.source], Literal)
+            if abs(term.factor) != 1
+            and (
+                counts[term.source, abs(term.factor)] > 1
+                or isinstance(self.instructions[term.source], Literal)
+            )
             else term
             for term in terms
         ]
@@ -255,7 +260,9 @@ class _Lowering:
         if not values:
             return self._scaled(self._emit(Literal(np.ones(())), ()), factor)
         smallest = min(range(len(values)), key=lambda k: _entries(self.shapes[values[k][0]]))
-        before = _entries(self.shapes[values[smallest][0]]) < _entries(ranges[label] for label in output)
+        before = _entries(self.shapes[values[smallest][0]]) < _entries(
+            tuple([ranges[label] for label in output])
+        )
         if factor != 1 and before:
             values[smallest] = (self._scaled(values[smallest][0], factor), values[smallest][1])
         is_symmetric = node.rank == 2 and ((0, 1), 1) in symmetries(node)
@@ -294,17 +301,11 @@ class _Lowering:
         (left, left_labels), (right, right_labels) = chosen
         left, left_labels = self._sum_out(left, left_labels, needed | set(right_labels))
         right, right_labels = self._sum_out(right, right_labels, needed | set(left_labels))
-        present = dict.fromkeys(left_labels + right_labels)
-        # axes of the result in its order, then those that a later product sums: matrices without copying
-        places = {label: k for k, label in enumerate(output)}
-        kept = sorted(
-            (label for label in present if label in needed), key=lambda k: places.get(k, len(places))
-        )
-        labels = tuple(output) if is_last else tuple(kept)
+        kept = output if is_last else frozenset(needed)
+        present, labels, a, b, c = _pair(left_labels, right_labels, kept, output)
         shape = [ranges[label] for label in labels]
-        work = _entries(ranges[label] for label in present) * (2.0 if len(present) > len(labels) else 1.0)
-        names = {label: k for k, label in enumerate(present)}  # equal contractions must look equal
-        a, b, c = (tuple(names[label] for label in part) for part in (left_labels, right_labels, labels))
+        factor = 2.0 if len(present) > len(labels) else 1.0
+        work = _entries(tuple([ranges[label] for label in present])) * factor
         # two matrices, one axis summed: the blocks below the diagonal are those above it
         halved = is_symmetric and len(present) == 3 == len(left_labels) + len(right_labels) - 1
         halved = halved and self.machine.halves(concrete(ranges[label]) for label in present)
@@ -362,9 +363,33 @@ def _with_unit_labels(
     return tuple(axes), ranges
 
 
+class _Pair(NamedTuple):
+    """The labels of two values and of their product; then of each as they are in the instruction."""
+
+    present: Labels
+    labels: Labels
+    left: Labels
+    right: Labels
+    product: Labels
+
+
+@functools.lru_cache(PATTERNS)
+def _pair(left: Labels, right: Labels, kept: Labels | frozenset[int], output: Labels) -> _Pair:
+    """The labels of a product of which some are kept: in an order, or in that of the output and behind it."""
+    present = dict.fromkeys(left + right)
+    # axes of the result in its order, then those that a later product sums: matrices without copying
+    places = {label: k for k, label in enumerate(output)}
+    if isinstance(kept, frozenset):
+        kept = tuple(sorted([k for k in present if k in kept], key=lambda k: places.get(k, len(places))))
+    names = {label: k for k, label in enumerate(present)}  # equal contractions must look equal
+    named = [tuple([names[label] for label in part]) for part in (left, right, kept)]
+    return _Pair(tuple(present), kept, *named)
+
+
 def _is_negative(term: Node) -> bool:
     return isinstance(term, Einsum) and term.scale < 0
 
 
-def _entries(shape: Iterable[Size]) -> int:
+@functools.lru_cache(PATTERNS)
+def _entries(shape: tuple[Size, ...]) -> int:
     return math.prod(map(concrete, shape))

@@ -6,6 +6,7 @@ their index. Every value has axes; inside a product each axis is one label.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from hesse.ir import Axis, Size
+from hesse.ir import PATTERNS, Axis, Size
 
 Ref = int
 Sizes = tuple[int, ...]
@@ -96,9 +97,14 @@ class Placed:
 
     def is_dense(self, shape: Sizes) -> bool:
         """Whether it covers the result with distinct plain axes (perhaps repeating along some)."""
-        plain = [axis.label for axis in self.output if axis.is_label]
-        whole = all(self.ranges[label] == size for label, size in zip(plain, shape, strict=False))
-        return whole and len(set(plain)) == len(plain) == len(self.output)
+        return _is_dense(self.output, self.ranges, shape)
+
+
+@functools.lru_cache(PATTERNS)
+def _is_dense(output: tuple[Axis, ...], ranges: Sizes, shape: Sizes) -> bool:
+    plain = [axis.label for axis in output if axis.is_label]
+    whole = all(ranges[label] == size for label, size in zip(plain, shape, strict=False))
+    return whole and len(set(plain)) == len(plain) == len(output)
 
 
 @dataclass(frozen=True)
@@ -138,16 +144,16 @@ Instruction = Load | Literal | Count | View | Reduce | Contract | Scale | Combin
 def sources(instruction: Instruction) -> tuple[Ref, ...]:
     """The values an instruction reads."""
     match instruction:
-        case Load() | Literal() | Count():
-            return ()
-        case View() | Reduce() | Scale():
-            return (instruction.source,)
-        case Contract():
+        case Contract():  # the most frequent ones first
             return (instruction.left, instruction.right)
         case Combine():
-            return tuple(term.source for term in instruction.terms)
+            return tuple([term.source for term in instruction.terms])
         case CallMap() | CallApply():
             return instruction.sources
+        case View() | Reduce() | Scale():
+            return (instruction.source,)
+        case Load() | Literal() | Count():
+            return ()
 
 
 def with_sources(instruction: Instruction, refs: Sequence[Ref]) -> Instruction:
@@ -180,6 +186,16 @@ class Program:
     def total_flops(self) -> float:
         """Floating-point operations of one run."""
         return sum(self.flops)
+
+    @property
+    def moved_entries(self) -> int:
+        """Array entries read and written in one run."""
+        sizes = [math.prod(shape) for shape in self.shapes]
+        total = 0
+        for k, item in enumerate(self.instructions):
+            if sources(item) and not isinstance(item, View):
+                total += sizes[k] + sum(sizes[source] for source in sources(item))
+        return total
 
     def last_uses(self) -> dict[Ref, int]:
         """For each value the last instruction that reads it (results live to the end)."""

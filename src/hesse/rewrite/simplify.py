@@ -23,7 +23,6 @@ from hesse.ir import (
 )
 from hesse.rewrite.attributes import ATTRIBUTE_RULES
 from hesse.rewrite.matrix_rules import MATRIX_RULES
-from hesse.rewrite.roll import is_long, rolled
 from hesse.rewrite.rules import RULES, Head, Rule
 from hesse.rewrite.scatter_rules import SCATTER_RULES
 from hesse.rewrite.shift_rules import NORMALISATION_RULES, SHIFT_RULES
@@ -60,7 +59,6 @@ def _all_simplified(roots: Sequence[Node]) -> list[Node]:
     sums = Sums(order, uses)
     new: dict[Node, Node] = {}
     inside: dict[Node, LongSum] = {}
-    has_long_sums = False
     for node in order:
         if isinstance(node, Add):
             terms = [inside.pop(term) if term in inside else new[term] for term in node.operands]
@@ -69,16 +67,11 @@ def _all_simplified(roots: Sequence[Node]) -> list[Node]:
                 inside[node] = whole
             else:
                 new[node] = _apply_rules(whole)
-                has_long_sums |= is_long(new[node])
         else:
             operands = tuple(new[operand] for operand in node.operands)
             rebuilt = node if operands == node.operands else rebuild(node, operands)
             new[node] = _apply_rules(_opened(rebuilt, node, uses))
-    simplified = [new[root] for root in roots]
-    if not has_long_sums:
-        return simplified
-    joined = rolled(simplified)
-    return simplified if joined == simplified else _all_simplified(joined)
+    return [new[root] for root in roots]
 
 
 def _opened(rebuilt: Node, node: Node, uses: dict[Node, int]) -> Node:

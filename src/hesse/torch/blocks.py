@@ -15,6 +15,7 @@ from hesse.calculus import sorted_blocks
 from hesse.errors import ArgumentError
 from hesse.frontends.aten.inputs import Walked
 from hesse.ir import Node, Variable, einsum, is_zero, number, plain_axes, topological, transpose, variable
+from hesse.plan import planned_cost
 from hesse.rewrite import simplify
 from hesse.structured import Structured, stored
 from hesse.structured.patterns import products
@@ -93,7 +94,8 @@ class Blocks:
         return Structured(storage.node, values, groups, self._dtype, self._target)
 
     def _nodes(self, keys: tuple[Key, ...]) -> list[Node]:
-        blocks = sorted_blocks(self._output, self.variables, keys, machine=self._target.machine).nodes
+        machine = self._target.machine
+        blocks = sorted_blocks(self._output, self.variables, keys, machine=machine, judge=planned_cost).nodes
         return [blocks[key] for key in keys]
 
     @property

@@ -35,6 +35,10 @@ class Library(NamedTuple):
     kept: Callable[[np.ndarray, Array], Array]
     """Whole numbers or truth values of NumPy on the device of an array, for longer than one computation."""
     host: Callable[[Array], np.ndarray]
+    take: Callable[[Array, Array], Array]
+    """The rows of an array at positions, all of which are within it."""
+    contiguous: Callable[[Array], Array]
+    """The same array, its entries in the order of its axes."""
     compiled: Callable[[Callable[..., Array]], Callable[..., Array]]
     """A function whose first two arguments are no arrays, as the library runs it best."""
     is_wide: Callable[[Array], bool]
@@ -66,7 +70,10 @@ def _tall_qr(a: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         first = np.linalg.cholesky(a.T @ a)
         q = a @ np.linalg.inv(first).T
         gram = q.T @ q
-        if not float(np.abs(gram - np.eye(len(gram))).max()) < 1e-3:
+        error = float(np.abs(gram - np.eye(len(gram))).max())
+        if error <= 4.0 * np.finfo(a.dtype).eps:  # it is orthogonal already
+            return q, first.T
+        if not error < 1e-3:
             return None
         second = np.linalg.cholesky(gram)
     except np.linalg.LinAlgError:
@@ -94,6 +101,8 @@ NUMPY = Library(
     lambda values, like: np.asarray(values, like.dtype),
     lambda values, like: values,
     np.asarray,
+    functools.partial(np.take, axis=0, mode="clip"),
+    np.ascontiguousarray,
     _as_it_is,
     lambda a: False,
 )
@@ -192,6 +201,8 @@ def _torch() -> Library:
         lambda values, like: torch.as_tensor(np.asarray(values), dtype=like.dtype, device=like.device),
         lambda values, like: torch.as_tensor(values, device=like.device),
         lambda a: a.detach().cpu().numpy(),
+        lambda a, index: torch.index_select(a, 0, index),
+        lambda a: a.contiguous(),
         _as_it_is,
         lambda a: bool(a.is_cuda),
     )
@@ -211,6 +222,8 @@ def _jax() -> Library:
         lambda values, like: jnp.asarray(values, like.dtype),
         functools.partial(_jax_kept, jax),
         np.asarray,
+        lambda a, index: jnp.take(a, index, axis=0, mode="clip"),
+        lambda a: a,
         functools.cache(lambda function: jax.jit(function, static_argnums=(0, 1))),
         lambda a: jax.default_backend() != "cpu",
     )

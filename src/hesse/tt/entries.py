@@ -1,21 +1,31 @@
 """Entries of a train at many positions: a functional whose memory does not grow with their number.
 
-Samples go through the train in chunks. With numba a compiled kernel takes them one by one.
+Neighbouring axes are merged where that saves work. A matrix of low rank goes through a compiled kernel, if
+there is a compiler; samples of longer trains go through them in chunks, by products of matrices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from hesse.tt import entries_kernel
 from hesse.tt.arrays import Array, Library
+from hesse.tt.chunks import Along, Chunk, End
 from hesse.tt.functional import Deltas, Functional, MovingFrames
+from hesse.tt.merged import best_groups, merged, merged_tangent, singles, taken_apart
 from hesse.tt.point import Point
-from hesse.tt.positions import Along, Positions
+from hesse.tt.positions import GroupedPositions, Positions
+from hesse.tt.threads import on_threads, shares
 from hesse.tt.train import TensorTrain
+from hesse.tt.workspace import Workspace
+
+Part = Callable[[Workspace, Chunk, Array], Deltas]
+"""The derivatives of the weighted sum of the samples of a chunk."""
 
 
 class EntriesFunctional(Functional):
@@ -24,141 +34,284 @@ class EntriesFunctional(Functional):
     def __init__(self, point: Point, positions: Positions) -> None:
         self.point = point
         self.positions = positions
-        self._samples = positions.samples if entries_kernel.serves(point.right) else None
+        self._groups = best_groups(point.right.shape, point.ranks, positions.count)
+        self._places = positions.grouped(self._groups)
+        self._right = merged(point.right, self._groups)
+        self._samples = self._places.samples if entries_kernel.serves(self._right) else None
+
+    @cached_property
+    def _left(self) -> TensorTrain:
+        return merged(self.point.left, self._groups)
 
     @cached_property
     def value(self) -> Array:
-        right = self.point.right
+        right = self._right
         if self._samples is not None:
             return entries_kernel.value(right.cores, self._samples)
-        return entries(right, self.positions)
+        tables = _from_right(right)
+
+        def entries(work: Workspace, chunk: Chunk) -> Array:
+            rows = work.take(tables.first, chunk.first.at)
+            return _in_order(work, chunk, _dot(work, rows, _behind(work, tables, chunk).end))
+
+        return self._joined(entries)
 
     def pull(self, weights: Array) -> Deltas:
-        left, right = self.point.left, self.point.right
+        left, right = self._left, self._right
         if self._samples is not None:
-            return entries_kernel.pull(left.cores, right.cores, weights, self._samples)
-        deltas = [self.point.library.zeros(core.shape, core) for core in left.cores]
-        for part, columns in self.positions.chunks(right):
-            rights = _rights(right, columns)
-            lefts = _lefts(left, columns)
-            for k, at in enumerate(columns):
-                weighted = lefts[k] * weights[part, None]
-                deltas[k] = _scattered(self.point.library, deltas[k], at, weighted, rights[k + 1])
-        return deltas
+            deltas: Deltas = entries_kernel.pull(left.cores, right.cores, weights, self._samples)
+        else:
+            ahead, back = _from_left(left), _from_right(right)
+
+            def part(work: Workspace, chunk: Chunk, weights: Array) -> Deltas:
+                before, behind = _before(work, ahead, chunk, weights), _behind(work, back, chunk)
+                return _spread(work, right, chunk, weights, before, behind)
+
+            deltas = self._summed(right, self._places, weights, part)
+        return taken_apart(self.point, deltas, self._groups)
 
     def push(self, tangent: TensorTrain) -> Array:
-        left, right = self.point.left, self.point.right
+        left, right = self._left, self._right
+        moving = merged_tangent(self.point, tangent, self._groups)
         if self._samples is not None:
-            return entries_kernel.push(left.cores, right.cores, tangent.cores, self._samples)
-        parts = [
-            _tails(self.point, tangent, columns, _rights(right, columns))[0][:, 0]
-            for _, columns in self.positions.chunks(right)
-        ]
-        return self.point.library.concatenate(parts, 0) if parts else self.value * 0.0
+            return entries_kernel.push(left.cores, right.cores, moving.cores, self._samples)
+        u, v, z = map(_from_right, (left, right, moving))
+
+        def entries(work: Workspace, chunk: Chunk) -> Array:
+            behind = _behind(work, v, chunk)
+            tail = _tails(work, u, z, chunk, behind).end
+            plain = _dot(work, work.take(z.first, chunk.first.at), behind.end)
+            return _in_order(work, chunk, plain + _dot(work, work.take(u.first, chunk.first.at), tail))
+
+        return self._joined(entries)
 
     def second(self, weights: Array, tangent: TensorTrain) -> None:
         return None
 
     def bend(self, weights: Array, frames: MovingFrames) -> Deltas:
-        point, count = self.point, len(self.point.left)
-        library = point.library
-        deltas = [library.zeros(core.shape, core) for core in point.left.cores]
-        for part, columns in self.positions.chunks(point.right):
-            rights, lefts = _rights(point.right, columns), _lefts(point.left, columns)
-            tails = _tails(point, frames.tangent, columns, rights)
-            moved = _moved_lefts(point.left, frames.left, columns, lefts)
-            weight = weights[part, None]
-            for k, at in enumerate(columns):
-                deltas[k] = _scattered(library, deltas[k], at, moved[k] * weight, rights[k + 1])
-                if k + 1 < count:
-                    moving = tails[k + 1] - rights[k + 1] @ frames.overlaps[k].mT
-                    moving = moving @ frames.inverse_links[k].mT
-                    deltas[k] = _scattered(library, deltas[k], at, lefts[k] * weight, moving)
-        return deltas
+        point = self.point
+        u, moved = _from_left(point.left), _from_left(frames.left)
+        u_back, v_back, z_back = map(_from_right, (point.left, point.right, frames.tangent))
+
+        def bent(k: int, tails: Array, rows: Array) -> Array:
+            """How what is behind an axis moves."""
+            return (tails - rows @ frames.overlaps[k].mT) @ frames.inverse_links[k].mT
+
+        def part(work: Workspace, chunk: Chunk, weights: Array) -> Deltas:
+            before, behind = _before(work, u, chunk, weights), _behind(work, v_back, chunk)
+            tails = _tails(work, u_back, z_back, chunk, behind)
+            both = zip(tails.inside, behind.inside, strict=True)
+            moving = [bent(k, *rows) for k, rows in enumerate(both, start=1)]
+            pairs = (
+                (
+                    _moved_before(work, u, moved, chunk, weights, before),
+                    Rows(behind.inside, behind.end * 0.0),
+                ),
+                (Rows(before.inside, before.end * 0.0), Rows(moving, bent(0, tails.end, behind.end))),
+            )
+            found = [_spread(work, point.right, chunk, weights, *pair) for pair in pairs]
+            return [a + b for a, b in zip(*found, strict=True)]
+
+        return self._summed(point.right, self.positions.grouped(singles(len(point.left))), weights, part)
+
+    def _joined(self, entries: Callable[[Workspace, Chunk], Array]) -> Array:
+        """The entries of all chunks, in the order of the samples."""
+        library, prepared = self.point.library, self._places.prepared(self._right)
+
+        def share_of(share: slice) -> list[Array]:
+            with prepared.workspace(library) as work:
+                return [entries(work.cleared(), chunk) for chunk in prepared.chunks[share]]
+
+        parts = [*itertools.chain.from_iterable(on_threads(share_of, _shares(library, prepared.chunks)))]
+        found = library.concatenate(parts, 0) if parts else library.zeros((0,), self._right.cores[0])
+        return found if prepared.inverse is None else library.take(found, prepared.inverse)
+
+    def _summed(self, train: TensorTrain, places: GroupedPositions, weights: Array, part: Part) -> Deltas:
+        """The derivatives of all chunks, by the matrices at each place of an axis, as those by cores."""
+        library, prepared = self.point.library, places.prepared(train)
+        if prepared.order is not None:
+            weights = library.take(weights, prepared.order)
+
+        def share_of(share: slice) -> Deltas:
+            total = [
+                library.zeros((core.shape[1], core.shape[0], core.shape[2]), core) for core in train.cores
+            ]
+            with prepared.workspace(library) as work:
+                for chunk in prepared.chunks[share]:
+                    _add(
+                        library,
+                        total,
+                        part(work.cleared(), chunk, _in_first_order(library, weights[chunk.part], chunk)),
+                        chunk,
+                    )
+            return total
+
+        first, *others = on_threads(share_of, _shares(library, prepared.chunks))
+        for deltas in others:
+            first = [a + b for a, b in zip(first, deltas, strict=True)]
+        return [library.transpose(delta, (1, 0, 2)) for delta in first]
 
 
-def entries(train: TensorTrain, positions: Positions) -> Array:
-    """The entries of a train at positions that were checked."""
-    parts = [_rights(train, axes)[0][:, 0] for _, axes in positions.chunks(train)]
-    return train.library.concatenate(parts, 0) if parts else train.library.zeros((0,), train.cores[0])
-
-
-def _row_times(library: Library, rows: Array, core: Array, at: Along) -> Array:
-    """Each row times the matrix of the core at its position."""
-    if at.order is None:
-        return library.einsum("sa,asb->sb", rows, core[:, at.index])
-    return library.compiled(_by_place)(library, None, rows, core, at.order, at.inverse)
-
-
-def _by_place(library: Library, _: None, rows: Array, core: Array, order: Array, inverse: Array) -> Array:
-    found = rows[order] @ library.transpose(core, (1, 0, 2))
-    return found.reshape((-1, found.shape[-1]))[inverse]
-
-
-def _times_row(library: Library, core: Array, at: Along, rows: Array) -> Array:
-    """The matrix of the core at its position times each row."""
-    return _row_times(library, rows, library.transpose(core, (2, 1, 0)), at)
-
-
-def _lefts(left: TensorTrain, columns: Sequence[Along]) -> list[Array]:
-    """For each position and sample the product of what is before it."""
-    found = [_ones(left, columns)]
-    for core, at in zip(left.cores[:-1], columns[:-1], strict=True):
-        found.append(_row_times(left.library, found[-1], core, at))
-    return found
-
-
-def _rights(right: TensorTrain, columns: Sequence[Along]) -> list[Array]:
-    """For each bond and sample the product of what is behind it."""
-    found = [_ones(right, columns)]
-    for core, at in zip(right.cores[::-1], columns[::-1], strict=True):
-        found.append(_times_row(right.library, core, at, found[-1]))
-    return found[::-1]
-
-
-def _ones(train: TensorTrain, columns: Sequence[Along]) -> Array:
-    return train.library.zeros((len(columns[0].index), 1), train.cores[0]) + 1.0
-
-
-def _tails(point: Point, tangent: TensorTrain, columns: Sequence[Along], rights: list[Array]) -> list[Array]:
-    """The same with a tangent vector behind the bond."""
-    library = point.library
-    found: list[Array] = [rights[-1] * 0.0]
-    for k in range(len(columns) - 1, -1, -1):
-        here = _times_row(library, tangent.cores[k], columns[k], rights[k + 1])
-        found.append(here + _times_row(library, point.left.cores[k], columns[k], found[-1]))
-    return found[::-1]
-
-
-def _moved_lefts(
-    left: TensorTrain, moving: TensorTrain, columns: Sequence[Along], lefts: list[Array]
-) -> list[Array]:
-    """The products of what is before each position, with one core replaced by how it moves."""
-    found: list[Array] = [lefts[0] * 0.0]
-    for k in range(len(columns) - 1):
-        here = _row_times(left.library, lefts[k], moving.cores[k], columns[k])
-        found.append(here + _row_times(left.library, found[-1], left.cores[k], columns[k]))
-    return found
-
-
-def _scattered(library: Library, delta: Array, at: Along, left: Array, right: Array) -> Array:
-    """A delta with the products of rows added at their positions."""
-    if at.order is not None:
-        return library.compiled(_sums)(library, None, delta, left, right, at.order, at.filled)
+def _add(library: Library, total: Deltas, deltas: Deltas, chunk: Chunk) -> None:
+    """The derivatives of a chunk, added where its places are."""
     if library.name == "numpy":
-        order = np.argsort(at.index, kind="stable")
-        where, starts = np.unique(at.index[order], return_index=True)
-        sums = np.add.reduceat(left[order][:, :, None] * right[order][:, None, :], starts, axis=0)
-        delta[:, where, :] += sums.transpose(1, 0, 2)
-        return delta
-    outer = left.mT[:, :, None] * right[None, :, :]
-    if library.name == "torch":
-        return delta.index_add(1, at.index, outer)
-    return delta.at[:, at.index, :].add(outer)
+        places = [slice(None), *(along.places for along in chunk.middle), slice(None)]
+        for mine, at, delta in zip(total, places, deltas, strict=True):
+            mine[at] += delta
+    else:
+        total[:] = [a + b for a, b in zip(total, deltas, strict=True)]
 
 
-def _sums(
-    library: Library, _: None, delta: Array, left: Array, right: Array, order: Array, filled: Array
-) -> Array:
-    sums = (left[order] * filled).mT @ right[order]
-    return delta + library.transpose(sums, (1, 0, 2))
+def _shares(library: Library, chunks: Sequence[Chunk]) -> list[slice]:
+    """Chunks for threads; other libraries than NumPy have their own."""
+    return shares(len(chunks)) if library.name == "numpy" else [slice(None)]
+
+
+class Tables(NamedTuple):
+    """The matrices of a train at the places of each axis; of its ends only rows."""
+
+    first: Array
+    middle: list[Array]
+    last: Array
+
+
+class Rows(NamedTuple):
+    """What is before or behind the axes, a row for each sample: of all axes but the ends, and of an end."""
+
+    inside: list[Array]
+    end: Array
+
+
+def _from_left(train: TensorTrain) -> Tables:
+    """For products with rows from the left."""
+    return _tables(train, (1, 0, 2))
+
+
+def _from_right(train: TensorTrain) -> Tables:
+    """For products with rows from the right, as transposed matrices."""
+    return _tables(train, (1, 2, 0))
+
+
+def _tables(train: TensorTrain, order: tuple[int, ...]) -> Tables:
+    library, cores = train.library, train.cores
+    return Tables(
+        cores[0][0],
+        [library.contiguous(library.transpose(core, order)) for core in cores[1:-1]],
+        library.contiguous(cores[-1][:, :, 0].mT),
+    )
+
+
+def _before(work: Workspace, tables: Tables, chunk: Chunk, weights: Array) -> Rows:
+    """The weighted products of what is before each axis."""
+    start = work.times(work.take(tables.first, chunk.first.at), weights[:, None])
+    return _swept(work, start, tables.middle, chunk.middle, chunk.ahead)
+
+
+def _moved_before(
+    work: Workspace, tables: Tables, moving: Tables, chunk: Chunk, weights: Array, before: Rows
+) -> Rows:
+    """The same with one core replaced by how it moves."""
+    start = work.times(work.take(moving.first, chunk.first.at), weights[:, None])
+    also = before.inside, moving.middle
+    return _swept(work, start, tables.middle, chunk.middle, chunk.ahead, also)
+
+
+def _behind(work: Workspace, tables: Tables, chunk: Chunk) -> Rows:
+    """The products of what is behind each axis."""
+    start = work.take(tables.last, chunk.last.at)
+    found = _swept(work, start, tables.middle[::-1], chunk.middle[::-1], chunk.back[::-1])
+    return Rows(found.inside[::-1], found.end)
+
+
+def _tails(work: Workspace, tables: Tables, tangent: Tables, chunk: Chunk, behind: Rows) -> Rows:
+    """The same with one core replaced by that of a tangent vector."""
+    start = work.take(tangent.last, chunk.last.at)
+    also = behind.inside[::-1], tangent.middle[::-1]
+    found = _swept(work, start, tables.middle[::-1], chunk.middle[::-1], chunk.back[::-1], also)
+    return Rows(found.inside[::-1], found.end)
+
+
+def _swept(
+    work: Workspace,
+    rows: Array,
+    matrices: Sequence[Array],
+    axes: Sequence[Along],
+    moves: Sequence[Array | None],
+    also: tuple[Sequence[Array], Sequence[Array]] | None = None,
+) -> Rows:
+    """Rows times the matrices of one axis after the other; other rows times other ones are added."""
+    inside = []
+    for k, along in enumerate(axes):
+        inside.append(rows)
+        rows = _times(work, rows, matrices[k], along)
+        if also is not None:
+            rows = rows + _times(work, also[0][k], also[1][k], along)
+        move = moves[k] if k < len(moves) else None
+        rows = rows if move is None else work.take(rows, move)
+    return Rows(inside, rows)
+
+
+def _times(work: Workspace, rows: Array, matrices: Array, along: Along) -> Array:
+    """Each row times the matrix at its place."""
+    matrices = matrices[along.places]
+    if along.order is None:
+        return work.library.einsum("sa,sab->sb", rows, work.take(matrices, along.at))
+    places, a, b = matrices.shape
+    return work.product(rows.reshape((places, -1, a)), matrices).reshape((-1, b))
+
+
+def _dot(work: Workspace, left: Array, right: Array) -> Array:
+    """The products of rows."""
+    return work.library.einsum("sa,sa->s", left, right)
+
+
+def _in_order(work: Workspace, chunk: Chunk, values: Array) -> Array:
+    """Values in the order of the samples of a chunk, from that of the first axis behind the end."""
+    inverse = chunk.middle[0].inverse if chunk.middle else None
+    return values if inverse is None else work.library.take(values, inverse)
+
+
+def _in_first_order(library: Library, weights: Array, chunk: Chunk) -> Array:
+    """The other way round; weights are zero for what is only filled in."""
+    along = chunk.middle[0] if chunk.middle else None
+    if along is None or along.order is None:
+        return weights
+    return library.take(weights, along.order) * along.filled
+
+
+def _spread(
+    work: Workspace, train: TensorTrain, chunk: Chunk, weights: Array, before: Rows, behind: Rows
+) -> Deltas:
+    """The derivatives of the weighted sum of the samples of a chunk, by the matrices at each place.
+
+    What is before an axis is weighted.
+    """
+    rows = zip(chunk.middle, before.inside, behind.inside, strict=True)
+    inside = [_outer(work, along, left, right) for along, left, right in rows]
+    first = _sums(work, train.shape[0], chunk.first, work.times(behind.end, weights[:, None]))
+    last = _sums(work, train.shape[-1], chunk.last, before.end)
+    return [first[:, None, :], *inside, last[:, :, None]]
+
+
+def _outer(work: Workspace, along: Along, left: Array, right: Array) -> Array:
+    """For each place the sum of the products of rows there."""
+    size, a, b = along.places.stop - along.places.start, left.shape[-1], right.shape[-1]
+    if along.order is not None:
+        return work.product(left.reshape((size, -1, a)).mT, right.reshape((size, -1, b)))
+    products = (left[:, :, None] * right[:, None, :]).reshape((-1, a * b))
+    return _sums(work, size, End(along.at, None), products).reshape((size, a, b))
+
+
+def _sums(work: Workspace, size: int, end: End, rows: Array) -> Array:
+    """For each place the sum of the rows there."""
+    if end.sums is not None:
+        return end.sums @ rows
+    total = work.library.zeros((size, rows.shape[-1]), rows)
+    match work.library.name:
+        case "numpy":
+            np.add.at(total, end.at, rows)
+            return total
+        case "torch":
+            return total.index_add(0, end.at, rows)
+        case _:
+            return total.at[end.at].add(rows)

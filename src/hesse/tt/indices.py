@@ -12,10 +12,15 @@ from hesse.tt.arrays import library
 
 
 def checked_indices(indices: Any, shape: Sequence[int]) -> tuple[np.ndarray, ...]:
-    """For each axis the positions along it, none of them negative.
+    """For each axis the positions along it, none of them negative."""
+    columns = given_indices(indices, shape)
+    return tuple(
+        _checked(k, column, size) for k, (column, size) in enumerate(zip(columns, shape, strict=True))
+    )
 
-    They are given as an array with a row for each entry, or as a tuple of arrays.
-    """
+
+def given_indices(indices: Any, shape: Sequence[int]) -> tuple[np.ndarray, ...]:
+    """For each axis what is given for it: as an array with a row for each entry, or as a tuple of arrays."""
     if isinstance(indices, tuple):
         columns = [library(column).host(column) for column in indices]
     else:
@@ -31,9 +36,7 @@ def checked_indices(indices: Any, shape: Sequence[int]) -> tuple[np.ndarray, ...
     lengths = {column.shape for column in columns}
     if len(lengths) > 1 or any(len(length) != 1 for length in lengths):
         raise ShapeError(f"each axis needs a row of positions of one length, not shapes {sorted(lengths)}")
-    return tuple(
-        _checked(k, column, size) for k, (column, size) in enumerate(zip(columns, shape, strict=True))
-    )
+    return tuple(columns)
 
 
 def _checked(k: int, column: np.ndarray, size: int) -> np.ndarray:

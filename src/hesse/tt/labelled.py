@@ -34,14 +34,17 @@ class Plan(NamedTuple):
     """A product as one of matrices: how both arrays are laid out for it.
 
     The axes of the first are (kept and shared, own, summed), after a transposition if `order` says so, or
-    (kept and shared, summed, own) if it is `flipped`; those of the second (kept and shared, summed, own).
+    (kept and shared, summed, own) if it is `flipped`; those of the second (kept and shared, summed, own), or
+    (kept and shared, own, summed) if that is the order in which it has them and it is `second_flipped`.
     """
 
     order: tuple[int, ...] | None
     flipped: bool
     second_order: tuple[int, ...]
+    second_flipped: bool
     kept: int
     own: int
+    summed: int
     labels: Labels
 
 
@@ -54,12 +57,16 @@ def plan(first: Labels, second: Labels, later: frozenset[int]) -> Plan:
     second_own = tuple(label for label in second if label not in first)
     flipped = first == kept + summed + own and bool(own) and bool(summed)
     fits = flipped or first == kept + own + summed
+    second_flipped = second == kept + second_own + summed
+    second_order = second if second_flipped else kept + summed + second_own
     return Plan(
         None if fits else tuple(first.index(label) for label in kept + own + summed),
         flipped,
-        tuple(second.index(label) for label in kept + summed + second_own),
+        tuple(second.index(label) for label in second_order),
+        second_flipped,
         len(kept),
         len(own),
+        len(summed),
         kept + own + second_own,
     )
 
@@ -71,13 +78,30 @@ def multiplied(
     if library.name == "jax":  # it lays out by itself
         return product(library, first, Labelled(chain.cores[k], labels), later)
     made = plan(first.labels, labels, later)
-    shape = chain.cores[k].shape
-    sizes = [shape[axis] for axis in made.second_order]
     array, kept, own, width = _first_matrix(library, first.array, made)
-    second = chain.layout(k, made.second_order, (*_merged(kept), width, -1))
-    summed = len(made.second_order) - made.kept - (len(made.labels) - made.kept - made.own)
-    result = array @ second
-    return Labelled(result.reshape((*kept, *own, *sizes[made.kept + summed :])), made.labels)
+    shape, rest = _second_shape(made, chain.cores[k].shape, kept, width)
+    second = chain.layout(k, made.second_order, shape)
+    result = _matrix_product(array, second.mT if made.second_flipped else second, width)
+    return Labelled(result.reshape((*kept, *own, *rest)), made.labels)
+
+
+def _second_shape(
+    made: Plan, shape: Sequence[int], kept: tuple[int, ...], width: int
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The shape of the second array as matrices, and the sizes of its own axes."""
+    sizes = tuple(shape[axis] for axis in made.second_order)
+    rest = (
+        sizes[made.kept : len(sizes) - made.summed]
+        if made.second_flipped
+        else sizes[made.kept + made.summed :]
+    )
+    matrix = (math.prod(rest), width) if made.second_flipped else (width, math.prod(rest))
+    return (*_merged(kept), *matrix), rest
+
+
+def _matrix_product(left: Array, right: Array, width: int) -> Array:
+    """A product of matrices; with one column on the left it is one of entries, in half of the time."""
+    return left * right if width == 1 else left @ right
 
 
 def product(library: Library, first: Labelled, second: Labelled, later: frozenset[int]) -> Labelled:
@@ -89,9 +113,9 @@ def product(library: Library, first: Labelled, second: Labelled, later: frozense
 def _multiply(library: Library, made: Plan, first: Array, second: Array) -> Array:
     turned = library.transpose(second, made.second_order)
     array, kept, own, width = _first_matrix(library, first, made)
-    summed = len(made.second_order) - made.kept - (len(made.labels) - made.kept - made.own)
-    rest = turned.shape[made.kept + summed :]
-    result = array @ turned.reshape((*_merged(kept), width, math.prod(rest)))
+    shape, rest = _second_shape(made, second.shape, kept, width)
+    matrix = turned.reshape(shape)
+    result = _matrix_product(array, matrix.mT if made.second_flipped else matrix, width)
     return result.reshape((*kept, *own, *rest))
 
 
@@ -130,7 +154,10 @@ def best_order(
     needed: frozenset[int],
     sizes: Mapping[int, int],
 ) -> tuple[Step, ...]:
-    """The cheapest order to multiply leaves to an environment, one by one: found by subsets."""
+    """The cheapest order to multiply leaves to an environment, one by one: found by subsets.
+
+    Multiplications where nothing is summed count twice: they write as much as they compute.
+    """
     full = (1 << len(leaves)) - 1
     best: dict[int, tuple[int, tuple[int, ...]]] = {0: (0, ())}
     for done in range(full + 1):
@@ -139,7 +166,9 @@ def best_order(
         for k, leaf in enumerate(leaves):
             if done & 1 << k:
                 continue
-            price = cost + math.prod(sizes[label] for label in have | set(labels[leaf]))
+            made = math.prod(sizes[label] for label in have | set(labels[leaf]))
+            left = _labels_after((*order, leaf), labels, environment, needed, leaves)
+            price = cost + made * (2 if made == math.prod(sizes[label] for label in left) else 1)
             after = done | 1 << k
             if after not in best or price < best[after][0]:
                 best[after] = price, (*order, leaf)

@@ -1,12 +1,13 @@
 """Positions at which entries of trains are read, prepared once for all trains of a shape.
 
-Samples are taken in chunks. Along each axis those of a chunk are sorted by their place, so that all rows at
-a place are multiplied by one matrix: the places of an axis are a batch of products, filled up to one width.
+Neighbouring axes may be read as one. Samples are taken in chunks of such that are near each other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -14,87 +15,130 @@ import numpy as np
 
 from hesse.tt import entries_kernel
 from hesse.tt.arrays import Array, Library
+from hesse.tt.chunks import MANY, Chunk, chunk
+from hesse.tt.indices import checked_indices
+from hesse.tt.merged import Groups, parts
 from hesse.tt.train import CHUNK, TensorTrain
+from hesse.tt.workspace import Workspace
 
-MANY = 32
-"""Samples for each place on an axis from which on those of a place are multiplied as a matrix."""
-WASTE = 2.0
-"""Places are filled up to one width if that makes at most so many times more rows."""
 WIDE = 2**27
 """Numbers that a chunk may take where operations are expensive to start."""
+LARGEST = 2**18
+"""Samples of a chunk elsewhere, if an axis has many places."""
+NEAR = 4096
+"""Samples that are sorted into a tile of places, so that caches hold what they read."""
 
 Columns = tuple[np.ndarray, ...]
-
-
-class Along(NamedTuple):
-    """The positions of a chunk along one axis: in the order of the samples, and sorted by place."""
-
-    index: Array
-    order: Array | None
-    """For each place the samples there, filled up with any; None: there are too few of them."""
-    filled: Array | None
-    """Which of them are no filling."""
-    inverse: Array | None
-    """For each sample where it is among the sorted ones."""
-
-
-class Chunk(NamedTuple):
-    """Some samples, and their positions along each axis."""
-
-    part: slice
-    axes: list[Along]
 
 
 class Positions:
     """Positions in tensors of a shape."""
 
-    def __init__(self, columns: Columns, shape: Sequence[int]) -> None:
-        self.columns = tuple(column.copy() for column in columns)  # the user may write to his own
+    def __init__(self, given: Columns, shape: Sequence[int]) -> None:
+        self._given = tuple(column.copy() for column in given)  # the user may write to his own
+        self.columns = checked_indices(self._given, shape)
         self.shape = tuple(shape)
-        self._chunks: dict[Any, list[Chunk]] = {}
+        self._grouped: dict[Groups, GroupedPositions] = {}
 
-    def are(self, columns: Columns, shape: Sequence[int]) -> bool:
-        """Whether they are these."""
-        return self.shape == tuple(shape) and all(map(np.array_equal, self.columns, columns))
+    @property
+    def count(self) -> int:
+        """How many they are."""
+        return len(self.columns[0])
+
+    def are(self, given: Columns, shape: Sequence[int]) -> bool:
+        """Whether they are these, as they are given."""
+        return self.shape == tuple(shape) and all(map(np.array_equal, self._given, given))
+
+    def grouped(self, groups: Groups) -> GroupedPositions:
+        """In tensors whose axes are merged."""
+        if groups not in self._grouped:
+            merged = [self._merged(part) for part in parts(groups)]
+            sizes = [int(np.prod(self.shape[part], dtype=np.int64)) for part in parts(groups)]
+            self._grouped[groups] = GroupedPositions(merged, sizes)
+        return self._grouped[groups]
+
+    def _merged(self, part: slice) -> np.ndarray:
+        columns, sizes = self.columns[part], self.shape[part]
+        result = np.zeros(self.count, np.intp)
+        for column, size in zip(columns, sizes, strict=True):
+            result = result * size + column
+        return result
+
+
+class Prepared(NamedTuple):
+    """Samples in chunks, as arrays of a library."""
+
+    chunks: list[Chunk]
+    order: Array | None
+    """For each sample of the chunks which one it is; None: they are in order."""
+    inverse: Array | None
+    """Where each sample is among those of the chunks."""
+    idle: list[Workspace]
+    """Workspaces that nobody uses."""
+
+    @contextmanager
+    def workspace(self, library: Library) -> Iterator[Workspace]:
+        """A workspace for one thread; the next one gets it again."""
+        work = self.idle.pop() if self.idle else Workspace(library)
+        yield work
+        self.idle.append(work)
+
+
+class GroupedPositions:
+    """Positions along axes that may be merged ones, as kernels and chunks want them."""
+
+    def __init__(self, columns: Sequence[np.ndarray], shape: Sequence[int]) -> None:
+        self._columns, self._shape = columns, shape
+        self._prepared: dict[Any, Prepared] = {}
 
     @cached_property
     def samples(self) -> entries_kernel.Samples:
         """In the layout of compiled kernels."""
-        return entries_kernel.Samples(self.columns, self.shape)
+        return entries_kernel.Samples(self._columns, self._shape)
 
-    def chunks(self, train: TensorTrain) -> list[Chunk]:
-        """In parts, as arrays of the library and on the device of a train."""
-        core = train.cores[0]
-        is_wide = train.library.is_wide(core)
-        size = max(CHUNK, WIDE // (2 * len(train) * max(train.ranks))) if is_wide else CHUNK
-        key = train.library.name, size, str(core.device) if train.library.name == "torch" else ""
-        if key not in self._chunks:
-            self._chunks[key] = [
-                self._chunk(train.library, core, slice(start, start + size))
-                for start in range(0, len(self.columns[0]), size)
-            ]
-        return self._chunks[key]
+    def prepared(self, train: TensorTrain) -> Prepared:
+        """In chunks, as arrays of the library and on the device of a train."""
+        core, library = train.cores[0], train.library
+        size = max(CHUNK, min(LARGEST, MANY * max(self._shape[1:-1], default=0)))
+        if library.is_wide(core):
+            size = max(size, WIDE // (2 * len(train) * max(train.ranks)))
+        key = library.name, size, str(core.device) if library.name == "torch" else ""
+        if key not in self._prepared:
+            order, edges = self._tiles() if library.name == "numpy" else (None, [])
+            self._prepared[key] = self._new(library, core, order, _cut(edges, len(self._columns[0]), size))
+        return self._prepared[key]
 
-    def _chunk(self, library: Library, like: Array, part: slice) -> Chunk:
-        columns = [column[part] for column in self.columns]
-        return Chunk(part, [_along(library, like, *pair) for pair in zip(columns, self.shape, strict=True)])
+    def _new(self, library: Library, like: Array, order: np.ndarray | None, edges: Sequence[int]) -> Prepared:
+        columns = self._columns if order is None else [column[order] for column in self._columns]
+        slices = [slice(start, end) for start, end in itertools.pairwise(edges)]
+        chunks = [chunk(library, like, part, columns, self._shape) for part in slices]
+        return Prepared(chunks, order, None if order is None else np.argsort(order), [])
+
+    def _tiles(self) -> tuple[np.ndarray | None, list[int]]:
+        """An order by tiles of places along all axes but the ends, and where the tiles end."""
+        columns, shape, count = self._columns[1:-1], self._shape[1:-1], len(self._columns[0])
+        tiles = _tiles_along(shape, count)
+        if tiles < 2:
+            return None, []
+        key = np.zeros(count, np.intp)
+        for column, size in zip(columns, shape, strict=True):
+            key = key * tiles + column * tiles // size
+        counts = np.bincount(key)
+        return np.argsort(key, kind="stable"), np.cumsum(counts[counts > 0]).tolist()
 
 
-def _along(library: Library, like: Array, index: np.ndarray, size: int) -> Along:
-    counts = np.bincount(index, minlength=size)
-    width = _rounded_up(int(counts.max(initial=0)))
-    if len(index) < MANY * size or width * size > WASTE * len(index):
-        return Along(library.kept(index, like), None, None, None)
-    by_place = np.argsort(index, kind="stable")
-    filled = np.arange(width) < counts[:, None]
-    order = np.zeros((size, width), np.intp)
-    order[filled] = by_place
-    inverse = np.empty(len(index), np.intp)
-    inverse[by_place] = np.flatnonzero(filled)
-    return Along(*(library.kept(values, like) for values in (index, order, filled[:, :, None], inverse)))
+def _tiles_along(shape: Sequence[int], count: int) -> int:
+    """Into how many parts to cut each axis: so that tiles have few samples, but many for each place."""
+    if not shape:
+        return 1
+    few = (count / NEAR) ** (1.0 / len(shape))
+    many = (count / (2.0 * MANY * max(shape))) ** (1.0 / (len(shape) - 1)) if len(shape) > 1 else few
+    return int(min(few, many, *shape))
 
 
-def _rounded_up(width: int) -> int:
-    """By at most an eighth, so that few widths occur: some libraries compile for each shape."""
-    step = 1 << max(0, width.bit_length() - 4)
-    return -(-width // step) * step
+def _cut(edges: Sequence[int], count: int, size: int) -> list[int]:
+    """All of some samples in parts of at most a size, which end at the edges."""
+    made = [0]
+    for end in edges or [count]:
+        made += [*range(made[-1] + size, end, size), end]
+    return made if count else [0]

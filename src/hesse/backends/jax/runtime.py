@@ -164,6 +164,29 @@ def place(
     return total
 
 
+def place_into(
+    total: Array,
+    value: Array | float,
+    offsets: tuple[int, ...],
+    strides: Coefficients,
+    ranges: tuple[int, ...],
+    most_pieces: int,
+) -> Array:
+    """A sum with a value added at `offsets + strides @ label`; only the box that holds these is computed."""
+    ends = [
+        [row[axis] * (size - 1) for row, size in zip(strides, ranges, strict=True)]
+        for axis in range(total.ndim)
+    ]
+    first = [offset + sum(min(end, 0) for end in along) for offset, along in zip(offsets, ends, strict=True)]
+    last = [
+        offset + sum(max(end, 0) for end in along) + 1 for offset, along in zip(offsets, ends, strict=True)
+    ]
+    inside = tuple(offset - start for offset, start in zip(offsets, first, strict=True))
+    shape = tuple(stop - start for start, stop in zip(first, last, strict=True))
+    piece = place(value, inside, strides, ranges, shape, most_pieces)
+    return lax.dynamic_update_slice(total, lax.slice(total, first, last) + piece, first)
+
+
 def _looked_up(
     value: Array,
     axes: Sequence[Sequence[tuple[int, int]]],

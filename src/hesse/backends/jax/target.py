@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hesse.backends.jax.algebra import ALGEBRA
+from hesse.backends.jax.jitted import jitted
 from hesse.backends.jax.machine import JAX_MACHINE, JaxMachine
 from hesse.backends.jax.sharding import distributed
 from hesse.backends.jax.writer import JaxWriter
@@ -62,7 +63,7 @@ class JaxTarget(Target):
         function = distributed(function, *([_numbered(p, inputs) for p in ps] for ps in (own, found)))
         if self.jit:
             function.__name__ = new_name()
-            function = jax.jit(function)
+            function = jitted(function, self._is_long(program))
         else:
             function = _not_jitted(function)
         return Compiled(function, compiled.inputs, compiled.source)
@@ -120,7 +121,7 @@ class JaxTarget(Target):
             results = compiled.function(*arrays)
         return _as_numpy(results, arrays) if as_numpy else results
 
-    def dispatched(self, method: Callable[..., Any]) -> Callable[..., Any] | None:
+    def dispatched(self, method: Callable[..., Any], program: Program) -> Callable[..., Any] | None:
         if not self.jit:
             return None
         held = weakref.WeakMethod(method)
@@ -130,8 +131,11 @@ class JaxTarget(Target):
             assert found is not None, "its object calls it"
             return found(*arrays)
 
-        jitted: Callable[..., Any] = jax.jit(run)
-        return jitted
+        return jitted(run, self._is_long(program))
+
+    def _is_long(self, program: Program) -> bool:
+        count = len(program.instructions)
+        return count >= self.machine.long_program and program.total_flops <= count * self.machine.little_work
 
     @property
     def algebra(self) -> Namespace:

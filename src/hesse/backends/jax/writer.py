@@ -11,13 +11,15 @@ import numpy as np
 
 from hesse.backends.jax import elementwise, records
 from hesse.backends.jax.machine import JaxMachine
-from hesse.backends.jax.runtime import affine_view, place
+from hesse.backends.jax.runtime import affine_view, place, place_into
 from hesse.backends.kernels import Kernel
 from hesse.backends.text import Dialect
-from hesse.backends.writer import FunctionalWriter
-from hesse.plan.program import Contract, Program
+from hesse.backends.writer import FunctionalWriter, Terms
+from hesse.plan.program import Contract, Placed, Program
 
-JAX = Dialect("jnp", permute="transpose", total="jnp.sum", has_negative_steps=False)
+JAX = Dialect(
+    "jnp", permute="transpose", total="jnp.sum", concatenate="jnp.concatenate", has_negative_steps=False
+)
 
 
 class JaxWriter(FunctionalWriter):
@@ -29,7 +31,7 @@ class JaxWriter(FunctionalWriter):
         super().__init__(program)
         self.dtype, self.machine = dtype, machine
         self.namespace |= {"jnp": jnp, "dtype": dtype}
-        for function in (affine_view, place):
+        for function in (affine_view, place, place_into):
             self.namespace[function.__name__] = partial(function, most_pieces=machine.most_pieces)
 
     def literal(self, value: np.ndarray) -> Any:
@@ -45,8 +47,22 @@ class JaxWriter(FunctionalWriter):
             return JAX.multiplied_and_summed(item, left, right)
         return super().contract(item, left, right)
 
+    def split(self, placed: Terms, shape: tuple[int, ...]) -> tuple[Terms, Terms]:
+        """Many terms at borders are added where they are: else all of them are looked at for each entry."""
+        most = math.prod(shape) * self.machine.local_share
+        local = [each for each in placed if math.prod(_extents(each[0])) <= most]
+        if len(local) < self.machine.many_local:
+            return placed, []
+        return [each for each in placed if each not in local], local
+
     def elementwise(self, name: str) -> Kernel:
         return elementwise.kernel(name)
 
     def record(self, name: str) -> Kernel:
         return records.kernel(name)
+
+
+def _extents(term: Placed) -> list[int]:
+    """The sizes of the box of the result that holds a term."""
+    reach = [[abs(stride) * (term.ranges[label] - 1) for label, stride in axis.terms] for axis in term.output]
+    return [sum(steps) + 1 for steps in reach]

@@ -12,15 +12,15 @@ from hesse.backends.text import (
     Labels,
     affine_text,
     dense_labels,
-    index_text,
     matrices,
     placed_labels,
+    position_text,
     tuple_text,
 )
 from hesse.ir import Axis, overlapping_labels
 from hesse.plan.program import Combine, Contract, Placed, View
 
-NUMPY = Dialect("np", permute="transpose", total="np.add.reduce")
+NUMPY = Dialect("np", permute="transpose", total="np.add.reduce", concatenate="np.concatenate")
 
 
 def view_source(view: View, name: str, shape: tuple[int, ...]) -> str:
@@ -257,10 +257,8 @@ def _place(term: Placed, name: str, target: Destination, is_first: bool) -> str:
     value = value if factor == 1 else f"-{value}" if factor == -1 else f"{factor!r} * {value}"
     simple = all(len(axis.terms) <= 1 for axis in term.output)
     if simple and sum(len(axis.terms) for axis in term.output) == len(labels):
-        index = ", ".join(
-            index_text(axis, term.ranges, size) for axis, size in zip(term.output, target.shape, strict=True)
-        )
-        return f"{target.name}[{index}] {write} {value}"
+        index = [position_text(a, term.ranges, n) for a, n in zip(term.output, target.shape, strict=True)]
+        return f"{target.name}[{', '.join(index)}] {write} {value}"
     return f"{_strided(term, labels, target)} {write} {value}"
 
 

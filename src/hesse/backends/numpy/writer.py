@@ -175,7 +175,7 @@ class NumpyWriter(Writer):
         """Keep the memory of values that are done with for later, or give it back."""
         dead, self.dead = self.dead, []
         for source in dict.fromkeys(sources(item)):
-            if not self._is_large(source) or self.last[source] != k:
+            if self.last[source] != k or not self._is_large(source):
                 continue
             shape = self.program.shapes[source]
             kept = self.buffers.setdefault(shape, [])
@@ -187,9 +187,8 @@ class NumpyWriter(Writer):
             self.lines.append(f"del {', '.join(dead)}")
 
     def _is_large(self, ref: Ref) -> bool:
-        item = self.program.instructions[ref]
-        entries = math.prod(self.program.shapes[ref])
-        return not isinstance(item, Load | Literal) and entries > self.machine.large_array
+        is_large = math.prod(self.program.shapes[ref]) > self.machine.large_array
+        return is_large and not isinstance(self.program.instructions[ref], Load | Literal)
 
     def _buffer(self, k: Ref) -> str | None:
         """An array of the shape of value k that nobody reads any more."""

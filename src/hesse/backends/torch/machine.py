@@ -14,6 +14,10 @@ class TorchMachine(Machine):
     large_sum: float = 2**14
     small_matrix: int = 9
     """Many products of so few entries are multiplied and summed, like inner products: else each is a call."""
+    fused_stack: int = 2**21
+    """Multiplications of a stack of products for which a fused program does the same."""
+    fused_product: int = 2**17
+    """Multiplications of one product of matrices for which it does."""
     launch_bytes: float = 3e7
     """Bytes that CUDA copies in the time it takes to start one operation (10 µs)."""
     replay_launches: int = 8

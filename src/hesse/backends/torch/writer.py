@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from hesse.backends.kernels import Kernel
 from hesse.backends.text import (
     Dialect,
     Labels,
+    Matrices,
     matrices,
     placed_labels,
     tuple_text,
@@ -25,7 +26,9 @@ from hesse.backends.writer import FunctionalWriter
 from hesse.ir import Axis, overlapping_labels
 from hesse.plan.program import Combine, Contract, Instruction, Load, Placed, Program, Ref, Scale, View
 
-TORCH = Dialect("torch", permute="permute", total="torch.sum", has_negative_steps=False)
+TORCH = Dialect(
+    "torch", permute="permute", total="torch.sum", concatenate="torch.cat", has_negative_steps=False
+)
 
 
 class TorchWriter(FunctionalWriter):
@@ -76,10 +79,17 @@ class TorchWriter(FunctionalWriter):
         if found is None and not item.labels:
             right = TORCH.permuted(right, tuple(b.index(label) for label in a))
             return f"torch.dot({left}.reshape(-1), {right}.reshape(-1))"
-        entries = 1 if found is None else math.prod(sizes[label] for label in found.rows + found.columns)
-        if found is None or (found.batch and entries <= self.machine.small_matrix):
+        if found is None or self._is_small(found, sizes):
             return TORCH.multiplied_and_summed(item, left, right)
         return found.finished(f"torch.matmul({found.first}, {found.second})", item, sizes, TORCH)
+
+    def _is_small(self, product: Matrices, sizes: Mapping[int, int]) -> bool:
+        """Whether products of matrices are so small that one kernel for all numbers takes less time."""
+        if self.sums.is_fused:
+            most = self.machine.fused_stack if product.batch else self.machine.fused_product
+            return math.prod(sizes.values()) <= most
+        entries = math.prod(sizes[label] for label in product.rows + product.columns)
+        return bool(product.batch) and entries <= self.machine.small_matrix
 
     def combine(self, k: Ref, item: Combine) -> None:
         shape = self.program.shapes[k]
@@ -87,6 +97,10 @@ class TorchWriter(FunctionalWriter):
         placed = [(term, self.names[term.source]) for term in item.terms if not term.is_dense(shape)]
         size = tuple_text(shape)
         total = self.sums.text(dense, self.names, TORCH) if dense else None
+        side_by_side = TORCH.concatenated(placed, shape) if placed and not dense else None
+        if side_by_side:
+            self.set(k, side_by_side)
+            return
         if not item.terms:
             self.set(k, f"torch.zeros({size}, dtype=dtype, device=device)")
         elif not placed:
@@ -112,8 +126,11 @@ class TorchWriter(FunctionalWriter):
 
     def _added(self, target: str, term: Placed, name: str, shape: tuple[int, ...]) -> str:
         labels = placed_labels(term)
-        where = _flat(term.output, labels, term.ranges, shape)
-        text = f"{target}, {TORCH.aligned(name, term.labels, labels)}, {term.factor!r}, {where}"
+        value, factor = TORCH.aligned(name, term.labels, labels), f"{term.factor!r}"
+        entries = TORCH.indexed(View(term.source, term.output, labels, term.ranges), target, shape)
+        if entries is not None:
+            return f"{entries}.add_({value}{'' if term.factor == 1 else f', alpha={factor}'})"
+        text = f"{target}, {value}, {factor}, {_flat(term.output, labels, term.ranges, shape)}"
         overlapping = overlapping_labels(term.output, term.ranges)
         if not overlapping:
             return f"place({text})"

@@ -1,0 +1,31 @@
+"""Work on several threads, for functions that release the lock of the interpreter."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def available() -> int:
+    """The number of processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def shares(count: int, least: int = 1) -> list[slice]:
+    """As many items for each thread, but not fewer than some; at least one share, which may be empty."""
+    threads = max(1, min(available(), count // least))
+    edges = [count * k // threads for k in range(threads + 1)]
+    return [slice(a, b) for a, b in itertools.pairwise(edges)]
+
+
+def on_threads(task: Callable[[slice], T], parts: Sequence[slice]) -> list[T]:
+    """The results of a task for each share."""
+    if len(parts) == 1:
+        return [task(parts[0])]
+    with ThreadPoolExecutor(len(parts)) as pool:
+        return list(pool.map(task, parts))
