@@ -66,6 +66,20 @@ def recurrent(weights: Any, inputs: Any) -> Any:
     return jnp.sum(state**2) + jnp.sum(further * inputs)
 
 
+def root(a: Any) -> Any:
+    """The solution of equations, found by steps of Newton and differentiated as a solution."""
+
+    def solved(f: Any, x: Any) -> Any:
+        for _ in range(12):
+            x = x - jnp.linalg.solve(jax.jacfwd(f)(x), f(x))
+        return x
+
+    def moved(g: Any, y: Any) -> Any:
+        return jnp.linalg.solve(jax.jacfwd(g)(y), y)
+
+    return lax.custom_root(lambda x: x**3 + a * x[::-1] - 2.0, jnp.ones(2), solved, moved)
+
+
 def newton(x: Any) -> Any:
     """A root, by a loop whose length depends on the data."""
     return lax.while_loop(
@@ -135,6 +149,7 @@ CONTROL = [
     Case("long loop", pendulum(200), ((2,),), order=2),
     Case("recurrent net", recurrent, ((2, 2), (20,)), order=2),
     Case("loop of unknown length", newton, ((3,),), POSITIVE, order=2),
+    Case("root", root, ((2,),), (0.1, 0.5), order=2),
     Case("choice", lambda x: lax.cond(x[0] > 0, jnp.sin, lambda y: y**3, x), ((3,),)),
     Case(
         "choice of what is nan elsewhere",

@@ -10,7 +10,7 @@ import naive
 from benchmarks.speed.problems_structure import pairs, pairs_data, pairs_hessian
 from hesse.backends.numpy import make_plan
 from hesse.calculus import MODES
-from hesse.ir import Einsum, Node, add, pairwise, scale, variable
+from hesse.ir import Einsum, Node, add, pairwise, scale, variable, zero
 from hesse.rewrite.factor import factor
 
 generator = np.random.default_rng(0)
@@ -122,6 +122,11 @@ def test_zeros_of_several_shapes_are_several_results() -> None:
     hessian = hesse.hessian(lambda x, y: np.sum(x) + np.sum(y), argnums=(0, 1))
     blocks = hessian(np.ones(2), np.ones(3))
     assert [[block.shape for block in row] for row in blocks] == [[(2, 2), (2, 3)], [(3, 2), (3, 3)]]
+
+
+def test_a_multiple_of_zero_is_zero() -> None:
+    nothing = zero((2, 3))
+    assert scale(nothing, -1.0) is nothing
 
 
 def test_blocks_that_are_apart_are_written_not_added() -> None:

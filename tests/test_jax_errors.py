@@ -17,7 +17,7 @@ import hesse
 from hesse.errors import ArgumentError, DifferentiationError, HesseError, TracingError
 from hesse.frontends.jaxpr import internals
 from hesse.frontends.jaxpr.table import HANDLERS, KNOWN, enter
-from hesse.frontends.jaxpr.walk import COMPLEX, OTHER, WALKED, walked
+from hesse.frontends.jaxpr.walk import COMPLEX, DRAWN, NEEDED, OTHER, WALKED, walked
 
 X = jnp.array([0.3, -0.7, 1.2])
 STRUCT = jax.ShapeDtypeStruct((3,), X.dtype)
@@ -135,7 +135,7 @@ def test_names_of_primitives() -> None:
     from jax._src.interpreters import mlir  # noqa: PLC0415  there is no public list of primitives
 
     tables = [mlir._lowerings, *mlir._platform_specific_lowerings.values()]
-    known = {primitive.name for table in tables for primitive in table} | {COMPLEX, OTHER}
+    known = {primitive.name for table in tables for primitive in table} | {COMPLEX, DRAWN, NEEDED, OTHER}
     assert set(HANDLERS) | set(KNOWN) | set(WALKED) <= known
 
 

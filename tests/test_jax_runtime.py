@@ -183,3 +183,14 @@ def test_options_that_xla_does_not_know_are_not_used(monkeypatch: pytest.MonkeyP
         np.testing.assert_allclose(H(x), jax.hessian(jax_cubes)(x))
     finally:
         jitted._has_options.cache_clear()
+
+
+def test_options_of_xla_are_tried_outside_of_traces() -> None:
+    """The first program of a process may be one inside of a jitted function."""
+    jitted._has_options.cache_clear()
+
+    def function(x: Any) -> Any:
+        jitted._has_options()
+        return x
+
+    assert jax.jit(function)(1.0) == 1.0

@@ -157,8 +157,8 @@ def known(value: Any) -> Hashable:
 def _is_input(found: Found) -> bool:
     array = found.value
     library = library_of(array)
-    if library is not None:  # whose traces recognise it wherever it is; complex ones are constants
-        return target_named(library).kind(array) != "c"
+    if library is not None:  # whose traces recognise it wherever it is; complex ones and keys are constants
+        return target_named(library).kind(array) not in "cO"
     if found.is_fixed:
         return False
     if array.dtype.kind in "iub":

@@ -155,4 +155,9 @@ def _unsuitable(name: str, array: Any, kind: str) -> Exception:
         return DifferentiationError(
             f"argument {name} is complex; hesse works with real arrays: pass real and imaginary parts"
         )
+    if str(array.dtype).startswith("key"):
+        return ArgumentError(
+            f"argument {name} is a key of random numbers; pass its data, jax.random.key_data({name}) or "
+            "jax.random.PRNGKey(0), with which functions of jax.random draw as well"
+        )
     return ArgumentError(f"argument {name} has dtype {array.dtype}; expected an array of numbers")

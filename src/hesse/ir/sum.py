@@ -98,7 +98,7 @@ def _with_scale_one(node: Einsum) -> Node:
 
 def scaled(node: Node, scale: float) -> Node:
     """`scale * node`."""
-    if scale == 1:
+    if scale == 1 or is_zero(node):
         return node
     if isinstance(node, Einsum):
         return rescaled(node, node.scale * scale)

@@ -72,7 +72,13 @@ class JaxTarget(Target):
         for kind, parent in (("f", jnp.floating), ("u", jnp.unsignedinteger), ("i", jnp.integer)):
             if jnp.issubdtype(array.dtype, parent):
                 return kind if kind != "f" or array.dtype.itemsize > 1 else "V"  # eight bits are too short
+        if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
+            return "O"
         return "b" if array.dtype == np.bool_ else str(np.dtype(array.dtype).kind)
+
+    def on_host(self, array: Any) -> np.ndarray:
+        is_key = jnp.issubdtype(array.dtype, jax.dtypes.prng_key)
+        return np.asarray(jax.random.key_data(array) if is_key else array)
 
     def dtype(self, dtypes: Sequence[Any], as_numpy: bool = False) -> np.dtype[Any]:
         if as_numpy:  # also where JAX is told not to use 64 bits: that is its habit, not NumPy's

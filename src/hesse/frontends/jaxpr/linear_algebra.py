@@ -15,7 +15,7 @@ from hesse.frontends.jaxpr.table import primitive, traced
 from hesse.frontends.jaxpr.walk import Walk, walked
 from hesse.frontends.operands import as_node
 from hesse.frontends.special import stop_gradient
-from hesse.ir import Einsum, Node, variable
+from hesse.ir import Einsum, Node, is_zero, variable
 from hesse.ops import linalg
 from hesse.ops.registry import operation
 
@@ -67,6 +67,8 @@ def order_of_rows(walk: Walk, equation: JaxprEqn, operands: Sequence[Any]) -> Se
 def linear_solve(walk: Walk, equation: JaxprEqn, operands: Sequence[Any]) -> Sequence[Any]:
     """The solution of a system that is given by a product: with matrices, or whatever JAX solves it by."""
     matvec, fixed, right = internals.linear_system(equation, operands)
+    if all(is_zero(as_node(traced(one))) for one in right):  # as for values by which a solution is not moved
+        return [traced(np.zeros(out.aval.shape)) for out in equation.outvars]
     if len(fixed) == len(right) == 1:
         matrix, unknown = (
             variable(name, np.shape(value), [name])

@@ -55,7 +55,8 @@ class JaxSession(Session, Surroundings):
                 raise
             operands = [one.expression for one in everything]
             self._stand_ins.update(zip(map(id, self._tracers), operands, strict=True))
-            results = iter(Walk(self).closed(jaxpr, operands))
+            walk = Walk(self)
+            results = iter(map(walk.drawn, walk.closed(jaxpr, operands)))
         self._is_over = True
         return [_result(next(results)) if isinstance(leaf, jax.Array) else leaf for leaf in leaves]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -22,6 +22,15 @@ WRAPPING = frozenset({"add", "sub", "mul", "neg", "square", "integer_pow", "conv
 """Primitives whose results may be too large for short integers."""
 SILENT = frozenset({"debug_callback", "debug_print"})
 """What has no results and no say in them."""
+
+
+class Drawn(NamedTuple):
+    """Keys and random numbers that are computed when they are needed, from whole numbers."""
+
+    bases: tuple[tuple[Expression, Any], ...]
+    """The whole numbers, and their abstract values."""
+    compute: Callable[[Sequence[Any]], Any]
+    aval: Any
 
 
 class Surroundings(ABC):
@@ -79,6 +88,12 @@ class Walk:
         name = equation.primitive.name
         if not any(map(is_traced, operands)) and not has_tracers(operands):
             return self._known(equation, operands)
+        if _draws(equation, operands):
+            put_off: Any = WALKED[DRAWN](self, equation, operands)
+            if put_off is not None:
+                return list(put_off)
+            if name not in THROUGH:
+                operands = [self.drawn(operand) for operand in operands]
         if is_complex(equation) and name not in THROUGH:
             return WALKED[COMPLEX](self, equation, operands)
         if name in WALKED:
@@ -89,6 +104,10 @@ class Walk:
         listed = results if equation.primitive.multiple_results else [results]
         found = [typed(one, out.aval.dtype) for one, out in zip(listed, equation.outvars, strict=True)]
         return [wrapped(found[0], equation.outvars[0].aval.dtype, name)] if name in WRAPPING else found
+
+    def drawn(self, value: Any) -> Any:
+        """Random numbers that were put off, as an expression; other values as they are."""
+        return WALKED[NEEDED](self, value, ()) if isinstance(value, Drawn) else value
 
     def _known(self, equation: JaxprEqn, operands: Sequence[Any]) -> Sequence[Any]:
         name = equation.primitive.name
@@ -107,8 +126,8 @@ INLINED = {"jit": "jaxpr", "closed_call": "call_jaxpr", "composite": "jaxpr", "c
 Walked = Callable[[Walk, JaxprEqn, Sequence[Any]], Sequence[Any]]
 WALKED: dict[str, Walked] = {}
 """By the name of a primitive with jaxprs of its own: what evaluates it."""
-OTHER, COMPLEX = "other", "complex values"
-"""In place of the name: what evaluates primitives that have no handler, and those of complex values."""
+OTHER, COMPLEX, DRAWN, NEEDED = "other", "complex values", "random numbers", "random numbers that are needed"
+"""In place of the name: what evaluates primitives without a handler, of complex values, and of keys."""
 COMPLEX_ADVICE = "Only real arrays are differentiated; write it with real and imaginary parts."
 THROUGH = frozenset({*INLINED, "cond", "remat2", "scan", "while"})
 """Calls, loops and choices, which pass values of any kind on to the jaxprs that they hold."""
@@ -162,8 +181,15 @@ def _acts(equation: JaxprEqn) -> bool:
 
 
 def is_traced(value: Any) -> bool:
-    """Whether the entries of a value, real or complex, are not known."""
-    return isinstance(value, Expression | Complex)
+    """Whether the entries of a value are not known."""
+    return isinstance(value, Expression | Complex | Drawn)
+
+
+def _draws(equation: JaxprEqn, operands: Sequence[Any]) -> bool:
+    """Whether operands were drawn at random, or results are keys to draw with."""
+    return any(isinstance(operand, Drawn) for operand in operands) or any(
+        jax.dtypes.issubdtype(out.aval.dtype, jax.dtypes.prng_key) for out in equation.outvars
+    )
 
 
 def is_complex(equation: JaxprEqn) -> bool:
