@@ -17,7 +17,7 @@ from hesse.api.captured import SMALL_INDEX
 from hesse.errors import ArgumentError, ShapeError, TracingError
 from hesse.manifolds import FixedRankMatrices, TensorTrains
 from hesse.manifolds.derivatives import Objective
-from hesse.tt import arrays, entries_kernel, positions, threads
+from hesse.tt import arrays, entries_kernel, gram_frames, positions, threads
 
 jnp = jax.numpy
 SHAPE, RANK = (5, 5, 5, 5), 3
@@ -415,7 +415,10 @@ def test_torch_never_waits_for_results(monkeypatch):
             seen.add(str(function).split(".")[1])
             return function(*arguments, **(options or {}))
 
+    monkeypatch.setattr(gram_frames, "serves", lambda library, cores: True)
     cores = in_library(point(), "torch").cores
+    undecided = arrays.library(cores[0])._replace(decided=lambda condition: None)
+    monkeypatch.setitem(arrays._made, "torch", undecided)
     for f in functions.values():
         objective = Objective(f)
 
@@ -434,6 +437,58 @@ def test_torch_never_waits_for_results(monkeypatch):
         "nonzero",
         "item",
     }
+
+
+def with_singular_values(values):
+    """A train with given singular values at its middle bond, of scales that differ from core to core."""
+    X = tt.random(SHAPE, len(values), rng=0).orthogonalize(1)
+    cores = [np.array(core) for core in X.cores]
+    left, size, right = cores[1].shape
+    u, _, vt = np.linalg.svd(cores[1].reshape(left * size, right), full_matrices=False)
+    cores[1] = ((u * values) @ vt).reshape(cores[1].shape)
+    return tt.TensorTrain([core * scale for core, scale in zip(cores, (1e3, 1e-5, 1e4, 1e-2), strict=True)])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("least", [1.0, 1e-3, 1e-6, 1e-11])
+def test_frames_from_gram_matrices(dtype, least):
+    """The frames of GPUs: orthogonal, and with each link the train itself."""
+    torch = pytest.importorskip("torch")
+    X = with_singular_values(np.geomspace(1.0, least, 3))
+    cores = [torch.tensor(np.array(core), dtype=getattr(torch, dtype)) for core in X.cores]
+    found, fits = gram_frames.frames(arrays.library(cores[0]), cores)
+    eps = float(np.finfo(dtype).eps)
+    assert bool(fits)
+    left, links, right = ([np.asarray(a, "f8") for a in chain] for chain in found)
+    for k in range(len(SHAPE)):
+        u = left[k].reshape(-1, left[k].shape[2])
+        assert np.abs(u.T @ u - np.eye(u.shape[1])).max() < 100 * eps
+        if k:
+            v = right[k].reshape(len(right[k]), -1)
+            assert np.abs(v @ v.T - np.eye(len(v))).max() < 100 * eps
+        joined = tt.TensorTrain([*left[:k], np.einsum("aib,bc->aic", left[k], links[k]), *right[k + 1 :]])
+        close(dense(joined), dense(X), 100 * eps)
+
+
+@pytest.mark.parametrize("least", [1.0, 0.0])
+def test_derivatives_with_frames_from_gram_matrices(least, monkeypatch):
+    """Also where singular values are zero, and QR decompositions follow if that can be decided."""
+    pytest.importorskip("torch")
+    cores = [np.array(core) for core in with_singular_values(np.array([1.0, 0.5, 1e-3])).cores]
+    cores[1][:, :, -1] *= least  # exactly zero: frames of what is only rounded are any
+    X, operator = in_library(tt.TensorTrain(cores), "torch"), in_library(A, "torch")
+    f = lambda X: tt.dot(operator @ X, X) / tt.dot(X, X)  # noqa: E731
+    wanted = hesse.manifolds.grad(f)(X)
+    monkeypatch.setattr(gram_frames, "serves", lambda library, cores: True)
+    found = hesse.manifolds.grad(f)(tt.TensorTrain(X.cores))
+    close(found.dense(), wanted.dense(), 1e-11)
+    undecided = arrays.library(X.cores[0])._replace(decided=lambda condition: None)
+    monkeypatch.setitem(arrays._made, "torch", undecided)
+    found = hesse.manifolds.grad(f)(tt.TensorTrain(X.cores))
+    if least:
+        close(found.dense(), wanted.dense(), 1e-11)
+    else:
+        assert all(bool(delta.isnan().all()) for delta in found.deltas)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
