@@ -17,7 +17,7 @@ from hesse.api.captured import SMALL_INDEX
 from hesse.errors import ArgumentError, ShapeError, TracingError
 from hesse.manifolds import FixedRankMatrices, TensorTrains
 from hesse.manifolds.derivatives import Objective
-from hesse.tt import arrays, entries_kernel, gram_frames, positions, threads
+from hesse.tt import arrays, entries_kernel, gram_frames, merged, positions, threads
 
 jnp = jax.numpy
 SHAPE, RANK = (5, 5, 5, 5), 3
@@ -815,6 +815,48 @@ def test_entries_with_and_without_a_compiler(shape, kernel, monkeypatch):
             spread = np.zeros(shape)
             np.add.at(spread, where, wanted)
             close(found.dense(), project(spread), 1e-12)
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch", "jax"])
+@pytest.mark.parametrize("table", [1, 80, 2**18])
+@pytest.mark.parametrize("near", [100, 4096])
+@pytest.mark.parametrize("count", [7, 3000])
+def test_entries_with_merged_axes_in_tiles(library, table, near, count, monkeypatch):
+    """Each axis alone, two axes as one, half of them as one; sorted by places, or too few for that."""
+    if library != "numpy":
+        pytest.importorskip(library)
+    monkeypatch.setattr(merged, "TABLE", table)
+    monkeypatch.setattr(positions, "NEAR", near)
+    monkeypatch.setattr(threads, "available", lambda: 3)
+    merged.best_groups.cache_clear()
+    shape = (3, 4, 3, 2, 3, 4)
+    M = TensorTrains(shape, 3)
+    X, where = M.random_point(0), tuple(np.random.default_rng(0).integers(0, shape, (count, 6)).T)
+    Z, weights = M.random_tangent(X, 1), np.random.default_rng(1).standard_normal(count)
+    x, z = dense(X)[where], Z.dense()[where]
+    project = Dense(dense(X), X.ranks)
+    Y = in_library(X, library)
+    T = M.project(Y, in_library(Z.to_tt(), library))
+    values = Y.library.like(weights, Y.cores[0])
+    f = lambda X: (values * tt.gather(X, where) ** 2).sum()  # noqa: E731
+    objective = Objective(f)
+    for found, wanted in (
+        (objective.value_and_grad(Y)[1], 2.0 * weights * x),
+        (objective.hvp(Y, T), 2.0 * weights * z),
+    ):
+        spread = np.zeros(shape)
+        np.add.at(spread, where, wanted)
+        close(found.dense(), project(spread), 1e-12)
+    close(objective.value(Y), (weights * x**2).sum(), 1e-12)
+    merged.best_groups.cache_clear()
+
+
+def test_groups_of_axes():
+    """Those at the ends are rows, and may be longer; many entries pay for larger tables."""
+    assert merged.best_groups((20,) * 10, (1, *[10] * 9, 1), 200_000) == (0, 3, 5, 7, 10)
+    assert merged.best_groups((20,) * 10, (1, *[10] * 9, 1), 10) == tuple(range(11))
+    assert merged.best_groups((100_000, 100_000), (1, 10, 1), 6_000_000) == (0, 1, 2)
+    assert merged.best_groups((7,), (1, 1), 5) == (0, 1, 1)
 
 
 def test_entries_along_long_axes_are_sorted(monkeypatch):
