@@ -17,7 +17,7 @@ from hesse.api.captured import SMALL_INDEX
 from hesse.errors import ArgumentError, ShapeError, TracingError
 from hesse.manifolds import FixedRankMatrices, TensorTrains
 from hesse.manifolds.derivatives import Objective
-from hesse.tt import arrays, entries_kernel, positions, threads
+from hesse.tt import arrays, entries_kernel, gram_frames, merged, positions, threads
 
 jnp = jax.numpy
 SHAPE, RANK = (5, 5, 5, 5), 3
@@ -415,7 +415,10 @@ def test_torch_never_waits_for_results(monkeypatch):
             seen.add(str(function).split(".")[1])
             return function(*arguments, **(options or {}))
 
+    monkeypatch.setattr(gram_frames, "serves", lambda library, cores: True)
     cores = in_library(point(), "torch").cores
+    undecided = arrays.library(cores[0])._replace(decided=lambda condition: None)
+    monkeypatch.setitem(arrays._made, "torch", undecided)
     for f in functions.values():
         objective = Objective(f)
 
@@ -434,6 +437,58 @@ def test_torch_never_waits_for_results(monkeypatch):
         "nonzero",
         "item",
     }
+
+
+def with_singular_values(values):
+    """A train with given singular values at its middle bond, of scales that differ from core to core."""
+    X = tt.random(SHAPE, len(values), rng=0).orthogonalize(1)
+    cores = [np.array(core) for core in X.cores]
+    left, size, right = cores[1].shape
+    u, _, vt = np.linalg.svd(cores[1].reshape(left * size, right), full_matrices=False)
+    cores[1] = ((u * values) @ vt).reshape(cores[1].shape)
+    return tt.TensorTrain([core * scale for core, scale in zip(cores, (1e3, 1e-5, 1e4, 1e-2), strict=True)])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("least", [1.0, 1e-3, 1e-6, 1e-11])
+def test_frames_from_gram_matrices(dtype, least):
+    """The frames of GPUs: orthogonal, and with each link the train itself."""
+    torch = pytest.importorskip("torch")
+    X = with_singular_values(np.geomspace(1.0, least, 3))
+    cores = [torch.tensor(np.array(core), dtype=getattr(torch, dtype)) for core in X.cores]
+    found, fits = gram_frames.frames(arrays.library(cores[0]), cores)
+    eps = float(np.finfo(dtype).eps)
+    assert bool(fits)
+    left, links, right = ([np.asarray(a, "f8") for a in chain] for chain in found)
+    for k in range(len(SHAPE)):
+        u = left[k].reshape(-1, left[k].shape[2])
+        assert np.abs(u.T @ u - np.eye(u.shape[1])).max() < 100 * eps
+        if k:
+            v = right[k].reshape(len(right[k]), -1)
+            assert np.abs(v @ v.T - np.eye(len(v))).max() < 100 * eps
+        joined = tt.TensorTrain([*left[:k], np.einsum("aib,bc->aic", left[k], links[k]), *right[k + 1 :]])
+        close(dense(joined), dense(X), 100 * eps)
+
+
+@pytest.mark.parametrize("least", [1.0, 0.0])
+def test_derivatives_with_frames_from_gram_matrices(least, monkeypatch):
+    """Also where singular values are zero, and QR decompositions follow if that can be decided."""
+    pytest.importorskip("torch")
+    cores = [np.array(core) for core in with_singular_values(np.array([1.0, 0.5, 1e-3])).cores]
+    cores[1][:, :, -1] *= least  # exactly zero: frames of what is only rounded are any
+    X, operator = in_library(tt.TensorTrain(cores), "torch"), in_library(A, "torch")
+    f = lambda X: tt.dot(operator @ X, X) / tt.dot(X, X)  # noqa: E731
+    wanted = hesse.manifolds.grad(f)(X)
+    monkeypatch.setattr(gram_frames, "serves", lambda library, cores: True)
+    found = hesse.manifolds.grad(f)(tt.TensorTrain(X.cores))
+    close(found.dense(), wanted.dense(), 1e-11)
+    undecided = arrays.library(X.cores[0])._replace(decided=lambda condition: None)
+    monkeypatch.setitem(arrays._made, "torch", undecided)
+    found = hesse.manifolds.grad(f)(tt.TensorTrain(X.cores))
+    if least:
+        close(found.dense(), wanted.dense(), 1e-11)
+    else:
+        assert all(bool(delta.isnan().all()) for delta in found.deltas)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -760,6 +815,48 @@ def test_entries_with_and_without_a_compiler(shape, kernel, monkeypatch):
             spread = np.zeros(shape)
             np.add.at(spread, where, wanted)
             close(found.dense(), project(spread), 1e-12)
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch", "jax"])
+@pytest.mark.parametrize("table", [1, 80, 2**18])
+@pytest.mark.parametrize("near", [100, 4096])
+@pytest.mark.parametrize("count", [7, 3000])
+def test_entries_with_merged_axes_in_tiles(library, table, near, count, monkeypatch):
+    """Each axis alone, two axes as one, half of them as one; sorted by places, or too few for that."""
+    if library != "numpy":
+        pytest.importorskip(library)
+    monkeypatch.setattr(merged, "TABLE", table)
+    monkeypatch.setattr(positions, "NEAR", near)
+    monkeypatch.setattr(threads, "available", lambda: 3)
+    merged.best_groups.cache_clear()
+    shape = (3, 4, 3, 2, 3, 4)
+    M = TensorTrains(shape, 3)
+    X, where = M.random_point(0), tuple(np.random.default_rng(0).integers(0, shape, (count, 6)).T)
+    Z, weights = M.random_tangent(X, 1), np.random.default_rng(1).standard_normal(count)
+    x, z = dense(X)[where], Z.dense()[where]
+    project = Dense(dense(X), X.ranks)
+    Y = in_library(X, library)
+    T = M.project(Y, in_library(Z.to_tt(), library))
+    values = Y.library.like(weights, Y.cores[0])
+    f = lambda X: (values * tt.gather(X, where) ** 2).sum()  # noqa: E731
+    objective = Objective(f)
+    for found, wanted in (
+        (objective.value_and_grad(Y)[1], 2.0 * weights * x),
+        (objective.hvp(Y, T), 2.0 * weights * z),
+    ):
+        spread = np.zeros(shape)
+        np.add.at(spread, where, wanted)
+        close(found.dense(), project(spread), 1e-12)
+    close(objective.value(Y), (weights * x**2).sum(), 1e-12)
+    merged.best_groups.cache_clear()
+
+
+def test_groups_of_axes():
+    """Those at the ends are rows, and may be longer; many entries pay for larger tables."""
+    assert merged.best_groups((20,) * 10, (1, *[10] * 9, 1), 200_000) == (0, 3, 5, 7, 10)
+    assert merged.best_groups((20,) * 10, (1, *[10] * 9, 1), 10) == tuple(range(11))
+    assert merged.best_groups((100_000, 100_000), (1, 10, 1), 6_000_000) == (0, 1, 2)
+    assert merged.best_groups((7,), (1, 1), 5) == (0, 1, 1)
 
 
 def test_entries_along_long_axes_are_sorted(monkeypatch):

@@ -41,6 +41,8 @@ class Library(NamedTuple):
     """The same array, its entries in the order of its axes."""
     compiled: Callable[[Callable[..., Array]], Callable[..., Array]]
     """A function whose first two arguments are no arrays, as the library runs it best."""
+    decided: Callable[[Array], bool | None]
+    """Whether something is true; None where that cannot be known: in a CUDA graph, or for a compiler."""
     is_wide: Callable[[Array], bool]
     """Whether an array is on a device where starting an operation costs more than most operations."""
 
@@ -104,6 +106,7 @@ NUMPY = Library(
     functools.partial(np.take, axis=0, mode="clip"),
     np.ascontiguousarray,
     _as_it_is,
+    bool,
     lambda a: False,
 )
 
@@ -150,9 +153,16 @@ def _torch_qr(torch: Any, a: Array) -> tuple[Array, Array]:
         lambda q, lower: torch.linalg.solve_triangular(lower.mT, q, upper=True, left=False),
         torch.eye(a.shape[-1], dtype=a.dtype, device=a.device),
     )
-    if torch.cuda.is_current_stream_capturing():
+    decided = _torch_decided(torch, fits)
+    if decided is None:
         return q.where(fits, torch.nan), r
-    return (q, r) if bool(fits) else tuple(torch.linalg.qr(a))
+    return (q, r) if decided else tuple(torch.linalg.qr(a))
+
+
+def _torch_decided(torch: Any, condition: Array) -> bool | None:
+    if condition.is_cuda and torch.cuda.is_current_stream_capturing():
+        return None
+    return bool(condition)
 
 
 def _jax_qr(jax: Any, a: Array) -> tuple[Array, Array]:
@@ -160,9 +170,14 @@ def _jax_qr(jax: Any, a: Array) -> tuple[Array, Array]:
     if jax.default_backend() == "cpu" or a.shape[-2] < a.shape[-1]:
         return tuple(jax.numpy.linalg.qr(a))
     q, r, fits = _jax_cholesky_qr(jax)(a)
-    if isinstance(fits, jax.core.Tracer):
+    decided = _jax_decided(jax, fits)
+    if decided is None:
         return jax.numpy.where(fits, q, jax.numpy.nan), r
-    return (q, r) if bool(fits) else tuple(jax.numpy.linalg.qr(a))
+    return (q, r) if decided else tuple(jax.numpy.linalg.qr(a))
+
+
+def _jax_decided(jax: Any, condition: Array) -> bool | None:
+    return None if isinstance(condition, jax.core.Tracer) else bool(condition)
 
 
 def _jax_kept(jax: Any, values: np.ndarray, like: Array) -> Array:
@@ -204,6 +219,7 @@ def _torch() -> Library:
         lambda a, index: torch.index_select(a, 0, index),
         lambda a: a.contiguous(),
         _as_it_is,
+        functools.partial(_torch_decided, torch),
         lambda a: bool(a.is_cuda),
     )
 
@@ -225,6 +241,7 @@ def _jax() -> Library:
         lambda a, index: jnp.take(a, index, axis=0, mode="clip"),
         lambda a: a,
         functools.cache(lambda function: jax.jit(function, static_argnums=(0, 1))),
+        functools.partial(_jax_decided, jax),
         lambda a: jax.default_backend() != "cpu",
     )
 

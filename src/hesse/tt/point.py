@@ -6,8 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from hesse.tt.arrays import Array
+from hesse.tt import gram_frames
+from hesse.tt.arrays import Array, Library
 from hesse.tt.chain import sealed
+from hesse.tt.gram_frames import Frames
 from hesse.tt.orthogonal import centred, left_orthogonal, times_left, times_right
 from hesse.tt.train import TensorTrain
 
@@ -21,20 +23,12 @@ class Point:
     """
 
     def __init__(self, train: TensorTrain) -> None:
-        library, cores = train.library, list(train.cores)
-        if any(core.shape[-1] > math.prod(core.shape[-3:-1]) for core in cores):
-            cores = centred(library, cores, len(cores) - 1)  # ranks that no left half can have
-        cores = centred(library, cores, 0)
-        left, links, centre = [], [], cores[0]
-        for k in range(len(cores)):
-            u, link = left_orthogonal(library, centre)
-            left.append(sealed(u))
-            links.append(link)
-            centre = times_left(link, cores[k + 1]) if k + 1 < len(cores) else centre
+        library = train.library
+        left, links, right = _gram_frames(train) or _swept_frames(library, train.cores)
         self.train = train
         self.library = library
-        self.left = TensorTrain(left)
-        self.right = TensorTrain([*map(sealed, cores)])
+        self.left = TensorTrain([*map(sealed, left)])
+        self.right = TensorTrain([*map(sealed, right)])
         self.links: list[Array] = links
 
     @property
@@ -54,6 +48,35 @@ class Point:
         u = _columns(self.left.cores[k])
         flat = _columns(delta)
         return (flat - u @ (u.mT @ flat)).reshape(delta.shape)
+
+
+def _swept_frames(library: Library, cores: Sequence[Array]) -> Frames:
+    """By QR decompositions, position by position."""
+    if any(core.shape[-1] > math.prod(core.shape[-3:-1]) for core in cores):
+        cores = centred(library, cores, len(cores) - 1)  # ranks that no left half can have
+    right = centred(library, cores, 0)
+    left, links, centre = [], [], right[0]
+    for k in range(len(right)):
+        u, link = left_orthogonal(library, centre)
+        left.append(u)
+        links.append(link)
+        centre = times_left(link, right[k + 1]) if k + 1 < len(right) else centre
+    return Frames(left, links, right)
+
+
+def _gram_frames(train: TensorTrain) -> Frames | None:
+    """By Gram matrices; None: that is not faster, or singular values are too small for it.
+
+    Where nothing can be decided, the frames are NaN then.
+    """
+    if train.batch is not None or not gram_frames.serves(train.library, train.cores):
+        return None
+    found, fits = gram_frames.frames(train.library, train.cores)
+    decided = train.library.decided(fits)
+    if decided is None:
+        left, right = ([chain[0].where(fits, math.nan), *chain[1:]] for chain in (found.left, found.right))
+        return Frames(left, found.links, right)
+    return found if decided else None
 
 
 def point_of(train: Any) -> Point:
