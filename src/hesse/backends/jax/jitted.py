@@ -45,7 +45,8 @@ def _has_options() -> bool:
     if jax.default_backend() != "cpu":
         return False
     try:
-        jax.jit(lambda: 0, compiler_options=QUICK)()
+        with jax.core.eval_context():  # it may be a trace that asks
+            jax.jit(lambda: 0, compiler_options=QUICK)()
     except jax.errors.JaxRuntimeError:
         return False
     return True
