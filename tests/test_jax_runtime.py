@@ -185,12 +185,11 @@ def test_options_that_xla_does_not_know_are_not_used(monkeypatch: pytest.MonkeyP
         jitted._has_options.cache_clear()
 
 
-def test_options_of_xla_are_tried_outside_of_traces() -> None:
-    """The first program of a process may be one inside of a jitted function."""
+@pytest.mark.parametrize("transformed", [jax.jit, lambda f: jax.jit(jax.vmap(f))], ids=["jit", "vmap"])
+def test_a_long_program_whose_first_call_is_traced(transformed: Callable[..., Any]) -> None:
     jitted._has_options.cache_clear()
-
-    def function(x: Any) -> Any:
-        jitted._has_options()
-        return x
-
-    assert jax.jit(function)(1.0) == 1.0
+    H = hesse.hessian(lambda x: cubes(x.ravel()), backend=JaxTarget(machine=JaxMachine(long_program=1)))
+    x = jnp.array([[0.5, 1.5]])
+    expected = jax.hessian(jax_cubes)(x[0])
+    np.testing.assert_allclose(transformed(H)(x).reshape(2, 2), expected)
+    np.testing.assert_allclose(H(x).reshape(2, 2), expected)

@@ -7,7 +7,9 @@ An axis is `offset + sum(stride * label)`. A plain label is `Axis(((3, 1),), 0)`
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -176,6 +178,16 @@ def first_labels(axes: Iterable[Axis]) -> tuple[int, ...]:
 def renamed(axes: Iterable[Axis], names: Callable[[int], int]) -> tuple[Axis, ...]:
     """The axes with every label renamed."""
     return tuple([axis.rename(names) for axis in axes])
+
+
+@functools.lru_cache(PATTERNS)
+def shifted(axes: tuple[Axis, ...], by: int) -> tuple[Axis, ...]:
+    """The axes with every label moved up by a number.
+
+    >>> shifted((label_axis(2), constant_axis(5)), 3) == (label_axis(5), constant_axis(5))
+    True
+    """
+    return renamed(axes, functools.partial(operator.add, by))
 
 
 def connected(tensors: Iterable[Collection[int]]) -> list[tuple[list[int], set[int]]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import operator
 from collections.abc import Collection, Sequence
 
 from hesse.ir.axis import (
@@ -23,7 +22,7 @@ from hesse.ir.axis import (
     labels_of,
     number,
     plain_axes,
-    renamed,
+    shifted,
 )
 from hesse.ir.canonical import canonical, operand_order
 from hesse.ir.labelled import Product
@@ -185,9 +184,8 @@ def _unified(product: Product, expand: Collection[int]) -> Product:
         else:
             unifier, first = trial
             scale *= inner.scale
-            shift = functools.partial(operator.add, first)
             todo += [
-                (operand, renamed(inner_axes, shift), False)
+                (operand, shifted(inner_axes, first), False)
                 for operand, inner_axes in zip(reversed(inner.operands), reversed(inner.axes), strict=True)
             ]
             todo, stuck = [*stuck, *todo], []  # a new equation may have made an old one solvable
@@ -198,7 +196,7 @@ def _unified(product: Product, expand: Collection[int]) -> Product:
 def _equated(unifier: Unifier, inner: Product, axes: tuple[Axis, ...]) -> tuple[Unifier, int] | None:
     trial = unifier.copy()
     first = trial.fresh(inner.ranges)
-    inside = renamed(inner.output, functools.partial(operator.add, first))
+    inside = shifted(inner.output, first)
     return None if trial.equate_all(zip(inside, axes, strict=True)) else (trial, first)
 
 
@@ -387,8 +385,7 @@ def disjoint_outputs(one: Node, two: Node) -> bool:
         return False
     unifier = Unifier()
     first, second = unifier.fresh(one.ranges), unifier.fresh(two.ranges)
-    left = renamed(one.output, functools.partial(operator.add, first))
-    right = renamed(two.output, functools.partial(operator.add, second))
+    left, right = shifted(one.output, first), shifted(two.output, second)
     try:
         unifier.equate_all(zip(left, right, strict=True))
     except EmptyBox:

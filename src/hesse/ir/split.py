@@ -12,11 +12,9 @@ of a Jacobian `J` are disjoint in its rows, and `J'·S·J` has no more of them.
 
 from __future__ import annotations
 
-import functools
 import math
-import operator
 
-from hesse.ir.axis import Axis, number, renamed
+from hesse.ir.axis import Axis, number, shifted
 from hesse.ir.labelled import Product
 from hesse.ir.node import Einsum
 from hesse.ir.product import pattern_of
@@ -48,7 +46,7 @@ def _cut(product: Product, operand: Einsum, axes: tuple[Axis, ...]) -> Cut | Non
         return None
     unifier = Unifier()
     labels = range(unifier.fresh(product.ranges), len(product.ranges))
-    inside = renamed(inner.output, functools.partial(operator.add, unifier.fresh(inner.ranges)))
+    inside = shifted(inner.output, unifier.fresh(inner.ranges))
     stuck = unifier.equate_all(zip(inside, axes, strict=True))
     order = sorted(labels, key=lambda label: label not in product.placed)  # labels of the output first
     cuts = [None if equation is None else unifier.cut(equation, order) for equation in stuck]

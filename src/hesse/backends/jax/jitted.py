@@ -45,7 +45,7 @@ def _has_options() -> bool:
     if jax.default_backend() != "cpu":
         return False
     try:
-        with jax.core.eval_context():  # the first program may be one inside of a function that JAX traces
+        with jax.core.eval_context():  # it may be a trace that asks
             jax.jit(lambda: 0, compiler_options=QUICK)()
     except jax.errors.JaxRuntimeError:
         return False
