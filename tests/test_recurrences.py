@@ -28,6 +28,7 @@ NUMBERS = RANDOM.normal(size=STEPS + 3)
 @pytest.fixture(autouse=True)
 def short_chains(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recurrences, "FEWEST_STEPS", 6)
+    monkeypatch.setattr(recurrences, "FEWEST_OF_NUMBERS", 6)
 
 
 def net(xp: Any, W: Any, X: Any, V: Any) -> Any:
@@ -181,3 +182,16 @@ def test_arguments_of_other_libraries(library: str, function: Callable[..., Any]
 def test_short_chains_stay_as_they_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recurrences, "FEWEST_STEPS", STEPS + 1)
     assert loops_in(net) == 0
+
+
+def test_numbers_and_layers_with_weights_of_their_own_are_no_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recurrences, "FEWEST_OF_NUMBERS", STEPS + 1)
+    assert loops_in(smoothing) == 0
+
+    def layers(weights: list[Any], x: Any) -> Any:
+        for weight in weights:
+            x = np.tanh(weight @ x)
+        return np.sum(x)
+
+    roots = hesse.compile(layers).explain([W + k for k in range(STEPS)], V).roots
+    assert not any(getattr(node, "name", "") == FOREIGN for node in topological(roots))

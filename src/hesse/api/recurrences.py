@@ -44,6 +44,8 @@ from hesse.ops.foreign import FOREIGN
 
 FEWEST_STEPS = 64
 """Chains of fewer steps stay as they are written."""
+FEWEST_OF_NUMBERS = 4096
+"""If they compute nothing but numbers: a line of a program takes less time than a step of a loop."""
 LONGEST_PERIOD = 256
 """Operations one after the other in a step."""
 MOST_ENTRIES = 1_000_000
@@ -190,7 +192,10 @@ class _Chain:
             steps[stage] = step
             results = step.carries
         first, end = _longest_run(steps)
-        if end - first < FEWEST_STEPS:
+        step = steps[first]
+        if step is None or end - first < FEWEST_STEPS:
+            return None
+        if end - first < FEWEST_OF_NUMBERS and not any(row.node.rank for row in step.rows):
             return None
         return self._looped([step for step in steps[first:end] if step is not None], roots)
 
@@ -255,7 +260,7 @@ class _Chain:
         first = steps[0]
         if not all(_is_plain(node) for node in (*first.carries, *[row.node for row in first.rows])):
             return None
-        if not _are_small(steps):
+        if not _have_items_alike(steps):
             return None
         shapes = [tuple(map(int, node.shape)) for node in first.carries]
         carry = variable("the carry of a chain", (sum(map(math.prod, shapes)),), ["loop"])
@@ -308,12 +313,13 @@ def _is_plain(node: Node) -> bool:
     return node.kind == "real" and not is_foreign and not any(isinstance(size, str) for size in node.shape)
 
 
-def _are_small(steps: Sequence[_Step]) -> bool:
-    """Whether items that are different tensors in different steps can be copied into one."""
+def _have_items_alike(steps: Sequence[_Step]) -> bool:
+    """Whether items are no tensors of their own: layers with weights of their own are no loop."""
     entries = 0
-    for item, other in zip(steps[0].items, steps[-1].items, strict=True):
-        if item.node is not other.node and item.node is not None:
-            if item.node.kind != "real":
+    for number, item in enumerate(steps[0].items):
+        nodes = {node for step in steps if (node := step.items[number].node) is not None}
+        if item.node is not None and len(nodes) > 1:
+            if not all(map(_is_plain, nodes)) or any(isinstance(node, Variable) for node in nodes):
                 return False
             entries += math.prod(map(int, item.node.shape))
     return entries * len(steps) <= MOST_ENTRIES
