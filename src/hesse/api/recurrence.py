@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from hesse.api.carries import leaves_of, scanned
 from hesse.api.custom import holds_expressions
-from hesse.api.loops import Part, Steps, carries_before, loop
+from hesse.api.loops import Steps
 from hesse.api.trace import argument, nested_names, nested_trace, stand_in
 from hesse.api.trees import is_container, leaf_names, take_apart, take_apart_like
 from hesse.backends.target import library_of
-from hesse.calculus.rolling import rolled
 from hesse.errors import ArgumentError, ShapeError, TracingError
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_node
-from hesse.ir import Node, concatenate, constant, reshape, select, zero
-from hesse.rewrite import simplify
+from hesse.ir import Node, constant, select, zero
 
 if TYPE_CHECKING:
     from optree import PyTreeSpec
@@ -176,30 +175,16 @@ def _item(label: str, leaf: Any) -> _Item:
     return _Item(inside, stacks)
 
 
-def _pieces(shapes: Sequence[tuple[int, ...]]) -> Iterator[tuple[int, int]]:
-    """Where each leaf lies in the vector of all."""
-    begin = 0
-    for shape in shapes:
-        yield begin, begin + math.prod(shape)
-        begin += math.prod(shape)
-
-
-def _vector(nodes: Sequence[Node]) -> Node:
-    flat = [reshape(node, (math.prod(map(int, node.shape)),)) for node in nodes]
-    return concatenate(flat, 0) if flat else zero((0,))
-
-
 def _traced(step: Step, start: _Tree, items: _Tree, count: int, reverse: bool) -> Any:
     """The loop as an expression; all leaves of the carry are parts of one vector."""
     first = [as_node(leaf) for leaf in start.leaves]
     shapes = [tuple(map(int, node.shape)) for node in first]
-    pieces = list(_pieces(shapes))
     with nested_trace():
         (label,) = nested_names(["carry of scan"])
-        carry = argument(label, (pieces[-1][1] if pieces else 0,))
+        carry = argument(label, (sum(map(math.prod, shapes)),))
         labels = nested_names([f"item {k} of scan" for k in range(len(items.leaves))])
         given = [_item(name, leaf) for name, leaf in zip(labels, items.leaves, strict=True)]
-        leaves = [Expression(node) for node in _split(carry, pieces, shapes)]
+        leaves = [Expression(node) for node in leaves_of(carry, shapes)]
         result = step(start.put_together(leaves), items.put_together([item.inside for item in given]))
     returned, y = _returned(result, start)
     after = [as_node(leaf) for leaf in returned]
@@ -210,31 +195,14 @@ def _traced(step: Step, start: _Tree, items: _Tree, count: int, reverse: bool) -
                 "the carry must keep its shapes"
             )
     outputs = _Tree.of("y", y)
-    nodes = simplify(rolled([_vector(after), *after, *(as_node(leaf) for leaf in outputs.leaves)]))
-    new, after, ys = nodes[0], nodes[1 : len(after) + 1], nodes[len(after) + 1 :]
+    ys = [as_node(leaf) for leaf in outputs.leaves]
     if count == 0:
         empty = [Expression(zero((0, *node.shape))) for node in ys]
         return start.put_together(list(map(Expression, first))), outputs.put_together(empty)
     stacks = {variable: stack for item in given for variable, stack in item.stacks.items()}
     steps = Steps(count, reverse, stacks, {})
-    parts = [Part(node, begin) for node, (begin, _) in zip(after, pieces, strict=True)]
-    if not first:
-        return start.put_together([]), outputs.put_together(list(map(Expression, steps.batched(*ys))))
-    carries = loop(steps, carry, _vector(first), new, parts)
-    stacks |= {
-        node: _split_stack(carries, *piece, node.shape) for node, piece in zip(after, pieces, strict=True)
-    }
-    stacks[carry] = carries_before(_vector(first), carries, reverse)
-    last = select(carries, [0 if reverse else count - 1, slice(None)])
-    final = start.put_together(list(map(Expression, _split(last, pieces, shapes))))
-    return final, outputs.put_together(list(map(Expression, steps._replace(stacks=stacks).batched(*ys))))
-
-
-def _split(vector: Node, pieces: Sequence[tuple[int, int]], shapes: Sequence[tuple[int, ...]]) -> list[Node]:
-    return [
-        reshape(select(vector, [slice(*piece)]), shape) for piece, shape in zip(pieces, shapes, strict=True)
+    carries, found = scanned(steps, carry, first, after, ys)
+    last = [
+        select(stack, [0 if reverse else count - 1] + [slice(None)] * (stack.rank - 1)) for stack in carries
     ]
-
-
-def _split_stack(carries: Node, begin: int, end: int, shape: Any) -> Node:
-    return reshape(select(carries, [slice(None), slice(begin, end)]), (carries.shape[0], *shape))
+    return start.put_together(list(map(Expression, last))), outputs.put_together(list(map(Expression, found)))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from hesse.api.layout import Branches, Fixed, Layout, Truth
+from hesse.api.recurrences import with_loops
 from hesse.api.trees import is_container, leaf_names, take_apart
 from hesse.calculus.rolling import rolled
 from hesse.errors import TracingError
@@ -117,7 +118,7 @@ def _parts(result: Any, function_name: str, has_aux: bool) -> list[_Returned]:
 def _simplified(output: Traced, aux: Traced | None) -> tuple[Traced, Traced | None]:
     """Both, simplified together so that they share what they have in common."""
     count = len(output.nodes)
-    nodes = simplify(rolled([*output.nodes, *(aux.nodes if aux else ())]))
+    nodes = simplify(rolled(with_loops([*output.nodes, *(aux.nodes if aux else ())])))
     return output._replace(nodes=nodes[:count]), aux and aux._replace(nodes=nodes[count:])
 
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hesse.calculus.batching import has_stack
-from hesse.ir import Add, Apply, Constant, Einsum, Map, Node, Size, Variable
+from hesse.ir import Add, Apply, Axis, Constant, Einsum, Map, Node, Size, Variable
 
 FEWEST = 16
 """So many nodes that are alike are a family."""
@@ -179,24 +179,28 @@ class Families:
         if len(addresses) > 1:
             order = sorted(order, key=lambda k: _rank(node, k, addresses[k]))
         axes = [*[node.axes[k] for k in order], node.output]
-        names: dict[int, int] = {}  # labels as they come in this order
-        strides = tuple(
-            [
-                tuple([(names.setdefault(label, len(names)), stride) for label, stride in terms])
-                for tensor in axes
-                for terms, _ in tensor
-            ]
-        )
-        for label in range(len(node.ranges)):
-            names.setdefault(label, len(names))
+        strides, sizes = structure(node, axes)
         row = [addresses[k].position for k in order if addresses[k].number in self.of_number]
         row += [offset for tensor in axes for _, offset in tensor]
         places: tuple[int, ...] = ()
         if _entries(node.shape) <= FEW_PLACES:
             places = tuple([offset for _, offset in node.output])
         numbers = tuple([addresses[k].number for k in order])
-        key = (Einsum, node.shape, strides, node.sizes(names), places, numbers)
+        key = (Einsum, node.shape, strides, sizes, places, numbers)
         return Form(node, key, numbers, order, tuple(row), node.scale)
+
+
+def structure(node: Einsum, axes: Sequence[Sequence[Axis]]) -> tuple[Hashable, Hashable]:
+    """What is to be said of axes but their offsets; labels are numbered as they come."""
+    names: dict[int, int] = {}
+    strides = [
+        tuple([(names.setdefault(label, len(names)), stride) for label, stride in terms])
+        for tensor in axes
+        for terms, _ in tensor
+    ]
+    for label in range(len(node.ranges)):
+        names.setdefault(label, len(names))
+    return tuple(strides), node.sizes(names)
 
 
 def _are_numbers(sizes: Iterable[Size]) -> bool:

@@ -38,13 +38,13 @@ FEW_TERMS = 4
 def rolled(roots: Sequence[Node]) -> list[Node]:
     """The roots with terms of long sums that are alike joined."""
     order = topological(roots)
-    terms = _flat_sums(order, roots)
+    terms = flat_sums(order, roots)
     if not any(len(found) >= FEWEST for found in terms.values()):
         return list(roots)
     return _Rolling(_levels(order, terms), terms).of(roots)
 
 
-def _flat_sums(order: Sequence[Node], roots: Sequence[Node]) -> dict[Node, Sequence[Node]]:
+def flat_sums(order: Sequence[Node], roots: Sequence[Node]) -> dict[Node, Sequence[Node]]:
     """The terms of each sum, those of sums inside that nobody else uses included; these have none."""
     uses: dict[Node, int] = dict.fromkeys(roots, 2)  # a result is used outside
     in_sum: set[Node] = set()
