@@ -6,13 +6,14 @@ import argparse
 from pathlib import Path
 
 from benchmarks.trains import page
+from benchmarks.trains.functions import SIZES
 
 
 def main() -> None:
     """Do what the options say."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.trains", description=__doc__)
     parser.add_argument("--device", choices=("cuda", "cpu"), help="the five functions with PyTorch and JAX")
-    parser.add_argument("--sizes", nargs="+", default=["medium", "large"], help="for --device")
+    parser.add_argument("--sizes", nargs="+", default=["medium", "large"], choices=SIZES, help="for --device")
     parser.add_argument("--seconds", type=float, default=85.0, help="for --device: what is not begun is left")
     parser.add_argument("--output", type=Path, default=Path("trains.json"), help="for --device: a file")
     parser.add_argument("--report", type=Path, help="write the table of such a file into the page")
