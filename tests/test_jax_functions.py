@@ -41,3 +41,20 @@ def test_the_power_of_nothing_is_smooth() -> None:
     """Nested JAX has 0."""
     found = hesse.hessian(lambda x: jnp.sum(jnp.abs(jnp.fft.fft(x)) ** 2))(jnp.zeros(4))
     assert_close(found, 8.0 * jnp.eye(4))
+
+
+def test_sizes_of_complex_numbers_at_zero() -> None:
+    """Derivatives are 0 there, as in JAX; the square is smooth."""
+    x = jnp.array([0.0, 1.0, 0.0, -2.0])
+
+    def joined(x: Any) -> Any:
+        return x[:2] + 1j * x[2:]
+
+    for function in (
+        lambda x: jnp.sum(jnp.abs(joined(x))),
+        lambda x: jnp.sum(jnp.abs(jnp.fft.rfft(x) * jnp.arange(3))),
+        lambda x: jnp.sum(jnp.real(jnp.sign(joined(x)) * (1 + 2j))),  # JAX has 0 everywhere
+    ):
+        assert_close(hesse.compile(function)(x), function(x))
+        assert_close(hesse.grad(function)(x), jax.grad(function)(x))
+    assert_close(hesse.hessian(lambda x: jnp.sum(jnp.abs(joined(x)) ** 2))(x), 2.0 * jnp.eye(4))

@@ -248,3 +248,44 @@ def test_bins_are_those_of_numpy():
     table, x = np.arange(20.0), np.array([0.3, 0.7, 1.1])
     found = hesse.grad(lambda x: np.sum(table[(x / 0.1).astype(int)] * x))(x)
     np.testing.assert_array_equal(found, table[(x / 0.1).astype(int)])
+
+
+def test_a_value_that_was_multiplied_and_divided_elsewhere_is_itself():
+    """(31 * 0.3) / 0.3 is less than 31: what is known of a quotient is no property of what it equals."""
+
+    def function(x):
+        y = x[1:]
+        back = (y * 0.3) / 0.3
+        return np.sum(np.floor(y) * y) + np.sum(back)
+
+    x = np.array([0.0, 31.0, 57.0, 62.0])
+    np.testing.assert_array_equal(hesse.grad(function)(x)[1:], x[1:] + 1)
+
+
+def test_products_with_reciprocals_do_not_depend_on_quotients_in_other_functions():
+    x = np.array([49.0, 98.0])
+    other = hesse.compile(lambda x: np.sin(x / 49.0))
+    other(x)
+    found = hesse.compile(lambda x: np.floor(x * (1 / 49.0)))(x)
+    np.testing.assert_array_equal(found, np.floor(x * (1 / 49.0)))
+
+
+def test_quotients_that_are_written_to_are_what_was_written():
+    def function(x):
+        y = x / 49.0
+        y[0] = 0.5
+        z = x / 49.0
+        z += 1.0
+        z *= 0.5
+        return np.floor(y) + 10 * np.floor(z)
+
+    x = np.array([51.0, 99.0, 161.0])
+    np.testing.assert_array_equal(hesse.compile(function)(x), function(x))
+
+
+def test_whole_numbers_of_quotients_that_a_function_decides_by():
+    @hesse.branching
+    def function(x):
+        return x * float(int(x / 49.0))
+
+    assert hesse.grad(function)(49.0) == 1.0

@@ -132,3 +132,16 @@ def test_refused(name: str) -> None:
     function, message = REFUSED[name]
     with pytest.raises(TracingError, match=message):
         hesse.jacobian(function)(X)
+
+
+def test_directions_at_zero() -> None:
+    """`sgn` has no derivative there, as in PyTorch, and the square of a size is smooth."""
+    x = torch.tensor([0.0, 1.0, 0.0, 2.0], dtype=torch.float64, requires_grad=True)
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return (torch.sgn(torch.complex(x[:2], x[2:])) * (1 + 3j)).real.sum()
+
+    (expected,) = torch.autograd.grad(function(x), x)
+    torch.testing.assert_close(hesse.grad(function)(x.detach()), expected)
+    found = hesse.hessian(lambda x: torch.complex(x[:2], x[2:]).abs().square().sum())(x.detach())
+    torch.testing.assert_close(torch.as_tensor(found), 2 * torch.eye(4, dtype=torch.float64))

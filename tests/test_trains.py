@@ -248,3 +248,18 @@ def test_tall_cores_are_orthogonal_whatever_their_singular_values(dtype, conditi
     assert q.dtype == r.dtype == dtype
     assert np.abs(q.T @ q - np.eye(5)).max() < 50 * eps
     assert np.abs(q @ r - a).max() < 50 * eps
+
+
+def test_a_workspace_that_another_thread_takes_first():
+    from hesse.tt.positions import Prepared  # noqa: PLC0415
+
+    class TakenMeanwhile(list):
+        """A list that had an entry when it was asked."""
+
+        def __len__(self):
+            return 1
+
+    prepared = Prepared([], None, None, TakenMeanwhile())
+    with prepared.workspace(tt.arrays.NUMPY) as work:
+        assert work.library is tt.arrays.NUMPY
+    assert prepared.idle[0] is work

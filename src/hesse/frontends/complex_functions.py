@@ -14,6 +14,7 @@ from hesse.frontends.complexes import Complex, both_parts, complexes, parts
 from hesse.frontends.dispatch import COMPLEX, call, call_complex, implements
 from hesse.frontends.operands import as_expression
 from hesse.frontends.tracing import untraceable
+from hesse.frontends.ufuncs import elementwise
 
 
 @complexes(np.absolute)
@@ -25,6 +26,16 @@ def absolute(z: Any, /) -> Any:
 def _square(z: Any) -> Any:
     real, imag = map(as_expression, both_parts(z))
     return real * real + imag * imag
+
+
+def size_of(z: Any) -> Any:
+    """|z|, whose derivatives are 0 at 0, as those of PyTorch and JAX."""
+    return elementwise("safe_sqrt", _square(z))
+
+
+def direction(z: Any) -> Any:
+    """`z / |z|`, and 0 with all its derivatives at 0."""
+    return np.multiply(z, elementwise("safe_reciprocal", size_of(z)))
 
 
 @complexes(np.conjugate)

@@ -10,7 +10,7 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from hesse.frontends.objects import OBJECT_LOOPS, array_of_entries
 from hesse.frontends.symbolic import SymbolicMethods
 from hesse.frontends.tracing import decided, note_need, of_tensors, real_dtype, untraceable
 from hesse.ir import Node, Shape
-from hesse.ops.choices import as_divided
+from hesse.ops.choices import ratio
 from hesse.ops.integers import as_integer, as_real
 from hesse.ops.registry import elementwise
 
@@ -100,15 +100,32 @@ _NO_NUMBERS = (
 _EVALUATE = "Evaluate the expression first; inside a traced function values are not known."
 
 
+class Quotient(NamedTuple):
+    """A quotient as it was written, or a sum with one; `product` is its node, a product with a reciprocal.
+
+    `x / h` is a whole number where `x * (1 / h)` falls short of it. This is known of an expression and not
+    of a node: nodes do not tell `3*x / 3` from `x`.
+    """
+
+    product: Node
+    written: tuple[Node, Node] | Node
+
+    @property
+    def node(self) -> Node:
+        """The quotient, or the sum with one."""
+        return ratio(*self.written) if isinstance(self.written, tuple) else self.written
+
+
 class Expression(SymbolicMethods):
     """A tensor expression: a node with the behaviour of an array.
 
     `boolean` marks results of comparisons. `index` says what to read where the expression serves as an
     index array; `is_index` marks integers that have no real node of their own, such as the result of argmax.
-    `part` says what is changed by a write besides the expression itself; None: nothing.
+    `part` says what is changed by a write besides the expression itself; None: nothing. `quotient` says how
+    the node was written as a quotient; None: it was not.
     """
 
-    __slots__ = ("__weakref__", "boolean", "index", "is_index", "node", "part")
+    __slots__ = ("__weakref__", "boolean", "index", "is_index", "node", "part", "quotient")
     __array_priority__ = 1000.0
 
     def __init__(
@@ -121,9 +138,12 @@ class Expression(SymbolicMethods):
             index = node
         self.index = Index(index) if isinstance(index, Node) else index
         self.part: Part | None = None
+        self.quotient: Quotient | None = None
 
     def __copy__(self) -> Expression:
-        return Expression(self.node, self.boolean, self.index, self.is_index)
+        found = Expression(self.node, self.boolean, self.index, self.is_index)
+        found.quotient = self.quotient
+        return found
 
     def __deepcopy__(self, memo: Any) -> Expression:
         return self.__copy__()
@@ -134,6 +154,12 @@ class Expression(SymbolicMethods):
 
     def __repr__(self) -> str:
         return f"Expression(shape={self.shape})"
+
+    @property
+    def divided(self) -> Node:
+        """The node with a quotient as a quotient, for functions with jumps."""
+        known, node = self.quotient, self.node
+        return node if known is None or known.product is not node else known.node  # else it was written to
 
     @property
     def shape(self) -> Shape:
@@ -332,8 +358,8 @@ class Expression(SymbolicMethods):
         if kind in "iu":
             if self.index is not None:
                 return self.__copy__()
-            node = self.node if self.boolean else elementwise("trunc", as_divided(self.node))
-            return Expression(node, index=as_integer(as_divided(self.node)))
+            node = self.node if self.boolean else elementwise("trunc", self.divided)
+            return Expression(node, index=as_integer(self.divided))
         if is_float_type(dtype):
             return call(np.multiply, (self, 1.0)) if self.is_index else Expression(self.node)
         if kind == "c":
@@ -347,7 +373,7 @@ class Expression(SymbolicMethods):
         if self.size != 1:
             return None
         integers = self.index if self.is_index or question == "integer" else None
-        return decided(question, self.node if integers is None else as_real(integers.as_node()))
+        return decided(question, self.divided if integers is None else as_real(integers.as_node()))
 
     # What would need the value of the expression now, or would change it in place.
 

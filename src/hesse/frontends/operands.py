@@ -50,6 +50,12 @@ def as_node(value: Any) -> Node:
     return constant_node(array if array.dtype.kind == "f" else array.astype(float))
 
 
+def as_divided(value: Any) -> Node:
+    """The node of a value, in which a quotient is one: for functions with jumps."""
+    is_real = isinstance(value, Expression) and not value.is_index
+    return value.divided if is_real else as_node(value)
+
+
 def _is_entry(value: Any) -> bool:
     """Whether a value may be an entry of an array of traced numbers."""
     return is_number(value) or (isinstance(value, Expression) and not value.shape)

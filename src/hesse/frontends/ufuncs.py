@@ -12,13 +12,19 @@ import numpy as np
 
 import hesse.ops.elementwise as table
 from hesse.frontends.dispatch import FUNCTIONS, LOOKUPS, NAMED, implements
-from hesse.frontends.expression import Expression
+from hesse.frontends.expression import Expression, Quotient
 from hesse.frontends.integers import chosen, compared, with_index
-from hesse.frontends.operands import as_expression, as_node, broadcast_nodes, is_boolean, is_number
+from hesse.frontends.operands import (
+    as_divided,
+    as_expression,
+    as_node,
+    broadcast_nodes,
+    is_boolean,
+    is_number,
+)
 from hesse.frontends.tracing import untraceable
 from hesse.ir import Node, add, multiply, scale, uniform
 from hesse.ops import integers
-from hesse.ops.choices import as_divided, divided
 from hesse.ops.registry import ELEMENTWISE, Elementwise
 
 JUMPS: dict[Any, str] = {
@@ -108,7 +114,7 @@ def signbit(x: Any, /) -> Any:
 def _register_jumps(function: Any, name: str) -> None:
     @implements(function)
     def handler(x: Any, /) -> Expression:
-        return Expression(table.function(name)(as_divided(as_node(x))))
+        return Expression(table.function(name)(as_divided(x)))
 
 
 def _register_all(register: Callable[[Any, Any], None], functions: dict[Any, Any]) -> None:
@@ -137,13 +143,26 @@ def truth(value: Any) -> Expression:
     return Expression(table.not_equal(node, uniform(0.0, node.shape)), boolean=True)
 
 
+def _with_quotients(result: Expression, x: Any, y: Any, sign: float = 1.0) -> Expression:
+    """`x + sign*y`, of which it is kept that one of both is a quotient."""
+    known = [value.quotient for value in (x, y) if isinstance(value, Expression)]
+    if any(quotient is not None and isinstance(quotient.written, tuple) for quotient in known):
+        values = [
+            Expression(as_divided(value)) if isinstance(value, Expression) else value for value in (x, y)
+        ]
+        first, second = broadcast_nodes("add", values)
+        result.quotient = Quotient(result.node, add([first, scale(second, sign)], first.shape))
+    return result
+
+
 @implements(np.add)
 def add_(x: Any, y: Any, /) -> Expression:
     """The sum; of truth values, whether one of them holds."""
     if is_boolean(x) and is_boolean(y):
         return Expression(elementwise("logical_or", x, y).node, boolean=True)
     nodes = broadcast_nodes("add", (x, y))
-    return with_index(Expression(add(nodes, nodes[0].shape)), integers.plus, x, y)
+    result = _with_quotients(Expression(add(nodes, nodes[0].shape)), x, y)
+    return with_index(result, integers.plus, x, y)
 
 
 @implements(np.subtract)
@@ -152,7 +171,7 @@ def subtract(x: Any, y: Any, /) -> Expression:
     if is_boolean(x) and is_boolean(y):
         raise untraceable("the difference of truth values", "Use ^ or np.logical_xor.")
     first, second = broadcast_nodes("subtract", (x, y))
-    return with_index(Expression(first - second), integers.minus, x, y)
+    return with_index(_with_quotients(Expression(first - second), x, y, -1.0), integers.minus, x, y)
 
 
 @implements(np.multiply)
@@ -174,10 +193,14 @@ def divide(x: Any, y: Any, /) -> Expression:
     """The quotient."""
     if is_number(y) and y:
         node = as_node(x)
-        if math.frexp(float(y))[0] == 0.5:  # exact
-            return Expression(node / float(y))
-        return Expression(divided(node, uniform(float(y), node.shape)))
-    return Expression(divided(*broadcast_nodes("divide", (x, y))))
+        result = Expression(node / float(y))
+        if math.frexp(float(y))[0] != 0.5:  # else it is exact
+            result.quotient = Quotient(result.node, (node, uniform(float(y), node.shape)))
+        return result
+    first, second = broadcast_nodes("divide", (x, y))
+    result = Expression(first / second)
+    result.quotient = Quotient(result.node, (first, second))
+    return result
 
 
 @implements(np.positive, np.conjugate)
@@ -280,7 +303,7 @@ def _clipped(a: Node, low: Node, high: Node) -> Node:
 def round_(a: Any, decimals: int = 0) -> Expression:
     """Values rounded to a number of decimals, halves to even."""
     factor = 10.0**decimals
-    node: Node = table.round(scale(as_divided(as_node(a)), factor))
+    node: Node = table.round(scale(as_divided(a), factor))
     return Expression(scale(node, 1.0 / factor))
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hesse.ir import Add, Constant, Map, Node, add, is_zero, multiply, uniform, uniform_value
+from hesse.ir import Constant, Map, Node, is_zero, multiply, uniform, uniform_value
 from hesse.ops.behaviour import Behaviour, valley, whole
 from hesse.ops.ranges import NONNEGATIVE, UNIT, UNKNOWN, Range
 from hesse.ops.registry import ELEMENTWISE, define, elementwise
@@ -116,26 +116,6 @@ fmod = define(
     value=math.fmod,
     flops=10,
 )
-
-
-def divided(a: Node, b: Node) -> Node:
-    """`a / b`, a product with a reciprocal for which it is kept that it was a quotient."""
-    found = a / b
-    if found not in (a, b, *a.operands):  # what is divided by what it was multiplied with is no quotient
-        found._cache[divided] = a, b
-    return found
-
-
-def as_divided(node: Node) -> Node:
-    """The node with quotients as quotients, in a sum those of its terms.
-
-    That is for functions with jumps: `x / h` is a whole number where `x * (1 / h)` falls short of it.
-    """
-    if divided in node._cache:
-        return ratio(*node._cache[divided])
-    if isinstance(node, Add) and any(divided in term._cache for term in node.operands):
-        return add([as_divided(term) for term in node.operands], node.shape)
-    return node
 
 
 stop_gradient = define("stop_gradient", None, value=lambda x: x, image=lambda x: x)

@@ -112,11 +112,16 @@ def reciprocal_of_one_plus_exp(node: Node) -> Node | None:
     return None if z is None else elementwise("sigmoid", scale(z, -1.0))
 
 
+def _root_argument(node: Node) -> Node | None:
+    """`x` if the node is the root of x, whatever its derivatives are at 0."""
+    return node.operands[0] if isinstance(node, Map) and node.name in ("sqrt", "safe_sqrt") else None
+
+
 def power_of_sqrt(node: Node) -> Node | None:
     """sqrt(x)^n = x^(n/2), for even n."""
     if not isinstance(node, Map) or node.name != "power":
         return None
-    x, exponent = argument(node.operands[0], "sqrt"), uniform_value(node.operands[1])
+    x, exponent = _root_argument(node.operands[0]), uniform_value(node.operands[1])
     return None if x is None or exponent is None or exponent % 2 else power(x, exponent / 2)
 
 
@@ -208,7 +213,7 @@ def exp_times_sigmoid(node: Node) -> Node | None:
 def sqrt_times_sqrt(node: Node) -> Node | None:
     """sqrt(x) * sqrt(x) = x."""
     for a, b in _pairs(node):
-        x = argument(node.operands[a], "sqrt")
+        x = _root_argument(node.operands[a])
         if x is not None and node.operands[a] is node.operands[b]:
             assert isinstance(node, Einsum)
             return _replace_two(node, (a, b), x)
@@ -248,7 +253,7 @@ RULES: dict[Rule, Head] = {
     one_minus_sigmoid: Add,
     one_plus_tanh: Add,
     exp_times_sigmoid: frozenset({"sigmoid"}),
-    sqrt_times_sqrt: frozenset({"sqrt"}),
+    sqrt_times_sqrt: frozenset({"sqrt", "safe_sqrt"}),
     power_of_sqrt: "power",
     abs_times_abs: frozenset({"abs"}),
     power_of_abs: "power",

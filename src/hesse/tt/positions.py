@@ -79,7 +79,10 @@ class Prepared(NamedTuple):
     @contextmanager
     def workspace(self, library: Library) -> Iterator[Workspace]:
         """A workspace for one thread; the next one gets it again."""
-        work = self.idle.pop() if self.idle else Workspace(library)
+        try:
+            work = self.idle.pop()
+        except IndexError:  # asked for before, there might be one that another thread takes first
+            work = Workspace(library)
         yield work
         self.idle.append(work)
 

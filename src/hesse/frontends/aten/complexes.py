@@ -15,6 +15,7 @@ import torch
 from hesse.frontends import fourier
 from hesse.frontends.aten.reductions import vector_norm
 from hesse.frontends.aten.table import Typed, aten, handler_of, operation_name
+from hesse.frontends.complex_functions import direction, size_of
 from hesse.frontends.complexes import Complex, both_parts
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_expression
@@ -143,23 +144,14 @@ def adjoint(z: Complex) -> Any:
     return Apart(np.conjugate(np.swapaxes(z, -1, -2)))
 
 
-@own("abs")
-def absolute(z: Complex) -> Any:
-    """The absolute value, whose derivatives are 0 at 0."""
-    return elementwise("safe_sqrt", np.square(z.real) + np.square(z.imag))
-
-
 @own("angle")
 def angle(z: Complex) -> Any:
     """The angle from the real axis."""
     return np.angle(z)
 
 
-@own("sgn")
-def sgn(z: Complex) -> Any:
-    """`z / |z|`, and 0 at 0."""
-    size = absolute(z)
-    return np.divide(z, np.where(np.equal(size, 0.0), 1.0, size))
+own("abs")(size_of)
+own("sgn")(direction)
 
 
 @own("vdot")
@@ -171,7 +163,7 @@ def vdot(x: Any, y: Any) -> Any:
 @own("linalg_vector_norm")
 def norm(z: Complex, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The norm of the absolute values."""
-    return vector_norm(absolute(z), ord, dim, keepdim)
+    return vector_norm(size_of(z), ord, dim, keepdim)
 
 
 @own("detach")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from hesse.frontends import fourier
+from hesse.frontends.complex_functions import direction, size_of
 from hesse.frontends.complexes import Complex, both_parts, parts
 from hesse.frontends.jaxpr.internals import JaxprEqn
 from hesse.frontends.jaxpr.table import HANDLERS, traced
@@ -16,7 +17,7 @@ from hesse.frontends.jaxpr.walk import COMPLEX, COMPLEX_ADVICE, WALKED, Walk, wa
 from hesse.frontends.tracing import untraceable
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "abs": np.abs,
+    "abs": size_of,
     "add": np.add,
     "add_any": np.add,
     "complex": lambda x, y: Complex(traced(x), traced(y)),
@@ -36,7 +37,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "pow": np.power,
     "real": np.real,
     "rsqrt": lambda z: np.divide(1.0, np.sqrt(z)),
-    "sign": lambda z: np.divide(z, np.abs(z)),
+    "sign": direction,
     "sin": np.sin,
     "sinh": np.sinh,
     "sqrt": np.sqrt,
