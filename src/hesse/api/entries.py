@@ -197,7 +197,8 @@ def compiled(built: Built, labels: Labels, arrays: Arrays, options: Options) -> 
     places = {label: pair for label, pair in zip(labels.all, enumerate(arrays.casts), strict=True)}
     places |= {label + INDEX_SUFFIX: (k, None) for k, label in enumerate(labels.all)}
     casts = [places[name] for name in found.inputs]
-    as_they_are = casts == [(k, None) for k in range(len(labels.all))]
+    in_order = [k for k, _ in casts] == [*range(len(labels.all))]
+    as_they_are = in_order and all(cast is None for _, cast in casts)  # NumPy's float64 == None
     tensors = None if storages is None else _tensors(storages, built, arrays, chunk)
     return Entry(built, found, None if as_they_are else tuple(casts), tensors, arrays.as_numpy)
 
