@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import hesse
-from hesse.errors import ArgumentError, DifferentiationError, TracingError
+from hesse.errors import ArgumentError, DifferentiationError, ShapeError, TracingError
 from hesse.ops.registry import ELEMENTWISE
 from oracles import assert_close, evaluate_jax
 
@@ -639,6 +639,15 @@ class TestCheck:
         assert hesse.check(lambda x: module.sin(x * x[0]), w, order=2).ok
         assert hesse.check(lambda p, y: (module.exp(p["a"] * y).sum(), p["b"] ** 3), {"a": w, "b": w}, w).ok
         assert hesse.check(lambda x: (x**3).sum(), module.asarray(np.ones(2, np.float32)), order=2).ok
+
+    def test_a_module_in_single_precision(self) -> None:
+        """Its weights cannot be multiplied by arguments in double precision."""
+        layer, x = torch.nn.Linear(3, 2), torch.ones(3)
+        report = hesse.check(lambda x: torch.tanh(layer(x)).sum(), x, order=2)
+        assert report.ok
+        assert report.rows[0].tolerance == 1e-2
+        with pytest.raises(ShapeError, match="do not broadcast"):
+            hesse.check(lambda x: (x + torch.ones(4)).sum(), x)
 
     def test_a_wrong_rule_is_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
         row = ELEMENTWISE["arctan"]

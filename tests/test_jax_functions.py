@@ -58,3 +58,19 @@ def test_sizes_of_complex_numbers_at_zero() -> None:
         assert_close(hesse.compile(function)(x), function(x))
         assert_close(hesse.grad(function)(x), jax.grad(function)(x))
     assert_close(hesse.hessian(lambda x: jnp.sum(jnp.abs(joined(x)) ** 2))(x), 2.0 * jnp.eye(4))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: jnp.sum(x * 2),
+        lambda x: jnp.sum(x * jnp.array([1.0, 2.0, 3.0], jnp.bfloat16)),
+        lambda x: jnp.sum(jnp.where(x > 0.25, x, 0.5 * x) ** 2),
+        lambda x: jax.lax.scan(lambda c, a: (0.5 * c + a, c), jnp.zeros((), x.dtype), x)[0],
+    ],
+)
+def test_constants_of_half_precision(function: Any) -> None:
+    x = jnp.array([0.5, -0.25, 2.0], jnp.bfloat16)
+    found = hesse.grad(function)(x)
+    assert found.dtype == jnp.bfloat16
+    assert_close(found.astype(float), jax.grad(function)(x).astype(float))

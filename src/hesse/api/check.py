@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -86,7 +86,7 @@ def check(
     (position, *_), as_tuple = check_argnums(argnums, len(values), names)
     if as_tuple:
         raise ArgumentError(f"check takes one argument to differentiate by at a time, not {argnums!r}")
-    values = [_in_double_precision(name, value) for name, value in zip(names, values, strict=True)]
+    values = _as_precise(f, names, values)
     given = Argument.of(names[position], values[position])
     point = given._replace(leaves=list(map(_on_host, given.leaves)))
     for name, leaf in zip(point.names, point.leaves, strict=True):
@@ -98,7 +98,8 @@ def check(
 
     def at(function: Callable[..., Any], leaves: list[np.ndarray]) -> list[np.ndarray]:
         """The leaves of the result of a function at another point."""
-        own = list(map(_as_in, given.leaves, leaves))
+        precise = [leaf.astype(known.dtype) for leaf, known in zip(leaves, point.leaves, strict=True)]
+        own = list(map(_as_in, given.leaves, precise))
         moved = own[0] if point.spec is None else point.spec.unflatten(own)
         result = function(*values[:position], moved, *values[position + 1 :])
         return list(map(_on_host, take_apart(result)[0] if is_container(result) else [result]))
@@ -110,6 +111,16 @@ def check(
         for k in range(1, order + 1)
     ]
     return Report(parameters.function_name, tuple(rows))
+
+
+def _as_precise(f: Callable[..., Any], names: Sequence[str], values: Sequence[Any]) -> list[Any]:
+    """Arguments in double precision, if the function takes them so: tensors that it reads may be shorter."""
+    precise = [_in_double_precision(name, value) for name, value in zip(names, values, strict=True)]
+    try:
+        f(*precise)
+    except (RuntimeError, TypeError):
+        return list(values)
+    return precise
 
 
 def _in_double_precision(name: str, value: Any) -> Any:

@@ -97,7 +97,8 @@ def _captured(value: Any) -> np.ndarray:
         kind, _, way_out = refusal.partition(", ")
         raise untraceable(kind, way_out[:1].upper() + way_out[1:] + ".")
     try:
-        return np.asarray(value)
+        array = np.asarray(value)
+        return array.astype(np.float32) if array.dtype.name == "bfloat16" else array  # NumPy has no such type
     except ComplexError:
         raise
     except (TypeError, RuntimeError) as problem:  # a tensor with a gradient, or one on another device
