@@ -23,6 +23,7 @@ __all__ = ["in_double_precision"]  # a fixture for all tests here
 pytestmark = [
     pytest.mark.filterwarnings("ignore:hesse has no rule for"),  # some are differentiated by PyTorch's own
     pytest.mark.filterwarnings("ignore:There is a performance drop"),  # of the references
+    pytest.mark.filterwarnings("ignore:index_reduce\\(\\) is in beta"),
 ]
 
 
