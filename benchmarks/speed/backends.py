@@ -41,7 +41,9 @@ def backend_candidates(problem: Problem, arguments: Arrays, with_dense: bool) ->
 
 
 def _closed_forms(library: Library, problem: Problem, arguments: Arrays, with_dense: bool) -> list[Candidate]:
-    known = forms(library)[problem.name]
+    known = forms(library).get(problem.name)
+    if known is None:
+        return []
     found = []
     if with_dense:
         prepare = _thunk(library, lambda: library.compiled(known.dense), arguments)
