@@ -58,6 +58,19 @@ def memory_cell(xp: Any, W: Any, X: Any, V: Any) -> Any:
     return total
 
 
+def cells_on_cells(xp: Any, W: Any, X: Any, V: Any) -> Any:
+    """Two layers: the longest path goes through one of them and ends in the other."""
+    states, cells, total = [V, 2.0 * V], [0.5 * V, V], 0.0
+    for k in range(STEPS):
+        x = X[k]
+        for layer in range(2):
+            gate = 1 / (1 + xp.exp(-(W[layer] * states[layer] + W[2])))
+            cells[layer] = cells[layer] / (1 + xp.exp(-(W[layer] * x))) + gate * xp.tanh(W[2] * states[layer])
+            x = states[layer] = xp.tanh(cells[layer]) / (1 + xp.exp(-x))
+        total = total + xp.sum(x * X[k + 1])
+    return total
+
+
 def pendulum(xp: Any, W: Any, X: Any, V: Any) -> Any:
     u = V[:2]
     for k in range(STEPS):
@@ -124,6 +137,7 @@ CHAINS = [
     net,
     net_that_tells_all,
     memory_cell,
+    cells_on_cells,
     pendulum,
     smoothing,
     forward_algorithm,
@@ -163,7 +177,11 @@ def test_derivatives_are_those_of_jax(function: Callable[..., Any]) -> None:
 
 @pytest.mark.parametrize("function", CHAINS)
 def test_chains_are_loops(function: Callable[..., Any]) -> None:
-    several = {one_after_the_other: 2, pendulum: 2}  # vectors that are written are read by entries, too
+    several = {
+        one_after_the_other: 2,
+        pendulum: 2,
+        cells_on_cells: 2,
+    }  # vectors that are written are read by entries, too
     assert loops_in(function) == several.get(function, 1)
 
 
