@@ -137,7 +137,6 @@ CHAINS = [
     net,
     net_that_tells_all,
     memory_cell,
-    cells_on_cells,
     pendulum,
     smoothing,
     forward_algorithm,
@@ -177,12 +176,19 @@ def test_derivatives_are_those_of_jax(function: Callable[..., Any]) -> None:
 
 @pytest.mark.parametrize("function", CHAINS)
 def test_chains_are_loops(function: Callable[..., Any]) -> None:
-    several = {
-        one_after_the_other: 2,
-        pendulum: 2,
-        cells_on_cells: 2,
-    }  # vectors that are written are read by entries, too
+    # Vectors that are written are read by entries, too.
+    several = {one_after_the_other: 2, pendulum: 2}
     assert loops_in(function) == several.get(function, 1)
+
+
+def test_layers_are_loops_of_their_own() -> None:
+    assert loops_in(cells_on_cells) == 2
+    with jax.enable_x64(True):
+        expected = jax.grad(lambda *given: cells_on_cells(jnp, *given), argnums=(0, 1, 2))(*ARGUMENTS)
+    slopes = hesse.grad(lambda *given: cells_on_cells(np, *given), argnums=(0, 1, 2))
+    for _ in range(2):
+        for one, other in zip(slopes(*ARGUMENTS), expected, strict=True):
+            assert_close(np.asarray(one), other, "two layers")
 
 
 @pytest.mark.parametrize("library", ["torch", "jax"])
