@@ -61,13 +61,13 @@ def memory_cell(xp: Any, W: Any, X: Any, V: Any) -> Any:
 def cells_on_cells(xp: Any, W: Any, X: Any, V: Any) -> Any:
     """Two layers: the longest path goes through one of them and ends in the other."""
     states, cells, total = [V, 2.0 * V], [0.5 * V, V], 0.0
-    for k in range(STEPS):
-        x = X[k]
+    for k in range(2 * STEPS):
+        x = X[k // 2]
         for layer in range(2):
             gate = 1 / (1 + xp.exp(-(W[layer] * states[layer] + W[2])))
             cells[layer] = cells[layer] / (1 + xp.exp(-(W[layer] * x))) + gate * xp.tanh(W[2] * states[layer])
             x = states[layer] = xp.tanh(cells[layer]) / (1 + xp.exp(-x))
-        total = total + xp.sum(x * X[k + 1])
+        total = total + xp.sum(x * X[k // 2 + 1])
     return total
 
 
