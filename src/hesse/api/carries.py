@@ -81,6 +81,8 @@ def _carries(steps: Steps, leaves: Sequence[Leaf]) -> list[Node]:
     if narrow is not None:
         rows = _Rotated(steps, leaves, narrow).after_each_step()
         return [steps.joined(leaf.first, row) for leaf, row in zip(leaves, rows, strict=True)]
+    if len(leaves) == 1 and leaves[0].name.rank:
+        return [loop(steps, *leaves[0])]
     shapes = [tuple(map(int, leaf.name.shape)) for leaf in leaves]
     pieces = list(_pieces(shapes))
     carry = variable("the carry", (pieces[-1][1],), ["loop"])

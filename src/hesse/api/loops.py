@@ -19,8 +19,9 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from hesse.api.loop_factors import joined
+from hesse.api.loop_factors import as_diagonal, joined
 from hesse.backends.executable import executable
+from hesse.backends.numpy.recurrence import diagonal_recurrence
 from hesse.backends.target import target_for
 from hesse.calculus import pull_back, push_forward
 from hesse.calculus.batching import batched
@@ -71,6 +72,8 @@ class Body(NamedTuple):
     shared: tuple[Variable, ...]
     after: Node
     parts: tuple[Part, ...] = ()
+    is_diagonal: bool = False
+    """Whether `after` is the carry times the first item plus the second."""
 
 
 class Steps(NamedTuple):
@@ -143,6 +146,11 @@ def loop(steps: Steps, carry: Variable, start: Node, after: Node, parts: Sequenc
     steps, after, parts = _with_joined_factors(steps, carry, after, parts)
     order = topological([after], steps.known)
     live, by_step, is_open = dependents(order, [carry]), dependents(order, steps.stacks), steps.open(order)
+    diagonal = as_diagonal(carry, after, live)
+    if diagonal is not None and steps.length * math.prod(map(int, carry.shape)) <= MOST_HOISTED:
+        factor, added = (variable(name, carry.shape, ["loop"]) for name in ("factor", "added"))
+        steps = steps.further(dict(zip((factor, added), steps.batched(*diagonal), strict=True)), {})
+        return _node(steps, carry, start, carry * factor + added, (), [factor, added], [], True)
     inside, items, shared = {after}, dict[Node, None](), dict[Node, None]()
     waiting = [after]
     while waiting:
@@ -216,6 +224,7 @@ def _node(
     parts: Sequence[Part],
     items: Sequence[Node],
     shared: Sequence[Node],
+    is_diagonal: bool = False,
 ) -> Node:
     """The node of a loop in which some nodes are items and others shared."""
     own = variable("carry", carry.shape, ["loop"])
@@ -238,6 +247,7 @@ def _node(
         tuple(names[1]),
         new[0],
         tuple(Part(node, part.start) for node, part in zip(new[1:], parts, strict=True)),
+        is_diagonal,
     )
     rule = _rules.get(body)
     if rule is None:
@@ -277,6 +287,8 @@ class LoopRule(Rule):
         dtype = target.dtype([array.dtype for array in arrays if target.kind(array) == "f"])
         step = executable([body.after], self.names, dtype, target).compiled.function
         start, *given = arrays
+        if body.is_diagonal and target.name == "numpy":
+            return [_run_diagonal(body, start, *given)]
         items, shared = given[: len(body.items)], given[len(body.items) :]
         run = {"numpy": _run_numpy, "torch": _run_torch, "jax": _run_jax}[target.name]
         return [run(step, body, start, items, shared)]
@@ -372,6 +384,15 @@ def _run_numpy(step: Any, body: Body, start: Any, items: Sequence[Any], shared: 
     for row, *slices in zip(rows, *(item[forward] for item in items), strict=True):
         (carry,) = step(carry, *slices, *shared)
         row[...] = carry
+    return carries
+
+
+def _run_diagonal(body: Body, start: Any, factors: Any, added: Any) -> Any:
+    carries = np.empty((body.length + 1, *start.shape), start.dtype)
+    forward = slice(None, None, -1 if body.is_reversed else 1)
+    in_order = carries[forward]
+    in_order[0] = start
+    diagonal_recurrence(in_order, factors[forward], added[forward])
     return carries
 
 
