@@ -13,15 +13,18 @@ of the carries. Both are loops. All other cotangents follow from `w` for all ste
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, cast
 from weakref import WeakValueDictionary
 
 import numpy as np
 
 from hesse.api.loop_factors import as_diagonal, joined
-from hesse.backends.executable import executable
+from hesse.backends.executable import Executable, executable
+from hesse.backends.numpy.program import NumpyProgram
 from hesse.backends.numpy.recurrence import diagonal_recurrence
+from hesse.backends.numpy.target import NumpyTarget
+from hesse.backends.numpy.writer import compile_loop
 from hesse.backends.target import target_for
 from hesse.calculus import pull_back, push_forward
 from hesse.calculus.batching import batched
@@ -277,6 +280,7 @@ class LoopRule(Rule):
         self.names = [name.name for name in self.variables]
         self._tangents: dict[tuple[int, Shape], tuple[Variable, Node]] = {}
         self._cotangents: dict[tuple[int, Shape], tuple[Variable, Node]] = {}
+        self._loops: dict[Any, Callable[..., None]] = {}
         self._back: WeakValueDictionary[tuple[Node, Node], Node] = WeakValueDictionary()
 
     def outputs(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[Output, ...]:
@@ -285,13 +289,24 @@ class LoopRule(Rule):
     def call(self, *arrays: Any) -> Sequence[Any]:
         target, body = target_for(arrays), self.body
         dtype = target.dtype([array.dtype for array in arrays if target.kind(array) == "f"])
-        step = executable([body.after], self.names, dtype, target).compiled.function
+        step = executable([body.after], self.names, dtype, target)
         start, *given = arrays
-        if body.is_diagonal and target.name == "numpy":
-            return [_run_diagonal(body, start, *given)]
         items, shared = given[: len(body.items)], given[len(body.items) :]
-        run = {"numpy": _run_numpy, "torch": _run_torch, "jax": _run_jax}[target.name]
-        return [run(step, body, start, items, shared)]
+        if isinstance(target, NumpyTarget):
+            return [_run_numpy(self._numpy_loop(step, target), body, start, items, shared)]
+        run = {"torch": _run_torch, "jax": _run_jax}[target.name]
+        return [run(step.compiled.function, body, start, items, shared)]
+
+    def _numpy_loop(self, step: Executable, target: NumpyTarget) -> Callable[..., None]:
+        """The function `(rows, carry, items…, shared…)` that fills rows with the carries after each step."""
+        if self.body.is_diagonal:
+            return diagonal_recurrence
+        if step.dtype not in self._loops:
+            program = cast("NumpyProgram", step.program)
+            count = len(self.body.items)
+            found = compile_loop(program, self.names, count, step.dtype, target.machine)
+            self._loops[step.dtype] = found.function
+        return self._loops[step.dtype]
 
     def push(self, node: Apply, slot: int, tangent: Node) -> Node:
         return self.push_all(node, {slot: tangent})
@@ -376,23 +391,12 @@ class LoopRule(Rule):
 _rules: WeakValueDictionary[Body, LoopRule] = WeakValueDictionary()
 
 
-def _run_numpy(step: Any, body: Body, start: Any, items: Sequence[Any], shared: Sequence[Any]) -> Any:
-    carries = np.empty((body.length + 1, *start.shape), start.dtype)
-    forward = slice(None, None, -1 if body.is_reversed else 1)
-    rows = iter(carries[forward])
-    next(rows)[...] = carry = start
-    for row, *slices in zip(rows, *(item[forward] for item in items), strict=True):
-        (carry,) = step(carry, *slices, *shared)
-        row[...] = carry
-    return carries
-
-
-def _run_diagonal(body: Body, start: Any, factors: Any, added: Any) -> Any:
+def _run_numpy(loop: Any, body: Body, start: Any, items: Sequence[Any], shared: Sequence[Any]) -> Any:
     carries = np.empty((body.length + 1, *start.shape), start.dtype)
     forward = slice(None, None, -1 if body.is_reversed else 1)
     in_order = carries[forward]
     in_order[0] = start
-    diagonal_recurrence(in_order, factors[forward], added[forward])
+    loop(in_order[1:], start, *(item[forward] for item in items), *shared)
     return carries
 
 

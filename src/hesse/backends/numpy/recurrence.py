@@ -16,36 +16,35 @@ MOST_ENTRIES = 256
 """In one step: with more of them the calls of NumPy do not matter, and three times the work does."""
 
 
-def diagonal_recurrence(carries: Any, factors: Any, added: Any) -> None:
-    """Fill `carries[1:]`, given its first row."""
-    steps = len(factors)
-    length = math.isqrt(steps)
-    whole = steps // length * length
-    if steps >= FEWEST_STEPS and factors[0].size <= MOST_ENTRIES:
+def diagonal_recurrence(rows: Any, carry: Any, factors: Any, added: Any) -> None:
+    """Fill the rows `a[k]*c + b[k]`, where `c` is the row before, or the given carry."""
+    done = 0
+    if len(rows) >= FEWEST_STEPS and factors[0].size <= MOST_ENTRIES:
+        length = math.isqrt(len(rows))
+        whole = len(rows) // length * length
         try:
             # Where products leave the range of numbers, carries need not.
             with np.errstate(over="raise", under="raise", invalid="raise"):
-                _by_blocks(carries[: whole + 1], factors[:whole], added[:whole], length)
+                _by_blocks(rows[:whole], carry, factors[:whole], added[:whole], length)
+            done, carry = whole, rows[whole - 1]
         except FloatingPointError:
-            whole = 0
-    else:
-        whole = 0
-    carry = carries[whole]
-    for factor, more, after in zip(factors[whole:], added[whole:], carries[whole + 1 :, None], strict=True):
-        np.multiply(factor, carry, out=after[0, ...])
-        carry = np.add(after[0], more, out=after[0, ...])
+            pass
+    for row, factor, more in zip(rows[done:], factors[done:], added[done:], strict=True):
+        carry = carry * factor
+        carry += more
+        row[...] = carry
 
 
-def _by_blocks(carries: Any, factors: Any, added: Any, length: int) -> None:
+def _by_blocks(rows: Any, carry: Any, factors: Any, added: Any, length: int) -> None:
     shape = -1, length, *factors.shape[1:]
     products, found = (np.array(x.reshape(shape).swapaxes(0, 1), order="C") for x in (factors, added))
     for k in range(1, length):
         found[k] += found[k - 1] * products[k]
         products[k] *= products[k - 1]
     given = np.empty_like(found[0])
-    given[0] = carries[0]
+    given[0] = carry
     for k in range(1, len(given)):
         given[k] = products[-1, k - 1] * given[k - 1] + found[-1, k - 1]
     products *= given
     found += products
-    carries[1:].reshape(shape)[...] = found.swapaxes(0, 1)
+    rows.reshape(shape)[...] = found.swapaxes(0, 1)
