@@ -280,7 +280,7 @@ class LoopRule(Rule):
         self.names = [name.name for name in self.variables]
         self._tangents: dict[tuple[int, Shape], tuple[Variable, Node]] = {}
         self._cotangents: dict[tuple[int, Shape], tuple[Variable, Node]] = {}
-        self._loops: dict[Any, Callable[..., None]] = {}
+        self._loops: dict[Any, Callable[..., Any]] = {}
         self._back: WeakValueDictionary[tuple[Node, Node], Node] = WeakValueDictionary()
 
     def outputs(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[Output, ...]:
@@ -297,7 +297,7 @@ class LoopRule(Rule):
         run = {"torch": _run_torch, "jax": _run_jax}[target.name]
         return [run(step.compiled.function, body, start, items, shared)]
 
-    def _numpy_loop(self, step: Executable, target: NumpyTarget) -> Callable[..., None]:
+    def _numpy_loop(self, step: Executable, target: NumpyTarget) -> Callable[..., Any]:
         """The function `(rows, carry, items…, shared…)` that fills rows with the carries after each step."""
         if self.body.is_diagonal:
             return diagonal_recurrence
