@@ -385,3 +385,16 @@ def test_products_entry_by_entry_cost_the_same_multiplied_out(shape: tuple[int, 
         apart = einsum_cost(outer).time(PLAIN_MACHINE) + einsum_cost(inner).time(PLAIN_MACHINE)
         assert einsum_cost(merged).time(PLAIN_MACHINE) == apart
         assert flatten([outer], PLAIN_MACHINE) == [outer]
+
+
+def test_a_matrix_of_many_entries_is_multiplied_as_one() -> None:
+    def turned(angle: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+        c, s, t = np.cos(angle), np.sin(angle), np.tanh(angle)
+        return matrix @ np.stack(
+            [np.stack(row) for row in ((c, -s, t), (s, c, s * t), (t * c, t * s, t * t))]
+        )
+
+    arguments = 0.3 + np.zeros(()), np.arange(9.0).reshape(3, 3)
+    program = hesse.compile(turned)
+    np.testing.assert_allclose(program(*arguments), turned(*arguments), rtol=1e-14)
+    assert program.explain(*arguments).source.count("matmul") == 1

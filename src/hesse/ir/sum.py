@@ -18,7 +18,9 @@ from hesse.ir.product import build, is_zero, make, rescaled
 
 FEW_PATTERNS, MOST_PATTERNS = 16, 64
 """Sums of so few sparse terms may always be taken apart, sums of more than so many never."""
-ENTRIES_PER_PATTERN = 256
+FEW_FACTORS = 5
+"""In products they may if there are so few of them: each one is a product of its own then."""
+ENTRIES_PER_PATTERN = 1024
 """What lies between may be taken apart if it has so many entries for each term: else it is quicker whole."""
 
 
@@ -63,7 +65,7 @@ def _sparse_and_dense(node: Node) -> list[Node]:
     Empty if there are no sparse terms, or if it does not pay to tell them apart.
     """
     sparse = [term for term in node.operands if is_sparse(term)]
-    if not sparse or not _are_told_apart(sparse, node.shape):
+    if not sparse or not _are_told_apart(sparse, node.shape, FEW_PATTERNS):
         return []
     dense = [term for term in node.operands if not is_sparse(term)]
     return [*sparse, add(dense, node.shape)] if dense else sparse
@@ -198,17 +200,17 @@ def _pieces(node: Add) -> list[Node] | None:
     """The parts of a sum that is taken apart, or None if it stays whole."""
     sparse = [term for term in node.operands if is_sparse(term)]
     full = [term for term in node.operands if not is_sparse(term)]
-    if not _are_told_apart(sparse, node.shape):
+    if not _are_told_apart(sparse, node.shape, FEW_FACTORS):
         return None
     if any(map(has_delta, sparse)) or (not full and _disjoint(sparse)):
         return sparse + ([add(full, node.shape)] if full else [])
     return None
 
 
-def _are_told_apart(sparse: Sequence[Node], shape: Shape) -> bool:
+def _are_told_apart(sparse: Sequence[Node], shape: Shape, few: int) -> bool:
     """Whether sparse terms are worth being multiplied and added one by one, not as one tensor."""
-    if len(sparse) <= FEW_PATTERNS or len(sparse) > MOST_PATTERNS:
-        return len(sparse) <= FEW_PATTERNS
+    if len(sparse) <= few or len(sparse) > MOST_PATTERNS:
+        return len(sparse) <= few
     entries = math.prod(size for size in shape if isinstance(size, int))
     return entries >= ENTRIES_PER_PATTERN * len(sparse) or any(map(has_delta, sparse))
 
