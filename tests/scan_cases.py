@@ -170,6 +170,20 @@ def narrow(scan: Any, xp: Any) -> Function:
     return f
 
 
+def narrow_number(scan: Any, xp: Any) -> Function:
+    """Two numbers that are computed from one."""
+
+    def f(x: Any, y: Any) -> Any:
+        def step(state: Any, x: Any) -> Any:
+            both = xp.sin(state[0] * x + state[1])
+            return (both * x, both + 0.5), both
+
+        (one, two), path = scan(step, (y[0], y[1]), x)
+        return one * two + xp.sum(path**2)
+
+    return f
+
+
 CASES = (
     Case("smoothing", smoothing, (normal(6), 0.9), (0, 1)),
     Case("recurrent", recurrent, (normal(3, 3), normal(4, 3), normal(3)), (0, 1, 2)),
@@ -181,4 +195,5 @@ CASES = (
     Case("little depends", little_depends, (normal(4, 2), normal(2)), (0, 1)),
     Case("layers", layers, (normal(7, 2),)),
     Case("narrow", narrow, (normal(7, 2), normal(4)), (0, 1)),
+    Case("narrow number", narrow_number, (normal(5), normal(2)), (0, 1)),
 )

@@ -104,7 +104,10 @@ def _entries(node: Node) -> int:
 
 
 def _narrowest(steps: Steps, leaves: Sequence[Leaf]) -> Node | None:
-    """The smallest node through which all leaves pass in a step, if it is smaller than they are."""
+    """The smallest node through which all leaves pass in a step, if it is smaller than they are.
+
+    It is no number: what NumPy cuts out of an array must have axes.
+    """
     names, after = [leaf.name for leaf in leaves], [leaf.after for leaf in leaves]
     order = topological(after, steps.known)
     live = dependents(order, names)
@@ -116,7 +119,7 @@ def _narrowest(steps: Steps, leaves: Sequence[Leaf]) -> Node | None:
     best, fewest = None, sum(map(_entries, names))
     open_until = max(last_read.get(name, 0) for name in names)
     for k, node in enumerate(order):
-        if open_until <= k and _entries(node) < fewest:
+        if open_until <= k and node.rank and _entries(node) < fewest:
             best, fewest = node, _entries(node)
         open_until = max(open_until, last_read[node])
     return best

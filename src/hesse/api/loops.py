@@ -20,12 +20,13 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from hesse.api.loop_factors import as_diagonal, joined
+from hesse.api.loop_runs import Run, run_jax, run_numpy, run_torch
 from hesse.backends.executable import Executable, executable
 from hesse.backends.numpy.program import NumpyProgram
 from hesse.backends.numpy.recurrence import diagonal_recurrence
 from hesse.backends.numpy.target import NumpyTarget
 from hesse.backends.numpy.writer import compile_loop
-from hesse.backends.target import target_for
+from hesse.backends.target import Target, target_for
 from hesse.calculus import pull_back, push_forward
 from hesse.calculus.batching import batched
 from hesse.ir import (
@@ -287,26 +288,30 @@ class LoopRule(Rule):
         return (Output((self.body.length + 1, *shapes[0])),)
 
     def call(self, *arrays: Any) -> Sequence[Any]:
-        target, body = target_for(arrays), self.body
-        dtype = target.dtype([array.dtype for array in arrays if target.kind(array) == "f"])
-        step = executable([body.after], self.names, dtype, target)
-        start, *given = arrays
-        items, shared = given[: len(body.items)], given[len(body.items) :]
-        if isinstance(target, NumpyTarget):
-            return [_run_numpy(self._numpy_loop(step, target), body, start, items, shared)]
-        run = {"torch": _run_torch, "jax": _run_jax}[target.name]
-        return [run(step.compiled.function, body, start, items, shared)]
+        body, count = self.body, len(self.body.items) + 1
+        run = Run(body.length, body.is_reversed, arrays[0], arrays[1:count], arrays[count:])
+        if isinstance(run.start, np.ndarray):
+            return [run_numpy(self._numpy_loop(arrays), run)]
+        step, target = self._step(arrays)
+        return [{"torch": run_torch, "jax": run_jax}[target.name](step.compiled.function, run)]
 
-    def _numpy_loop(self, step: Executable, target: NumpyTarget) -> Callable[..., Any]:
-        """The function `(rows, carry, items…, shared…)` that fills rows with the carries after each step."""
+    def _step(self, arrays: Sequence[Any]) -> tuple[Executable, Target]:
+        target = target_for(arrays)
+        dtype = target.dtype([array.dtype for array in arrays if target.kind(array) == "f"])
+        return executable([self.body.after], self.names, dtype, target), target
+
+    def _numpy_loop(self, arrays: Sequence[np.ndarray]) -> Callable[..., Any]:
+        """The function by which NumPy runs all steps."""
         if self.body.is_diagonal:
             return diagonal_recurrence
-        if step.dtype not in self._loops:
-            program = cast("NumpyProgram", step.program)
-            count = len(self.body.items)
-            found = compile_loop(program, self.names, count, step.dtype, target.machine)
-            self._loops[step.dtype] = found.function
-        return self._loops[step.dtype]
+        key = tuple([array.dtype for array in arrays])
+        found = self._loops.get(key)
+        if found is None:
+            step, target = self._step(arrays)
+            program, machine = cast("NumpyProgram", step.program), cast("NumpyTarget", target).machine
+            compiled = compile_loop(program, self.names, len(self.body.items), step.dtype, machine)
+            found = self._loops[key] = compiled.function
+        return found
 
     def push(self, node: Apply, slot: int, tangent: Node) -> Node:
         return self.push_all(node, {slot: tangent})
@@ -389,34 +394,3 @@ class LoopRule(Rule):
 
 
 _rules: WeakValueDictionary[Body, LoopRule] = WeakValueDictionary()
-
-
-def _run_numpy(loop: Any, body: Body, start: Any, items: Sequence[Any], shared: Sequence[Any]) -> Any:
-    carries = np.empty((body.length + 1, *start.shape), start.dtype)
-    forward = slice(None, None, -1 if body.is_reversed else 1)
-    in_order = carries[forward]
-    in_order[0] = start
-    loop(in_order[1:], start, *(item[forward] for item in items), *shared)
-    return carries
-
-
-def _run_torch(step: Any, body: Body, start: Any, items: Sequence[Any], shared: Sequence[Any]) -> Any:
-    import torch  # noqa: PLC0415
-
-    carries = [start]
-    order = range(body.length)
-    for k in reversed(order) if body.is_reversed else order:
-        carries += step(carries[-1], *(item[k] for item in items), *shared)
-    return torch.stack(carries[::-1] if body.is_reversed else carries)
-
-
-def _run_jax(step: Any, body: Body, start: Any, items: Sequence[Any], shared: Sequence[Any]) -> Any:
-    import jax  # noqa: PLC0415
-
-    def one(carry: Any, slices: Any) -> Any:
-        (after,) = step(carry, *slices, *shared)
-        return after, after
-
-    _, after = jax.lax.scan(one, start, tuple(items), body.length, body.is_reversed)
-    pieces = [start[None], after]
-    return jax.numpy.concatenate(pieces[::-1] if body.is_reversed else pieces)
