@@ -18,6 +18,7 @@ from hesse.plan.memory import (
 )
 from hesse.plan.powers import multiplied_out
 from hesse.plan.program import Program
+from hesse.plan.shared import with_shared_factors
 from hesse.plan.split import split
 
 __all__ = [
@@ -41,6 +42,15 @@ def make_plan(roots: Sequence[Node], machine: Machine) -> Program:
     """The program for some nodes: products flattened where it pays, then lowered; sizes must be numbers."""
     require_numbers(roots)
     flat = flatten(roots, machine)
+    program = _lowered(flat, machine)
+    shared = with_shared_factors(flat, machine)
+    if shared == flat:
+        return program
+    other = _lowered(shared, machine)  # intermediates that coincide by themselves are not foreseen
+    return min(program, other, key=lambda found: _cost(found).time(machine))
+
+
+def _lowered(flat: Sequence[Node], machine: Machine) -> Program:
     names = {node.name for node in topological(flat) if isinstance(node, Map | Apply)}
     if "power" in names:
         flat = multiplied_out(flat)
@@ -56,4 +66,9 @@ def planned_cost(roots: Sequence[Node], machine: Machine) -> float:
     """
     program = make_plan(roots, machine)
     written = sum(math.prod(program.shapes[result]) for result in program.results)
-    return Cost(program.total_flops, program.moved_entries - written).time(machine)
+    cost = _cost(program)
+    return cost._replace(entries=cost.entries - written).time(machine)
+
+
+def _cost(program: Program) -> Cost:
+    return Cost(program.total_flops, program.moved_entries)
