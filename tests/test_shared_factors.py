@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 import hesse
 import naive
 from hesse.cost import PLAIN_MACHINE
-from hesse.ir import Node, Variable, einsum, label_axis, plain_axes, transpose, variable
+from hesse.ir import Axis, Node, Variable, einsum, label_axis, plain_axes, reshape, transpose, variable
 from hesse.plan import make_plan, shared
 from oracles import assert_close
 from structured_cases import normal
@@ -127,3 +128,33 @@ def random_product(
     shape = [ranges[label] for label in output]
     scale = float(random.normal())
     return einsum([pool[k] for k in chosen], axes, [*map(label_axis, output)], shape, ranges, scale)
+
+
+def test_blocks_of_a_merged_axis_meet_only_their_own_kind() -> None:
+    """Blocks of a reshaped axis interleave: no boxes separate them, and still none touches another."""
+    rank, size = 3, 4
+    width = (2 * rank) ** 2
+    a, i, b, c, d = plain_axes(5)
+
+    def placed(name: str, offset: int) -> Node:
+        first, last = (Axis(axis.terms, offset) for axis in (a, b))
+        shape = (2 * rank, size, 2 * rank)
+        return einsum([variable(name, (rank, size, rank))], [(a, i, b)], (first, i, last), shape, (3, 4, 3))
+
+    blocks = placed("U", 0) + placed("V", rank)
+    squares = einsum(
+        [blocks, blocks],
+        [(a, i, b), (c, i, d)],
+        (a, c, i, b, d),
+        (2 * rank, 2 * rank, size, 2 * rank, 2 * rank),
+        (2 * rank, size, 2 * rank, 2 * rank, 2 * rank),
+    )
+    merged = reshape(squares, (width, size, width))
+    ranges = (width, size, width, size, width)
+    chained = einsum([merged, merged], [(a, i, b), (b, c, d)], (a, i, c, d), (width, 4, 4, width), ranges)
+    assert make_plan([chained], PLAIN_MACHINE).total_flops < 0.05 * 2 * math.prod(ranges)
+    values = {"U": normal(3, 4, 3), "V": normal(3, 4, 3, seed=1)}
+    half = np.zeros((2 * rank, size, 2 * rank))
+    half[:rank, :, :rank], half[rank:, :, rank:] = values["U"], values["V"]
+    whole = np.einsum("aib,cid->acibd", half, half).reshape(width, size, width)
+    assert_close(naive.evaluate_all([chained], values)[0], np.einsum("aib,bjc->aijc", whole, whole))
