@@ -58,6 +58,19 @@ def memory_cell(xp: Any, W: Any, X: Any, V: Any) -> Any:
     return total
 
 
+def cells_on_cells(xp: Any, W: Any, X: Any, V: Any) -> Any:
+    """Two layers: the longest path goes through one of them and ends in the other."""
+    states, cells, total = [V, 2.0 * V], [0.5 * V, V], 0.0
+    for k in range(2 * STEPS):
+        x = X[k // 2]
+        for layer in range(2):
+            gate = 1 / (1 + xp.exp(-(W[layer] * states[layer] + W[2])))
+            cells[layer] = cells[layer] / (1 + xp.exp(-(W[layer] * x))) + gate * xp.tanh(W[2] * states[layer])
+            x = states[layer] = xp.tanh(cells[layer]) / (1 + xp.exp(-x))
+        total = total + xp.sum(x * X[k // 2 + 1])
+    return total
+
+
 def pendulum(xp: Any, W: Any, X: Any, V: Any) -> Any:
     u = V[:2]
     for k in range(STEPS):
@@ -163,8 +176,19 @@ def test_derivatives_are_those_of_jax(function: Callable[..., Any]) -> None:
 
 @pytest.mark.parametrize("function", CHAINS)
 def test_chains_are_loops(function: Callable[..., Any]) -> None:
-    several = {one_after_the_other: 2, pendulum: 2}  # vectors that are written are read by entries, too
+    # Vectors that are written are read by entries, too.
+    several = {one_after_the_other: 2, pendulum: 2}
     assert loops_in(function) == several.get(function, 1)
+
+
+def test_layers_are_loops_of_their_own() -> None:
+    assert loops_in(cells_on_cells) == 2
+    with jax.enable_x64(True):
+        expected = jax.grad(lambda *given: cells_on_cells(jnp, *given), argnums=(0, 1, 2))(*ARGUMENTS)
+    slopes = hesse.grad(lambda *given: cells_on_cells(np, *given), argnums=(0, 1, 2))
+    for _ in range(2):
+        for one, other in zip(slopes(*ARGUMENTS), expected, strict=True):
+            assert_close(np.asarray(one), other, "two layers")
 
 
 @pytest.mark.parametrize("library", ["torch", "jax"])

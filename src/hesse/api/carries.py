@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from hesse.api.loops import Part, Steps, carries_before, loop
+from hesse.api.loops import Part, Steps, loop
 from hesse.calculus.rolling import rolled
 from hesse.ir import Node, Variable, concatenate, reshape, select, zero
 from hesse.rewrite import simplify
@@ -29,11 +29,11 @@ def scanned(
     parts = [Part(node, begin) for node, (begin, _) in zip(after, pieces, strict=True)]
     carries = loop(steps, carry, _vector(first), new, parts)
     leaves = [
-        reshape(select(carries, [slice(None), slice(*piece)]), (steps.length, *shape))
+        reshape(select(steps.after(carries), [slice(None), slice(*piece)]), (steps.length, *shape))
         for piece, shape in zip(pieces, shapes, strict=True)
     ]
     stacks = dict(zip(after, leaves, strict=True))
-    stacks[carry] = carries_before(_vector(first), carries, steps.is_reversed)
+    stacks[carry] = steps.before(carries)
     return leaves, steps.further(stacks, {}).batched(*ys)
 
 

@@ -1,13 +1,13 @@
 """Recurrences of many equal steps: one node, whose derivatives are such nodes again.
 
-A loop computes `c[k] = after(c[k-1], x[k], s)` and gives all of its carries, one after the other. What a step
-computes without the carry is computed for all steps at once, before the loop, and what it computes from the
-carries, after it (`calculus/batching.py`): only what has to wait for the step before stays inside.
+A loop computes `c[k] = after(c[k-1], x[k], s)` and gives all of its carries, the first one included, one after
+the other: those before and after each step are views of it. What a step computes without the carry is computed
+for all steps at once, before the loop, and what it computes from the carries, after it
+(`calculus/batching.py`): only what has to wait for the step before stays inside.
 
-With B the carries before each step, tangents pass by `dc[k] = ∂c after · dc[k-1] + f[k]`, where `f` are the
-tangents of everything but the carry, and cotangents by `b[k] = (g[k] + b[k+1]) · ∂c after`, in the other
-direction, where `g` is the cotangent of the carries and `b` that of B. Both are loops. All other
-cotangents follow for all steps at once.
+Tangents pass by `dc[k] = ∂c after · dc[k-1] + f[k]`, where `f` are the tangents of everything but the carry,
+and cotangents by `w[k-1] = w[k] · ∂c after + g[k-1]`, in the other direction, where `g` is the cotangent
+of the carries. Both are loops. All other cotangents follow from `w` for all steps at once.
 """
 
 from __future__ import annotations
@@ -112,13 +112,34 @@ class Steps(NamedTuple):
         )
         (after,) = substitute([flat], names)
         found = _node(values, unread, zero(flat.shape), after, (), [*values.stacks], [*values.fixed])
-        return reshape(found, (self.length, *node.shape))
+        return reshape(self.after(found), (self.length, *node.shape))
+
+    def before(self, carries: Node) -> Node:
+        """The carries before each step."""
+        return _rows(carries, slice(1, None) if self.is_reversed else slice(0, -1))
+
+    def after(self, carries: Node) -> Node:
+        """The carries after each step."""
+        return _rows(carries, slice(0, -1) if self.is_reversed else slice(1, None))
+
+    def first(self, carries: Node) -> Node:
+        """The carry before the first step."""
+        return _rows(carries, self.length if self.is_reversed else 0)
+
+    def last(self, carries: Node) -> Node:
+        """The carry after the last step."""
+        return _rows(carries, 0 if self.is_reversed else self.length)
+
+    def joined(self, start: Node, after: Node) -> Node:
+        """All carries, from the first one and those after each step."""
+        pieces = [reshape(start, (1, *start.shape)), after]
+        return concatenate(pieces[::-1] if self.is_reversed else pieces, 0)
 
 
 def loop(steps: Steps, carry: Variable, start: Node, after: Node, parts: Sequence[Part] = ()) -> Node:
-    """All carries of a recurrence, `[length, carry…]`; what need not be inside the loop is taken out."""
+    """All carries of a recurrence, `[length + 1, carry…]`; what need not be inside the loop is taken out."""
     if after not in dependents(topological([after], steps.known), [carry]):
-        return steps.batched(after)[0]
+        return steps.joined(start, steps.batched(after)[0])
     steps, after, parts = _with_joined_factors(steps, carry, after, parts)
     order = topological([after], steps.known)
     live, by_step, is_open = dependents(order, [carry]), dependents(order, steps.stacks), steps.open(order)
@@ -229,18 +250,8 @@ def _node(
     return foreign(rule, start, *stacks, *fixed)[0]
 
 
-def carries_before(start: Node, carries: Node, is_reversed: bool) -> Node:
-    """The carry before each step."""
-    return _shifted(start, carries, not is_reversed)
-
-
-def _shifted(end: Node, stack: Node, is_forward: bool) -> Node:
-    """A stack moved on by a step: its first, or last, entry is the given one."""
-    rest = [WHOLE] * end.rank
-    first = reshape(end, (1, *end.shape))
-    if is_forward:
-        return concatenate([first, select(stack, [slice(0, -1), *rest])], 0)
-    return concatenate([select(stack, [slice(1, None), *rest]), first], 0)
+def _rows(stack: Node, rows: slice | int) -> Node:
+    return select(stack, [rows] + [WHOLE] * (stack.rank - 1))
 
 
 class LoopRule(Rule):
@@ -259,7 +270,7 @@ class LoopRule(Rule):
         self._back: WeakValueDictionary[tuple[Node, Node], Node] = WeakValueDictionary()
 
     def outputs(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[Output, ...]:
-        return (Output((self.body.length, *shapes[0])),)
+        return (Output((self.body.length + 1, *shapes[0])),)
 
     def call(self, *arrays: Any) -> Sequence[Any]:
         target, body = target_for(arrays), self.body
@@ -308,23 +319,22 @@ class LoopRule(Rule):
         given = transpose(cotangent, [lead, *range(lead), *range(lead + 1, cotangent.rank)])
         back = self._backward(node, steps, given)
         if slot == 0:
-            return select(back, [body.length - 1 if body.is_reversed else 0] + [WHOLE] * (back.rank - 1))
-        whole = given + _shifted(zero(given.shape[1:]), back, body.is_reversed)
+            return steps.first(back)
         passing, before = self._pulled(slot, given.shape[1:])
-        (found,) = steps.further({passing: whole}, {}).batched(before)
+        (found,) = steps.further({passing: steps.after(back)}, {}).batched(before)
         if slot <= len(body.items):
             return transpose(found, [*range(1, lead + 1), 0, *range(lead + 1, found.rank)])
         return total(found, [0])
 
     def _backward(self, node: Apply, steps: Steps, given: Node) -> Node:
-        """The cotangents of the carries before each step; the same node for all operands."""
+        """The cotangents of all carries; the same node for all operands."""
         known = self._back.get((node, given))
         if known is None:
             passing, before = self._pulled(0, given.shape[1:])
-            carried, added = (variable(name, passing.shape, ["loop"]) for name in ("carried", "added"))
-            (before,) = substitute([before], {passing: carried + added})
-            steps = steps._replace(is_reversed=not self.body.is_reversed).further({added: given}, {})
-            known = self._back[node, given] = loop(steps, carried, zero(carried.shape), before)
+            added = variable("added", passing.shape, ["loop"])
+            back = steps._replace(is_reversed=not self.body.is_reversed)
+            back = back.further({added: steps.before(given)}, {})
+            known = self._back[node, given] = loop(back, passing, steps.last(given), before + added)
         return known
 
     def _pulled(self, slot: int, shape: Shape) -> tuple[Variable, Node]:
@@ -338,28 +348,28 @@ class LoopRule(Rule):
     def _steps(self, node: Apply) -> Steps:
         """What the variables of the body stand for at a node, and all of its nodes whose values are kept."""
         body = self.body
-        start, *given = node.operands
-        stacks: dict[Node, Node] = {body.after: node}
+        _, *given = node.operands
+        count = len(body.items)
+        stacks: dict[Node, Node] = dict(zip(body.items, given[:count], strict=True))
+        fixed: dict[Node, Node] = dict(zip(body.shared, given[count:], strict=True))
+        steps = Steps(body.length, body.is_reversed, stacks, fixed)
+        carries: dict[Node, Node] = {body.after: steps.after(node), body.carry: steps.before(node)}
         for part, first in body.parts:
             size = math.prod(map(int, part.shape))
-            piece = select(node, [WHOLE, slice(first, first + size)])
-            stacks[part] = reshape(piece, (body.length, *part.shape))
-        stacks[body.carry] = carries_before(start, node, body.is_reversed)
-        count = len(body.items)
-        stacks.update(zip(body.items, given[:count], strict=True))
-        return Steps(
-            body.length, body.is_reversed, stacks, dict(zip(body.shared, given[count:], strict=True))
-        )
+            piece = select(carries[body.after], [WHOLE, slice(first, first + size)])
+            carries[part] = reshape(piece, (body.length, *part.shape))
+        return steps.further(carries, {})
 
 
 _rules: WeakValueDictionary[Body, LoopRule] = WeakValueDictionary()
 
 
 def _run_numpy(step: Any, body: Body, start: Any, items: Sequence[Any], shared: Sequence[Any]) -> Any:
-    carries = np.empty((body.length, *start.shape), start.dtype)
+    carries = np.empty((body.length + 1, *start.shape), start.dtype)
     forward = slice(None, None, -1 if body.is_reversed else 1)
-    carry = start
-    for row, *slices in zip(carries[forward], *(item[forward] for item in items), strict=True):
+    rows = iter(carries[forward])
+    next(rows)[...] = carry = start
+    for row, *slices in zip(rows, *(item[forward] for item in items), strict=True):
         (carry,) = step(carry, *slices, *shared)
         row[...] = carry
     return carries
@@ -368,11 +378,10 @@ def _run_numpy(step: Any, body: Body, start: Any, items: Sequence[Any], shared: 
 def _run_torch(step: Any, body: Body, start: Any, items: Sequence[Any], shared: Sequence[Any]) -> Any:
     import torch  # noqa: PLC0415
 
-    carry, carries = start, []
+    carries = [start]
     order = range(body.length)
     for k in reversed(order) if body.is_reversed else order:
-        (carry,) = step(carry, *(item[k] for item in items), *shared)
-        carries.append(carry)
+        carries += step(carries[-1], *(item[k] for item in items), *shared)
     return torch.stack(carries[::-1] if body.is_reversed else carries)
 
 
@@ -383,4 +392,6 @@ def _run_jax(step: Any, body: Body, start: Any, items: Sequence[Any], shared: Se
         (after,) = step(carry, *slices, *shared)
         return after, after
 
-    return jax.lax.scan(one, start, tuple(items), body.length, body.is_reversed)[1]
+    _, after = jax.lax.scan(one, start, tuple(items), body.length, body.is_reversed)
+    pieces = [start[None], after]
+    return jax.numpy.concatenate(pieces[::-1] if body.is_reversed else pieces)

@@ -186,11 +186,9 @@ class _Chain:
         steps: list[_Step | None] = [None] * len(self.cuts)
         results = [self.cuts[-1]]
         for stage in reversed(range(1, len(self.cuts))):
-            step = self._step(results, stage)
-            if step is None:
-                break
-            steps[stage] = step
-            results = step.carries
+            step = steps[stage] = self._step(results, stage)
+            # Where the path leaves one chain for another, the other one is followed from its own end.
+            results = [self.cuts[stage - 1]] if step is None else step.carries
         first, end = _longest_run(steps)
         step = steps[first]
         if step is None or end - first < FEWEST_STEPS:
