@@ -114,6 +114,21 @@ class EntriesFunctional(Functional):
 
         return self._summed(point.right, self.positions.grouped(singles(len(point.left))), weights, part)
 
+    def squares(self, weights: Array) -> Deltas:
+        groups = singles(len(self.point.left))  # squares do not come apart
+        left, right = merged(self.point.left, groups), merged(self.point.right, groups)
+        if entries_kernel.serves(right):
+            places = self.positions.grouped(groups).samples
+            u2, v2 = ([core * core for core in chain.cores] for chain in (left, right))
+            return entries_kernel.pull(u2, v2, weights, places)[: len(self.point.left)]
+        u, v = _from_left(left), _from_right(right)
+
+        def part(work: Workspace, chunk: Chunk, weights: Array) -> Deltas:
+            before, behind = _before(work, u, chunk, weights**0.5), _behind(work, v, chunk)
+            return _spread(work, right, chunk, weights, _squared(before), _squared(behind))
+
+        return self._summed(right, self.positions.grouped(groups), weights, part)[: len(self.point.left)]
+
     def _joined(self, entries: Callable[[Workspace, Chunk], Array]) -> Array:
         """The entries of all chunks, in the order of the samples."""
         library, prepared = self.point.library, self._places.prepared(self._right)
@@ -199,6 +214,10 @@ def _tables(train: TensorTrain, order: tuple[int, ...]) -> Tables:
         [library.contiguous(library.transpose(core, order)) for core in cores[1:-1]],
         library.contiguous(cores[-1][:, :, 0].mT),
     )
+
+
+def _squared(rows: Rows) -> Rows:
+    return Rows([inside * inside for inside in rows.inside], rows.end * rows.end)
 
 
 def _before(work: Workspace, tables: Tables, chunk: Chunk, weights: Array) -> Rows:
