@@ -145,14 +145,16 @@ class Entry(NamedTuple):
     as_numpy: bool
 
     def run(self, values: Sequence[Any]) -> Any:
-        """The results for arrays of the signature."""
+        """The results for arrays of the signature, in their places."""
+        return arranged(self.built.layout, self.results(values))
+
+    def results(self, values: Sequence[Any]) -> Sequence[Any]:
+        """The same in a row."""
         target = self.executable.target
         if self.casts is not None:
             values = target.converted([values[k] for k, _ in self.casts], [dtype for _, dtype in self.casts])
         results = target.call(self.executable.compiled, values, self.as_numpy)
-        if self.tensors is not None:
-            results = self.tensors.of(results)
-        return arranged(self.built.layout, results)
+        return results if self.tensors is None else self.tensors.of(results)
 
     @property
     def computed(self) -> list[Node]:
