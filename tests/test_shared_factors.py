@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.linalg
 
 import hesse
 import naive
@@ -158,3 +159,24 @@ def test_blocks_of_a_merged_axis_meet_only_their_own_kind() -> None:
     half[:rank, :, :rank], half[rank:, :, rank:] = values["U"], values["V"]
     whole = np.einsum("aib,cid->acibd", half, half).reshape(width, size, width)
     assert_close(naive.evaluate_all([chained], values)[0], np.einsum("aib,bjc->aijc", whole, whole))
+
+
+def test_the_limit_of_distribution_counts_the_terms_that_are_left() -> None:
+    """A product of four matrices of three blocks each on the diagonal has 81 terms; three are not zero."""
+    rows, columns, *_ = plain_axes(2)
+    names = ["ABC", "DEF", "GHI", "JKL"]
+
+    def diagonal(letters: str) -> Node:
+        blocks = []
+        for k, letter in enumerate(letters):
+            first, second = (Axis(axis.terms, 5 * k) for axis in (rows, columns))
+            blocks.append(
+                einsum([variable(letter, (5, 5))], [(rows, columns)], (first, second), (15, 15), (5, 5))
+            )
+        return blocks[0] + blocks[1] + blocks[2]
+
+    root = chain(*map(diagonal, names))
+    assert make_plan([root], PLAIN_MACHINE).total_flops < 1.1 * 3 * 3 * 2 * 5**3
+    values = {letter: normal(5, 5, seed=ord(letter)) for letter in "".join(names)}
+    factors = [scipy.linalg.block_diag(*[values[letter] for letter in letters]) for letters in names]
+    assert_close(naive.evaluate_all([root], values)[0], np.linalg.multi_dot(factors))

@@ -1,8 +1,8 @@
 """Recurrences of many equal steps: one node, whose derivatives are such nodes again.
 
-A loop computes `c[k] = after(c[k-1], x[k], s)` and gives all of its carries, the first one included, one after
-the other: those before and after each step are views of it. What a step computes without the carry is computed
-for all steps at once, before the loop, and what it computes from the carries, after it
+A loop computes `c[k] = after(c[k-1], x[k], s)` and gives all of its carries, the first one included, one
+after the other: those before and after each step are views of it. What a step computes without the carry is
+computed for all steps at once, before the loop, and what it computes from the carries, after it
 (`calculus/batching.py`): only what has to wait for the step before stays inside.
 
 Tangents pass by `dc[k] = ∂c after · dc[k-1] + f[k]`, where `f` are the tangents of everything but the carry,
