@@ -138,6 +138,38 @@ def little_depends(scan: Any, xp: Any) -> Function:
     return f
 
 
+def layers(scan: Any, xp: Any) -> Function:
+    """The second leaf waits for the first, nobody for the third."""
+
+    def f(x: Any) -> Any:
+        def step(state: Any, x: Any) -> Any:
+            low, high, alone = state
+            low = xp.tanh(low * x)
+            high = xp.sin(high + low)
+            return (low, high, low * x[0]), high * low + alone
+
+        (low, high, alone), ys = scan(step, (x[0], x[1], x[2]), x)
+        return xp.sum(low) + xp.sum(high * alone) * xp.sum(ys**2)
+
+    return f
+
+
+def narrow(scan: Any, xp: Any) -> Function:
+    """All leaves are computed from one vector of two entries."""
+
+    def f(x: Any, start: Any) -> Any:
+        def step(state: Any, x: Any) -> Any:
+            hidden, memory = state
+            gate = xp.exp(x)
+            memory = memory * gate + xp.tanh(hidden[0] * x) * hidden[1]
+            return (xp.stack([xp.sin(memory), memory * gate]), memory), hidden * x
+
+        (hidden, memory), ys = scan(step, (xp.stack([start[:2], start[2:]]), start[1:3]), x, reverse=True)
+        return xp.sum(hidden * memory) + xp.sum(ys**2)
+
+    return f
+
+
 CASES = (
     Case("smoothing", smoothing, (normal(6), 0.9), (0, 1)),
     Case("recurrent", recurrent, (normal(3, 3), normal(4, 3), normal(3)), (0, 1, 2)),
@@ -147,4 +179,6 @@ CASES = (
     Case("Runge-Kutta", runge_kutta, (np.array([1.0, 0.6]), np.array([0.9, 0.7])), (0, 1)),
     Case("without a batch", without_a_batch, (normal(3, 3), normal(3, 3, seed=1)), (0, 1)),
     Case("little depends", little_depends, (normal(4, 2), normal(2)), (0, 1)),
+    Case("layers", layers, (normal(7, 2),)),
+    Case("narrow", narrow, (normal(7, 2), normal(4)), (0, 1)),
 )

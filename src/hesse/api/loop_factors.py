@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
-from hesse.ir import Axis, Einsum, Node, Variable, einsum, label_axis, labels_of, plain_axes
+from hesse.ir import Add, Axis, Einsum, Node, Variable, add, einsum, label_axis, labels_of, plain_axes
 
 
 class Factors(NamedTuple):
@@ -67,3 +67,27 @@ def _groups(node: Einsum, free: Sequence[int], by_step: Collection[Node]) -> lis
         if len(members) > 1 or not all(axis.is_label for axis in node.axes[main]):
             found.append(Factors(tuple(members), own))
     return found
+
+
+def as_diagonal(carry: Variable, after: Node, live: Collection[Node]) -> tuple[Node, Node] | None:
+    """`a, b` if a step is `a[s] carry[s] + b[s]`; the nodes that depend on the carry are `live`."""
+    terms = after.operands if isinstance(after, Add) else (after,)
+    waiting = [term for term in terms if term in live]
+    if len(waiting) != 1:
+        return None
+    rest = add([term for term in terms if term not in live], after.shape)
+    (node,) = waiting
+    if node is carry:
+        return einsum([], [], plain_axes(carry.rank), carry.shape, carry.shape), rest
+    if not isinstance(node, Einsum):
+        return None
+    where = [k for k, operand in enumerate(node.operands) if operand in live]
+    if len(where) != 1 or node.operands[where[0]] is not carry or node.axes[where[0]] != node.output:
+        return None
+    if not all(axis.is_label or size == 1 for axis, size in zip(node.output, node.shape, strict=True)):
+        return None
+    if len(labels_of(node.output)) != sum(axis.is_label for axis in node.output):
+        return None
+    others = [k for k in range(len(node.operands)) if k != where[0]]
+    operands, axes = [node.operands[k] for k in others], [node.axes[k] for k in others]
+    return einsum(operands, axes, node.output, node.shape, node.ranges, node.scale), rest

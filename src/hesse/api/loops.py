@@ -13,14 +13,18 @@ of the carries. Both are loops. All other cotangents follow from `w` for all ste
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, cast
 from weakref import WeakValueDictionary
 
 import numpy as np
 
-from hesse.api.loop_factors import joined
-from hesse.backends.executable import executable
+from hesse.api.loop_factors import as_diagonal, joined
+from hesse.backends.executable import Executable, executable
+from hesse.backends.numpy.program import NumpyProgram
+from hesse.backends.numpy.recurrence import diagonal_recurrence
+from hesse.backends.numpy.target import NumpyTarget
+from hesse.backends.numpy.writer import compile_loop
 from hesse.backends.target import target_for
 from hesse.calculus import pull_back, push_forward
 from hesse.calculus.batching import batched
@@ -71,6 +75,8 @@ class Body(NamedTuple):
     shared: tuple[Variable, ...]
     after: Node
     parts: tuple[Part, ...] = ()
+    is_diagonal: bool = False
+    """Whether `after` is the carry times the first item plus the second."""
 
 
 class Steps(NamedTuple):
@@ -143,6 +149,11 @@ def loop(steps: Steps, carry: Variable, start: Node, after: Node, parts: Sequenc
     steps, after, parts = _with_joined_factors(steps, carry, after, parts)
     order = topological([after], steps.known)
     live, by_step, is_open = dependents(order, [carry]), dependents(order, steps.stacks), steps.open(order)
+    diagonal = as_diagonal(carry, after, live)
+    if diagonal is not None and steps.length * math.prod(map(int, carry.shape)) <= MOST_HOISTED:
+        factor, added = (variable(name, carry.shape, ["loop"]) for name in ("factor", "added"))
+        steps = steps.further(dict(zip((factor, added), steps.batched(*diagonal), strict=True)), {})
+        return _node(steps, carry, start, carry * factor + added, (), [factor, added], [], True)
     inside, items, shared = {after}, dict[Node, None](), dict[Node, None]()
     waiting = [after]
     while waiting:
@@ -216,6 +227,7 @@ def _node(
     parts: Sequence[Part],
     items: Sequence[Node],
     shared: Sequence[Node],
+    is_diagonal: bool = False,
 ) -> Node:
     """The node of a loop in which some nodes are items and others shared."""
     own = variable("carry", carry.shape, ["loop"])
@@ -238,6 +250,7 @@ def _node(
         tuple(names[1]),
         new[0],
         tuple(Part(node, part.start) for node, part in zip(new[1:], parts, strict=True)),
+        is_diagonal,
     )
     rule = _rules.get(body)
     if rule is None:
@@ -267,6 +280,7 @@ class LoopRule(Rule):
         self.names = [name.name for name in self.variables]
         self._tangents: dict[tuple[int, Shape], tuple[Variable, Node]] = {}
         self._cotangents: dict[tuple[int, Shape], tuple[Variable, Node]] = {}
+        self._loops: dict[Any, Callable[..., Any]] = {}
         self._back: WeakValueDictionary[tuple[Node, Node], Node] = WeakValueDictionary()
 
     def outputs(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[Output, ...]:
@@ -275,11 +289,24 @@ class LoopRule(Rule):
     def call(self, *arrays: Any) -> Sequence[Any]:
         target, body = target_for(arrays), self.body
         dtype = target.dtype([array.dtype for array in arrays if target.kind(array) == "f"])
-        step = executable([body.after], self.names, dtype, target).compiled.function
+        step = executable([body.after], self.names, dtype, target)
         start, *given = arrays
         items, shared = given[: len(body.items)], given[len(body.items) :]
-        run = {"numpy": _run_numpy, "torch": _run_torch, "jax": _run_jax}[target.name]
-        return [run(step, body, start, items, shared)]
+        if isinstance(target, NumpyTarget):
+            return [_run_numpy(self._numpy_loop(step, target), body, start, items, shared)]
+        run = {"torch": _run_torch, "jax": _run_jax}[target.name]
+        return [run(step.compiled.function, body, start, items, shared)]
+
+    def _numpy_loop(self, step: Executable, target: NumpyTarget) -> Callable[..., Any]:
+        """The function `(rows, carry, items…, shared…)` that fills rows with the carries after each step."""
+        if self.body.is_diagonal:
+            return diagonal_recurrence
+        if step.dtype not in self._loops:
+            program = cast("NumpyProgram", step.program)
+            count = len(self.body.items)
+            found = compile_loop(program, self.names, count, step.dtype, target.machine)
+            self._loops[step.dtype] = found.function
+        return self._loops[step.dtype]
 
     def push(self, node: Apply, slot: int, tangent: Node) -> Node:
         return self.push_all(node, {slot: tangent})
@@ -364,14 +391,12 @@ class LoopRule(Rule):
 _rules: WeakValueDictionary[Body, LoopRule] = WeakValueDictionary()
 
 
-def _run_numpy(step: Any, body: Body, start: Any, items: Sequence[Any], shared: Sequence[Any]) -> Any:
+def _run_numpy(loop: Any, body: Body, start: Any, items: Sequence[Any], shared: Sequence[Any]) -> Any:
     carries = np.empty((body.length + 1, *start.shape), start.dtype)
     forward = slice(None, None, -1 if body.is_reversed else 1)
-    rows = iter(carries[forward])
-    next(rows)[...] = carry = start
-    for row, *slices in zip(rows, *(item[forward] for item in items), strict=True):
-        (carry,) = step(carry, *slices, *shared)
-        row[...] = carry
+    in_order = carries[forward]
+    in_order[0] = start
+    loop(in_order[1:], start, *(item[forward] for item in items), *shared)
     return carries
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from hesse.api.carries import leaves_of, scanned
+from hesse.api.carries import scanned
 from hesse.api.custom import holds_expressions
 from hesse.api.loops import Steps
 from hesse.api.trace import argument, nested_names, nested_trace, stand_in
@@ -176,16 +175,18 @@ def _item(label: str, leaf: Any) -> _Item:
 
 
 def _traced(step: Step, start: _Tree, items: _Tree, count: int, reverse: bool) -> Any:
-    """The loop as an expression; all leaves of the carry are parts of one vector."""
+    """The loop as an expression."""
     first = [as_node(leaf) for leaf in start.leaves]
     shapes = [tuple(map(int, node.shape)) for node in first]
     with nested_trace():
-        (label,) = nested_names(["carry of scan"])
-        carry = argument(label, (sum(map(math.prod, shapes)),))
+        names = nested_names([f"carry {k} of scan" for k in range(len(shapes))])
+        carry = list(map(argument, names, shapes))
         labels = nested_names([f"item {k} of scan" for k in range(len(items.leaves))])
         given = [_item(name, leaf) for name, leaf in zip(labels, items.leaves, strict=True)]
-        leaves = [Expression(node) for node in leaves_of(carry, shapes)]
-        result = step(start.put_together(leaves), items.put_together([item.inside for item in given]))
+        result = step(
+            start.put_together(list(map(Expression, carry))),
+            items.put_together([item.inside for item in given]),
+        )
     returned, y = _returned(result, start)
     after = [as_node(leaf) for leaf in returned]
     for name, node, shape in zip(start.names, after, shapes, strict=True):

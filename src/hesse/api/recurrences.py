@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hesse.api.carries import leaves_of, scanned
+from hesse.api.carries import scanned
 from hesse.api.loops import Steps
 from hesse.calculus.families import structure
 from hesse.calculus.progressions import Read, joined_einsum, whole
@@ -260,10 +260,9 @@ class _Chain:
             return None
         if not _have_items_alike(steps):
             return None
-        shapes = [tuple(map(int, node.shape)) for node in first.carries]
-        carry = variable("the carry of a chain", (sum(map(math.prod, shapes)),), ["loop"])
+        carry = [variable(f"carry {k} of a chain", n.shape, ["loop"]) for k, n in enumerate(first.carries)]
         stacks: dict[Node, Node] = {}
-        body = _Body(first, leaves_of(carry, shapes), _items(steps, stacks))
+        body = _Body(first, carry, _items(steps, stacks))
         covered = {
             row.node: (row_number, k)
             for k, step in enumerate(steps)

@@ -62,13 +62,21 @@ class Writer(ABC):
     def compiled(self, inputs: Sequence[str], name: str = "program") -> Compiled:
         """The function of the inputs in the given order."""
         arguments = {label: f"x{k}" for k, label in enumerate(inputs)}
-        for k, item in enumerate(self.program.instructions):
-            self._write(k, item, arguments)
-        returned = tuple_text(self.result(result) for result in self.program.results)
+        results = self.written(arguments)
         renamed = [(label, argument) for label, argument in arguments.items() if label != argument]
         comments = [f"    # {argument} = {label}" for label, argument in renamed]
-        body = "\n".join([*comments, *(f"    {line}" for line in self.lines), f"    return {returned}"])
-        source = f"def {name}({', '.join(arguments.values())}):\n{body}\n"
+        body = [*comments, *(f"    {line}" for line in self.lines), f"    return {tuple_text(results)}"]
+        return self.defined(inputs, name, [f"def {name}({', '.join(arguments.values())}):", *body])
+
+    def written(self, arguments: Mapping[str, str]) -> list[str]:
+        """Write all lines, where inputs have these names, and give the names of the results."""
+        for k, item in enumerate(self.program.instructions):
+            self._write(k, item, arguments)
+        return [self.result(result) for result in self.program.results]
+
+    def defined(self, inputs: Sequence[str], name: str, lines: Sequence[str]) -> Compiled:
+        """The function that some lines define."""
+        source = "\n".join(lines) + "\n"
         exec(compile(source, "<hesse program>", "exec"), self.namespace)
         function = self.namespace.pop(name)  # no cycle: the constants in its namespace are freed with it
         return Compiled(function, tuple(inputs), "\n".join([*self.functions, source]))
