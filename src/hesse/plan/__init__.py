@@ -24,6 +24,7 @@ __all__ = [
     "Program",
     "allowed_bytes",
     "bytes_text",
+    "called_cost",
     "check_memory",
     "fits_memory",
     "flatten",
@@ -47,6 +48,12 @@ def make_plan(roots: Sequence[Node], machine: Machine) -> Program:
     if "determinant" in names:
         flat = joined(flat)
     return lower(flat, machine)
+
+
+def called_cost(program: Program, machine: Machine) -> float:
+    """The cost of a call of a program, in operations: its instructions take time however little they do."""
+    cost = Cost(program.total_flops, program.moved_entries).time(machine)
+    return cost + machine.call_cost * len(program.instructions)
 
 
 def planned_cost(roots: Sequence[Node], machine: Machine) -> float:
