@@ -196,7 +196,7 @@ def test_a_long_program_whose_first_call_is_traced(transformed: Callable[..., An
 
 
 def test_containers_are_dispatched() -> None:
-    """Keys in another order are another structure, and so are other leaves; results lie as arguments do."""
+    """Keys in another order are another structure, and so are other leaves."""
     g = hesse.grad(lambda p: jnp.sum(next(iter(p.values())) ** 2) + jnp.sum(p["b"]))
     a, b = jnp.array([1.0, 2.0]), jnp.array([3.0])
     for _ in range(2):

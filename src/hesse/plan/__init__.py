@@ -25,6 +25,7 @@ __all__ = [
     "Program",
     "allowed_bytes",
     "bytes_text",
+    "called_cost",
     "check_memory",
     "fits_memory",
     "flatten",
@@ -57,6 +58,12 @@ def _lowered(flat: Sequence[Node], machine: Machine) -> Program:
     if "determinant" in names:
         flat = joined(flat)
     return lower(flat, machine)
+
+
+def called_cost(program: Program, machine: Machine) -> float:
+    """The cost of a call of a program, in operations: its instructions take time however little they do."""
+    cost = Cost(program.total_flops, program.moved_entries).time(machine)
+    return cost + machine.call_cost * len(program.instructions)
 
 
 def planned_cost(roots: Sequence[Node], machine: Machine) -> float:
