@@ -52,6 +52,8 @@ CASES: dict[str, Callable[[Any], Any]] = {
     "place": written(lambda y, x: np.place(y, MASK, x[:3] ** 2)),
     "place, nowhere": written(lambda y, x: np.place(y, ~MASK & MASK, x)),
     "put": written(lambda y, x: np.put(y, [1, -1, 1], x[:2] ** 2)),
+    "methods": lambda x: x[x.size > 3 :].compress(MASK[1:]) * np.array([0, 1, 0]).choose([x[0], x[1]]),
+    "x.put": written(lambda y, x: y.put([2, 3], x[0])),
     "put, clipped": written(lambda y, x: np.put(y, [9, 0], x[:2] ** 2, mode="clip")),
     "maximum.accumulate": lambda x: np.maximum.accumulate(x) * WEIGHTS,
     "minimum.accumulate": lambda x: np.minimum.accumulate(rows(x), axis=1),
