@@ -193,3 +193,39 @@ def test_a_long_program_whose_first_call_is_traced(transformed: Callable[..., An
     expected = jax.hessian(jax_cubes)(x[0])
     np.testing.assert_allclose(transformed(H)(x).reshape(2, 2), expected)
     np.testing.assert_allclose(H(x).reshape(2, 2), expected)
+
+
+def test_containers_are_dispatched() -> None:
+    """Keys in another order are another structure, and so are other leaves."""
+    g = hesse.grad(lambda p: jnp.sum(next(iter(p.values())) ** 2) + jnp.sum(p["b"]))
+    a, b = jnp.array([1.0, 2.0]), jnp.array([3.0])
+    for _ in range(2):
+        first, second = g({"a": a, "b": b}), g({"b": b, "a": a})
+        assert (list(first), list(second)) == (["a", "b"], ["b", "a"])
+        np.testing.assert_allclose(first["a"], 2.0 * a)
+        np.testing.assert_allclose(second["a"], 0.0 * a)
+        np.testing.assert_allclose(second["b"], 2.0 * b + 1.0)
+        np.testing.assert_allclose(g({"a": a, "b": 3.0})["b"], 1.0)
+        longer = jnp.ones(3, np.float32)
+        assert g({"a": longer, "b": longer})["a"].dtype == np.float32
+
+
+def test_results_of_another_structure_for_another_shape() -> None:
+    def parts(p: Any) -> Any:
+        (x,) = p
+        return {"small": x[0] ** 2} if x.size < 3 else [x[0] ** 3, x[1]]
+
+    J = hesse.jacobian(parts)
+    for _ in range(2):
+        np.testing.assert_allclose(J([jnp.array([2.0, 1.0])])["small"][0], [4.0, 0.0])
+        np.testing.assert_allclose(J([jnp.array([2.0, 1.0, 1.0])])[0][0], [12.0, 0.0, 0.0])
+
+
+def test_what_a_dispatched_function_reads_may_change() -> None:
+    state = {"factor": 2.0}
+    g = hesse.grad(lambda x: state["factor"] * jnp.sum(x))
+    x = jnp.ones(2)
+    for factor in (2.0, 3.0, 2.0):
+        state["factor"] = factor
+        np.testing.assert_allclose(g(x), [factor, factor])
+        np.testing.assert_allclose(g(np.ones(2)), [factor, factor])

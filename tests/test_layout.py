@@ -6,6 +6,7 @@ import torch
 
 import hesse
 from hesse.backends.executable import executable
+from hesse.backends.numpy.machine import NUMPY_MACHINE
 from hesse.backends.target import target_named
 from hesse.ir import Variable, topological
 from hesse.plan import make_plan
@@ -116,6 +117,45 @@ def test_products_that_are_results_lie_in_memory_row_by_row(library):
     assert product.flags.c_contiguous
     np.testing.assert_allclose(product, first @ second, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(more, np.tanh((first @ second).T) * third, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize(("points", "width"), [(50, 30), (30, 50)])
+def test_loops_run_along_the_longer_axis(points, width):
+    x, y, weight = RANDOM.normal(size=points), RANDOM.normal(size=width), RANDOM.normal(size=(width, width))
+    derivative = hesse.grad(lambda y: np.sum(np.tanh(np.tanh(np.outer(x, y)) @ weight.T)))
+    program = target_named("numpy").passes(make_plan(derivative.explain(y).roots, NUMPY_MACHINE))
+    products = [
+        program.shapes[k]
+        for k, item in enumerate(program.instructions)
+        if isinstance(item, Contract) and set(item.labels) != {*item.left_labels, *item.right_labels}
+    ]
+    matrices = [shape for shape in products if len(shape) == 2]
+    assert matrices
+    assert all(shape == (min(points, width), max(points, width)) for shape in matrices)
+
+
+@pytest.mark.parametrize("index", [np.s_[:, None], np.s_[None, :], np.s_[None, :, None]])
+def test_unit_axes_take_an_index(index):
+    """`np.broadcast_to` takes ten times as long, and its result has to be copied."""
+    x, y = RANDOM.normal(size=5), RANDOM.normal(size=5)
+    added = hesse.compile(lambda x, y: (np.sin(x) + y)[index])
+    for _ in range(2):
+        result = added(x, y)
+        np.testing.assert_allclose(result, (np.sin(x) + y)[index])
+        assert result.flags.writeable and result.flags.c_contiguous
+    assert "broadcast_to" not in added.explain(x, y).source
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch", "jax"])
+def test_sums_of_numbers_with_unit_axes(library):
+    def added(x, y):
+        return (np.sum(x) + np.sum(np.sin(y))).reshape(1, 1), np.sum(x) * np.ones((1, 3)) + np.sum(y)
+
+    x, y = RANDOM.normal(size=5), RANDOM.normal(size=5)
+    unit, repeated = hesse.compile(added, backend=library)(x, y)
+    assert unit.shape == (1, 1) and repeated.shape == (1, 3)
+    np.testing.assert_allclose(unit, np.sum(x) + np.sum(np.sin(y)))
+    np.testing.assert_allclose(repeated, np.sum(x) + np.sum(y))
 
 
 def _variables(root):

@@ -5,6 +5,9 @@ SVDs of the dense tensor.
 """
 
 import functools
+import os
+import signal
+import warnings
 
 import jax
 import numpy as np
@@ -843,6 +846,9 @@ def test_entries_with_merged_axes_in_tiles(library, table, near, count, monkeypa
     for found, wanted in (
         (objective.value_and_grad(Y)[1], 2.0 * weights * x),
         (objective.hvp(Y, T), 2.0 * weights * z),
+        (objective.hvp(Y, 3.0 * T), 6.0 * weights * z),  # rows are kept from here on
+        (objective.hvp(Y, 5.0 * T), 10.0 * weights * z),
+        (objective.value_and_grad(Y)[1], 2.0 * weights * x),
     ):
         spread = np.zeros(shape)
         np.add.at(spread, where, wanted)
@@ -886,6 +892,20 @@ def test_positions_that_are_written_to():
         np.add.at(spread, tuple(where.T), 1.0)
         close(gradient(X).dense(), Dense(dense(X), X.ranks)(spread), 1e-12)
         where[:] = where[:, ::-1].copy()
+
+
+def test_threads_after_a_fork(monkeypatch):
+    monkeypatch.setattr(threads, "available", lambda: 2)
+    assert threads.on_threads(lambda part: part.stop, threads.shares(10)) == [5, 10]
+    if not hasattr(os, "fork"):
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of threads and forks, which is what this is about
+        child = os.fork()
+    if child == 0:
+        signal.alarm(30)  # rather than to wait for threads that are not there
+        os._exit(threads.on_threads(lambda part: part.stop, threads.shares(10)) != [5, 10])
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_entries_in_parts_on_several_threads(monkeypatch):

@@ -6,12 +6,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.test_trains import in_library
 
 import hesse
 from hesse import tt
 from hesse.errors import ArgumentError, ConvergenceError
 from hesse.manifolds import FixedRankMatrices, TensorTrains
+from hesse.manifolds.derivatives import Objective
+from hesse.manifolds.tangent import Tangent
 from hesse.solvers import METHODS, minimize
+from hesse.tt import positions
+from hesse.tt.point import point_of
 
 
 def sampled(shape, rank, oversampling, seed):
@@ -45,12 +50,54 @@ def test_recovery_from_random_starts(shape, rank, oversampling):
         assert error(result.point, target) < 1e-4
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_conjugate_directions_from_near_starts(seed):
+    target, misfit = sampled((20,) * 4, 3, 2, seed)
+    result = minimize(misfit, near(target, seed), steps=250, tol=1e-11)
+    assert error(result.point, target) < 1e-9
+
+
 @pytest.mark.parametrize(("method", "steps"), [("gauss-newton", 6), ("trust-region", 8), ("cg", 250)])
 def test_warm_starts(method, steps):
     target, misfit = sampled((20,) * 4, 3, 2, seed=0)
     result = minimize(misfit, near(target, 0), method=method, steps=steps, tol=1e-10)
     assert error(result.point, target) < 1e-8 and result.steps <= steps
     assert method == "cg" or error(result.point, target) < 1e-9
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch", "jax"])
+@pytest.mark.parametrize("shape", [(7,), (6, 5), (3, 4, 5, 3)])
+@pytest.mark.parametrize("count", [0, 40, 3000])
+def test_diagonals_of_hessians(library, shape, count, monkeypatch):
+    """Against derivatives along each entry of a delta, one by one; a form beside entries is left out."""
+    pytest.importorskip(library)
+    monkeypatch.setattr(positions, "CHUNK", 1000)
+    X = tt.random(shape, 1 if len(shape) == 1 else 2, rng=0)
+    point = point_of(X)
+    where = np.random.default_rng(1).integers(0, shape, (count, len(shape)))
+    weights = np.random.default_rng(2).standard_normal(count)
+    f = lambda X: tt.dot(X, X) + (weights * tt.gather(X, where) ** 3).sum()  # noqa: E731
+    found = Objective(f).diagonal(in_library(X, library))
+    second = np.maximum(6.0 * weights * tt.gather(X, where), 0.0)
+    for k, delta in enumerate(found):
+        wanted = np.zeros(delta.shape)
+        for place in np.ndindex(*delta.shape):
+            deltas = [np.zeros(core.shape) for core in point.left.cores]
+            deltas[k][place] = 1.0
+            wanted[place] = second @ Tangent(point, deltas).dense()[tuple(where.T)] ** 2
+        np.testing.assert_allclose(np.asarray(delta), wanted, atol=1e-12 * max(1.0, wanted.max()))
+
+
+def test_only_entries_have_diagonals():
+    X = tt.random((3, 4), 2, rng=0)
+    assert Objective(lambda X: tt.dot(X, X)).diagonal(X) is None
+    reads_cores = Objective(lambda X: (X.cores[0] ** 2).sum())
+    reads_cores.value(X)
+    assert reads_cores.diagonal(X) is None
+    zero = Objective(lambda X: tt.gather(X, [[0, 0], [1, 2]]).sum())
+    assert all((np.asarray(entries) == 0.0).all() for entries in zero.diagonal(X))
+    result = minimize(lambda X: (tt.gather(X, [[0, 0], [1, 2]]) ** 2).sum(), X, steps=30)
+    assert result.value < 1e-12
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -32,6 +32,8 @@ class Machine:
     """Rows from which a product that is known to be symmetric is computed by halves."""
     halved_share: float = 1.0
     """The share of the operations of such a product that is left."""
+    call_cost: float = 0.0
+    """Operations in the time that an instruction takes on arrays of hardly any entries."""
     large_sum: float = math.inf
     """Entries of a sum whose terms should not all be in memory together."""
 

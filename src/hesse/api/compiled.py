@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,6 +13,7 @@ from hesse.api.bound import Bound
 from hesse.api.building import Building, Met
 from hesse.api.captured import Captured, Watch
 from hesse.api.collecting import collecting_rarely
+from hesse.api.dispatched import MISSING, Dispatch
 from hesse.api.draws import checked
 from hesse.api.entries import KEPT_ENTRIES, Builder, Built, Entry, Labels, Options, compiled, keep
 from hesse.api.explain import Explanation
@@ -42,32 +42,17 @@ SINGLE_NEEDS = 8
 class Tables:
     """What a derivative keeps for all that its function reads besides its arguments, but the arrays."""
 
-    def __init__(self, derivative: Derivative) -> None:
-        self._derivative = weakref.ref(derivative)
+    def __init__(self) -> None:
         self.entries: dict[Any, Entry] = {}
         self.fast: dict[Any, Entry] = {}
         """The entries again, by what can be read off arguments that need no conversion."""
         self.recipes: dict[Any, Recipe] = {}
         """The entries again, by marks of numbers, containers and plain values."""
-        self.dispatched: dict[tuple[type, ...], Callable[..., Any]] = {}
-        """Where the library finds the entry by itself: its function, by the types of the arguments."""
+        self.dispatch = Dispatch()
+        """Where the library finds the entry by itself."""
         self.paths: dict[Any, list[Path]] = {}
         """For functions that decide by values, in place of entries."""
         self.fast_paths: dict[Any, list[Path]] = {}
-
-    def run(self, *arrays: Any) -> Any:
-        """What a call computes, for a library with its own table of signatures; captured arrays last."""
-        derivative = self._derivative()
-        assert derivative is not None, "it calls this"
-        _, captured = derivative.present()
-        count = len(arrays) - len(captured.arrays)
-        names, values = derivative.building.parameters.match(arrays[:count], {})
-        _, given, found = derivative.found(names, values, by_name=False, further=arrays[count:])
-        if found is None:
-            raise ArgumentError(
-                f"{derivative.__name__} depends on a trace around it and cannot be computed there"
-            )
-        return found.run(given.values)
 
 
 class Derivative:
@@ -92,10 +77,15 @@ class Derivative:
         """By what the function reads besides its arguments."""
         self._present: tuple[Tables, Captured] | None = None
         """Those of the last call."""
+        self._quick: tuple[tuple[type, ...], Callable[..., Any]] | None = None
+        """Where the function reads nothing that can change: what computes arguments of these types."""
         kind = "compiled" if options.as_it_is else "derivative of"
         self.__name__ = f"{kind} {self.building.parameters.function_name}"
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
+        quick = self._quick
+        if quick is not None and not options and tuple(map(type, arguments)) == quick[0]:
+            return quick[1](*arguments)
         tables, captured = self.present()
         if self._is_branching:
             entry = None if options else self._taken(tables, arguments + captured.arrays)
@@ -104,10 +94,9 @@ class Derivative:
                     return self._first_call(arguments, options)
             return entry.run(arguments + captured.arrays)
         if not options:
-            if tables.dispatched:
-                run = tables.dispatched.get(tuple(map(type, arguments)))
-                if run is not None:
-                    return run(*arguments, *captured.arrays)
+            result = tables.dispatch.call(arguments, captured.arrays)
+            if result is not MISSING:
+                return result
             if tables.fast:
                 try:
                     entry = tables.fast[_fast_key(arguments)]
@@ -146,8 +135,8 @@ class Derivative:
         captured = self._watch.look()
         tables = self._tables.get(captured.key)
         if tables is None:
-            keep(self._tables, captured.key, tables := Tables(self))
-        self._present = tables, captured
+            keep(self._tables, captured.key, tables := Tables())
+        self._present, self._quick = (tables, captured), None
         return self._present
 
     def _first_call(self, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -161,21 +150,24 @@ class Derivative:
             return self.building.as_expression(call)
         assert self._present is not None
         tables, captured = self._present
-        is_flat = not options and not call.fixed and is_bare(found.built.layout)
+        is_plain = not options and not call.fixed
+        is_flat = is_plain and is_bare(found.built.layout)
         if self._is_branching:
             if is_flat and all(type(array) is np.ndarray for array in arguments):
                 known = next(paths for paths in tables.paths.values() if paths[0].entry is found)
                 keep(tables.fast_paths, _fast_key(arguments + captured.arrays), known)
             return found.run(arrays.values)
-        if is_flat and all(type(a) is np.ndarray or library_of(a) is not None for a in arguments):
-            run = None if arrays.as_numpy else arrays.target.dispatched(tables.run, found.executable.program)
-            if run is not None:
-                tables.dispatched[tuple(map(type, arguments))] = run
-                return run(*arguments, *captured.arrays)
-            if not any(hasattr(a, "weak_type") for a in arguments):  # the key does not tell such apart
-                keep(tables.fast, _fast_key(arguments), found)
-                return found.run(arrays.values)
-        self._remember(tables, arguments, options, call, found)
+        may_dispatch = is_plain and not arrays.as_numpy and arrays.target.may_be_kept(arrays.values)
+        if may_dispatch and tables.dispatch.enter(self, arguments, found):
+            if captured.is_same is None and not captured.arrays:
+                self._quick = tables.dispatch.quick(arguments)
+            return tables.dispatch.call(arguments, captured.arrays)
+        kinds = [type(a) is np.ndarray or library_of(a) is not None for a in arguments]
+        is_weak = any(hasattr(a, "weak_type") for a in arguments)  # the key does not tell such apart
+        if is_flat and all(kinds) and not is_weak:
+            keep(tables.fast, _fast_key(arguments), found)
+        else:
+            self._remember(tables, arguments, options, call, found)
         return found.run(arrays.values)
 
     def _remember(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from hesse.api.arguments import check_order, check_same_shape
@@ -15,6 +16,7 @@ from hesse.backends.target import Target
 from hesse.calculus import (
     TAYLOR,
     Choice,
+    Columns,
     along,
     choose,
     derivative_blocks,
@@ -55,9 +57,22 @@ def _blocks(order: int) -> Builder:
         )
         variables = [tuple(request.variables[k] for k in index) for index in indices]
         by = tuple(variables) * len(request.output.nodes) if count else ()
-        return _with_aux(Built(roots, layout, tuple(groups), tuple(choices), by), request)
+        columns = partial(_columns, request, order) if request.mode == "auto" else None
+        return _with_aux(Built(roots, layout, tuple(groups), tuple(choices), by, columns), request)
 
     return build
+
+
+def _columns(request: Request, order: int) -> Columns | None:
+    """The derivatives by columns: Hessians of numbers, Jacobians of arrays."""
+    outputs, variables = request.output.nodes, request.variables
+    count = len(variables)
+    if not count or order > 2 or any((order == 2) != (output.shape == ()) for output in outputs):
+        return None
+    inner = list(outputs)
+    if order == 2:
+        inner = [part for output in outputs for part in differentiate(output, variables, "reverse")]
+    return Columns(inner, variables, list(itertools.product(range(len(inner)), range(count))))
 
 
 def _repeated(request: Request, order: int) -> Built | None:

@@ -12,16 +12,19 @@ from hesse.api.trace import INDEX_SUFFIX, Traced
 from hesse.backends.arrays import Arrays
 from hesse.backends.executable import Executable, executable
 from hesse.backends.target import DType, Target, as_target, target_named
-from hesse.calculus import Choice, check_mode
+from hesse.calculus import Choice, Columns, check_mode
 from hesse.errors import ArgumentError
 from hesse.ir import Node, Variable, number, topological
-from hesse.plan import allowed_bytes, bytes_text
+from hesse.plan import allowed_bytes, bytes_text, called_cost
 from hesse.plan.origins import Origins
 from hesse.structured import Storage, Structured, check_chunk, chunk_elements, stored
 
 FORMS = ("dense", "structured")
 KEPT_ENTRIES = 256
 """Signatures for which a derivative is kept compiled."""
+
+WORTH_IT = 0.9
+"""The share of the cost of a program below which another one is taken, which uses no patterns."""
 
 Kept = TypeVar("Kept")
 
@@ -82,7 +85,8 @@ class Built(NamedTuple):
     """Nodes to compute and how to arrange their values.
 
     `groups` are the ranks of the groups of axes of those that are derivatives, which come first, and
-    `variables` those by which they are derivatives, where their axes are the variables' own.
+    `variables` those by which they are derivatives, where their axes are the variables' own. `columns` makes
+    them in another way.
     """
 
     roots: list[Node]
@@ -90,6 +94,7 @@ class Built(NamedTuple):
     groups: tuple[tuple[int, ...], ...] = ()
     choices: tuple[Choice, ...] = ()
     variables: tuple[tuple[Variable, ...], ...] = ()
+    columns: Callable[[], Columns | None] | None = None
 
     def axes_of_variables(self) -> list[Origins]:
         """For each result the variables that its axes are of."""
@@ -145,14 +150,16 @@ class Entry(NamedTuple):
     as_numpy: bool
 
     def run(self, values: Sequence[Any]) -> Any:
-        """The results for arrays of the signature."""
+        """The results for arrays of the signature, in their places."""
+        return arranged(self.built.layout, self.results(values))
+
+    def results(self, values: Sequence[Any]) -> Sequence[Any]:
+        """The same in a row."""
         target = self.executable.target
         if self.casts is not None:
             values = target.converted([values[k] for k, _ in self.casts], [dtype for _, dtype in self.casts])
         results = target.call(self.executable.compiled, values, self.as_numpy)
-        if self.tensors is not None:
-            results = self.tensors.of(results)
-        return arranged(self.built.layout, results)
+        return results if self.tensors is None else self.tensors.of(results)
 
     @property
     def computed(self) -> list[Node]:
@@ -229,10 +236,25 @@ def _executable(
     inputs = [*labels.arguments, *(label for label in labels.captured if label in read)]
     inputs += [label + INDEX_SUFFIX for label in labels.all if label + INDEX_SUFFIX in read]
     shared = set(labels.all) - set(labels.variables) if storages else set()
-    target = arrays.target
-    if storages is None:
-        target = target.distributing(built.axes_of_variables())
-    return executable(roots, inputs, arrays.dtype, target, storages is None, shared)
+    if storages is not None:
+        return executable(roots, inputs, arrays.dtype, arrays.target, False, shared)
+    target = arrays.target.distributing(built.axes_of_variables())
+    found = executable(roots, inputs, arrays.dtype, target)
+    return _by_columns(built, found) or found if target is arrays.target else found
+
+
+def _by_columns(built: Built, found: Executable) -> Executable | None:
+    """Another program for the same results, if it is a cheaper one."""
+    machine = found.target.machine
+    if built.columns is None or not machine.call_cost:
+        return None
+    columns, cost = built.columns(), called_cost(found.program, machine)
+    if columns is None or columns.least_cost > WORTH_IT * cost:
+        return None
+    roots = [*columns.derivatives(), *built.roots[len(columns.wanted) :]]
+    other = executable(roots, found.inputs, found.dtype, found.target, meaning=built.roots)
+    is_cheaper = called_cost(other.program, machine) < WORTH_IT * cost and other.fits_memory
+    return other if is_cheaper else None
 
 
 def _computed(built: Built, storages: tuple[Storage, ...] | None) -> list[Node]:

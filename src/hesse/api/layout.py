@@ -75,6 +75,12 @@ def is_bare(layout: Layout) -> bool:
     return isinstance(layout, int) or (isinstance(layout, tuple) and all(map(is_bare, layout)))
 
 
+def has_results_only(layout: Layout) -> bool:
+    """Whether there are nothing but results, in whatever containers."""
+    parts = layout.parts if isinstance(layout, Branches) else layout
+    return all(map(has_results_only, parts)) if isinstance(parts, tuple) else isinstance(parts, int)
+
+
 def same_structure(layout: Layout, other: Layout) -> bool:
     """Whether two layouts differ in positions at most."""
     if isinstance(layout, Branches) and isinstance(other, Branches):

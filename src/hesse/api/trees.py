@@ -58,11 +58,16 @@ _entered = contextlib.ExitStack()
 atexit.register(_entered.close)  # and not left before: later its functions are gone
 
 
+def flattened(value: Any) -> tuple[list[Any], PyTreeSpec]:
+    """The leaves of a container, and its structure, as far as its dataclasses are known already."""
+    leaves, spec = _optree().tree_flatten(value, namespace=NAMESPACE)
+    return leaves, spec
+
+
 def take_apart(value: Any) -> tuple[list[Any], PyTreeSpec]:
     """The leaves of a container, and its structure."""
-    optree = _optree()
     while True:
-        leaves, spec = optree.tree_flatten(value, namespace=NAMESPACE)
+        leaves, spec = flattened(value)
         unknown = [cls for cls in set(map(type, leaves)) if _is_dataclass(cls)]
         if not unknown:
             return leaves, spec

@@ -67,8 +67,12 @@ def executable(
     target: Target,
     in_order: bool = True,
     shared: Collection[str] = (),
+    meaning: Sequence[Node] | None = None,
 ) -> Executable:
-    """The executable for some nodes, kept as long as the first of them lives."""
+    """The executable for some nodes, kept as long as the first of them lives.
+
+    `meaning` are expressions of the same values, for those who want to know what the program computes.
+    """
     if not roots:
         straight = make_plan(roots, target.machine)
         return Executable(straight, tuple(inputs), dtype, target, in_order, frozenset(shared))
@@ -79,6 +83,6 @@ def executable(
     if found is None:
         while len(kept) >= KEPT:
             kept.pop(next(iter(kept)), None)
-        origin = Origin(tuple(inputs), roots)
+        origin = Origin(tuple(inputs), meaning or roots)
         found = kept[key] = Executable(make_plan(roots, target.machine), *key[1:], origin)
     return found

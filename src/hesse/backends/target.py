@@ -96,7 +96,7 @@ class Target(ABC):
         return np.dtype(dtype)
 
     def may_be_kept(self, arrays: Sequence[Array]) -> bool:
-        """Whether what was computed from these arrays holds in later calls.
+        """Whether what was computed from these arrays, of any library, holds in later calls.
 
         It does not where the library watches the arrays, to trace or to differentiate this very call.
         """

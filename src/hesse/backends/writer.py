@@ -199,7 +199,7 @@ class FunctionalWriter(Writer):
         terms = [(term, self.names[term.source]) for term in item.terms]
         dense = [(term, name) for term, name in terms if term.is_dense(shape)]
         parts = [self.dialect.dense_sum(dense)] if dense else []
-        if dense and item.repeats(shape):
+        if item.missing(shape):
             parts = [f"{module}.broadcast_to({parts[0]}, {tuple_text(shape)})"]
         placed = [(term, name) for term, name in terms if not term.is_dense(shape)]
         side_by_side = self.dialect.concatenated(placed, shape) if placed else None

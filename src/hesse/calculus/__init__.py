@@ -1,5 +1,6 @@
 """Partials, and the orders in which they are multiplied."""
 
+from hesse.calculus.columns import Columns
 from hesse.calculus.derivative import (
     TAYLOR,
     Choice,
@@ -19,6 +20,7 @@ __all__ = [
     "MODES",
     "TAYLOR",
     "Choice",
+    "Columns",
     "Direction",
     "Parameter",
     "Propagation",

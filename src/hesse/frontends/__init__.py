@@ -1,6 +1,7 @@
 """Front ends: what users write, turned into expressions."""
 
 from hesse.frontends import (
+    choosing,
     complex_functions,
     complexes,
     decompositions,
@@ -26,6 +27,7 @@ __all__ = [
     "Expression",
     "as_expression",
     "as_node",
+    "choosing",
     "complex_functions",
     "complexes",
     "constant",

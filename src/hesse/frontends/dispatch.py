@@ -31,13 +31,10 @@ LOOKUPS: list[Callable[[str], Callable[..., Any] | None]] = []
 COMPLEX: dict[Any, Callable[..., Any]] = {}
 """NumPy function or ufunc -> handler of complex values, see `complexes`."""
 
-AT: dict[Any, Callable[..., Any]] = {}
-"""Ufunc -> handler of its method `at`."""
+METHODS: dict[Any, Callable[..., Any]] = {}
+"""Method of a ufunc (`np.add.at`) -> handler."""
 
 WAYS_OUT: dict[str, str] = {
-    "put": "Write x[i] = y.",
-    "place": "Write x[mask] = y.",
-    "putmask": "Write x[mask] = y.",
     "partition": "Use np.sort, which orders all entries.",
     "argpartition": "Use np.argsort, which orders all entries.",
     "eig": "For symmetric matrices use np.linalg.eigh; other spectra may be complex.",
@@ -46,16 +43,13 @@ WAYS_OUT: dict[str, str] = {
     "nanmedian": "The number of entries depends on the data; use np.nanmean, or take out what is missing.",
     "nanquantile": "The number of entries depends on the data; take out what is missing.",
     "nanpercentile": "The number of entries depends on the data; take out what is missing.",
+    "trim_zeros": "The number of results depends on the data; instead of np.poly1d use np.polyval.",
+    "histogram": "Counts have no derivatives; count with the values outside of the function.",
+    "lexsort": "Use np.argsort of one key.",
     "polyfit": "Write np.linalg.lstsq(np.vander(x, degree + 1), y)[0].",
     "allclose": "Compare values after evaluation; inside a traced function use np.where.",
     "array_equal": "Compare values after evaluation; inside a traced function use np.where.",
-    "nonzero": "The number of results depends on the data; use np.where(condition, x, y).",
-    "flatnonzero": "The number of results depends on the data; use np.where(condition, x, y).",
-    "argwhere": "The number of results depends on the data; use np.where(condition, x, y).",
     "unique": "The number of results depends on the data.",
-    "extract": "The number of results depends on the data; use np.where(condition, x, y).",
-    "compress": "The number of results depends on the data; use np.where(condition, x, y).",
-    "apply_along_axis": "Write the function for whole arrays, or np.stack the results of a loop.",
 }
 
 _REDUCTIONS: dict[Any, Callable[..., Any]] = {
@@ -101,6 +95,8 @@ def is_float_type(dtype: Any) -> bool:
 def function_name(function: Any) -> str:
     """The name by which a user knows a NumPy function: `np.linalg.inv`."""
     name = getattr(function, "__name__", str(function))
+    if isinstance(getattr(function, "__self__", None), np.ufunc):
+        return f"{function_name(function.__self__)}.{name}"
     module = getattr(function, "__module__", None) or ("numpy" if getattr(np, name, None) is function else "")
     if module.split(".")[0] != "numpy":
         return f"{module}.{name}" if module else str(name)
@@ -132,7 +128,7 @@ def call_complex(function: Any, arguments: tuple[Any, ...], options: Mapping[str
 
 
 def _handled(function: Any, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
-    handler = FUNCTIONS.get(function)
+    handler = FUNCTIONS.get(function) or METHODS.get(function)
     if handler is None and isinstance(function, np.ufunc):
         name = function.__name__
         handler = NAMED.get(name) or next(filter(None, (find(name) for find in LOOKUPS)), None)
@@ -200,13 +196,13 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: M
         return call(_REDUCTIONS[ufunc], inputs[:1], _with_axis(inputs, options))
     if method == "accumulate" and ufunc in _ACCUMULATIONS:
         return call(_ACCUMULATIONS[ufunc], inputs[:1], _with_axis(inputs, options))
+    if getattr(ufunc, method) in METHODS:
+        return call(getattr(ufunc, method), inputs, options)
     if method == "outer":
         first, second = inputs
         return call(ufunc, (_with_new_axes(first, np.ndim(second)), second), options)
     name = function_name(ufunc)
     if method == "at":
-        if ufunc in AT:
-            return AT[ufunc](*inputs)
         raise untraceable(f"{name}.at", "np.add.at and np.subtract.at are known.")
     raise untraceable(f"{name}.{method}", f"Write it with {name}, np.sum, np.prod or np.cumsum.")
 

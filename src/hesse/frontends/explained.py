@@ -14,6 +14,8 @@ from hesse.errors import TracingError
 from hesse.frontends.tracing import SCIPY, is_library, raised_at, untraceable
 
 INSTEAD: dict[str, str] = {
+    "cdist": "np.sqrt(np.sum((a[:, None] - b) ** 2, axis=-1))",
+    "circulant": "hesse.toeplitz(c, np.roll(c[::-1], 1))",
     "block_diag": "hesse.block_diag(a, b)",
     "cho_factor": "hesse.cho_factor(a)",
     "cho_solve": "hesse.cho_solve((c, lower), b)",
@@ -83,6 +85,8 @@ def _explanation(error: Exception) -> tuple[str, str] | None:
             "a function of PyTorch, called with NumPy arrays or numbers,",
             "Pass torch tensors: torch.as_tensor(x).",
         )
+    if "NPY_ITER_REFS_OK" in str(error):
+        return "np.nditer of a traced value", "Loop over x.flat, np.ndenumerate(x) or np.ndindex(x.shape)."
     if isinstance(error, TypeError) and re.search(OF_OBJECTS, str(error)):
         return (
             f"a function of an array of traced entries, np.array([x[0], 1.0]), as NumPy says ({error}),",

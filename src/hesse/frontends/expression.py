@@ -409,11 +409,13 @@ class Expression(SymbolicMethods):
     def __contains__(self, value: Any) -> bool:
         return bool(call(np.any, (call(np.equal, (self, value)),)))
 
-    put = partition = resize = itemset = _refused("a method that changes a traced value in place", _BUILD)
+    partition = resize = itemset = _refused("a method that changes a traced value in place", _BUILD)
     tobytes = _valueless("tobytes() of a traced value", _EVALUATE)
-    nonzero = _valueless(
-        "nonzero() of a traced value", "The number of results depends on the data; use np.where."
-    )
+    nonzero, put, choose = _method(np.nonzero), _method(np.put), _method(np.choose)
+
+    def compress(self, condition: Any, axis: Any = None) -> Any:
+        """What of an axis a condition holds for."""
+        return call(np.compress, (condition, self, axis))
 
 
 def _known_size(size: int | str, purpose: str) -> int:

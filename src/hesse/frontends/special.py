@@ -17,6 +17,7 @@ import hesse.ops.elementwise as table
 from hesse.backends.arrays import as_arrays
 from hesse.backends.executable import executable
 from hesse.backends.target import library_of
+from hesse.frontends.dispatch import METHODS
 from hesse.frontends.expression import Expression
 from hesse.frontends.libraries import by_expressions
 from hesse.frontends.linear_algebra import system
@@ -230,6 +231,9 @@ def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     axes = tuple(sorted(axis_numbers("logsumexp", axis, node.rank)))
     result = normalization.logsumexp(merged_axes(node, axes, last=True))
     return Expression(expand_dims(result, axes) if keepdims and axes else result)
+
+
+METHODS[np.logaddexp.reduce] = lambda array, axis=0, keepdims=False: logsumexp(array, axis, keepdims)
 
 
 def _on_axis(name: str, function: Callable[[Node], Node], x: Any, axis: int) -> Expression:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import hesse.ops.elementwise as table
-from hesse.frontends.dispatch import FUNCTIONS, LOOKUPS, NAMED, implements
+from hesse.frontends.dispatch import FUNCTIONS, LOOKUPS, NAMED, call, implements
 from hesse.frontends.expression import Expression, Quotient
 from hesse.frontends.integers import chosen, compared, with_index
 from hesse.frontends.operands import (
@@ -254,10 +254,13 @@ def invert(x: Any, /) -> Expression:
 
 
 @implements(np.where)
-def where(condition: Any, x: Any = None, y: Any = None, /) -> Expression:
+def _where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
+    """One of two values by a condition; without values the places where it holds."""
+    return call(np.nonzero, (condition,)) if x is None or y is None else where(condition, x, y)
+
+
+def where(condition: Any, x: Any, y: Any, /) -> Expression:
     """`x` where the condition holds, else `y`."""
-    if x is None or y is None:
-        raise untraceable("np.where(condition) with a traced condition", "Write np.where(condition, x, y).")
     mask = truth(condition)
     result = elementwise("where", mask, x, y)
     return chosen(Expression(result.node, boolean=is_boolean(x) and is_boolean(y)), mask, x, y)

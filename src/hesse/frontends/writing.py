@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hesse.errors import ArgumentError, ShapeError
-from hesse.frontends.dispatch import AT, call, implements
+from hesse.frontends.dispatch import METHODS, call, implements
 from hesse.frontends.expression import Expression
 from hesse.frontends.integers import integer_node
 from hesse.frontends.memory import kind_of, part_of, write
@@ -37,7 +37,7 @@ def _converted(value: Any, kind: str) -> Node:
     return as_node(value)
 
 
-def _array(target: Any, what: str) -> Expression:
+def array_to_write(target: Any, what: str) -> Expression:
     """What is written to, which must be traced."""
     if not isinstance(target, Expression):
         raise untraceable(f"{what}, where a traced value is written to an array of NumPy,", FILL)
@@ -60,7 +60,7 @@ def _checked(target: Expression, value: Any) -> None:
 @implements(np.copyto)
 def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
     """Write to all of an array, or where a condition holds."""
-    target = _array(dst, "np.copyto or np.full")
+    target = array_to_write(dst, "np.copyto or np.full")
     if casting != "unsafe":
         _checked(target, src)
     value = src if where is True else call(np.where, (where, src, target))
@@ -82,7 +82,7 @@ def _expanded(node: Node, target: Expression) -> Node:
 @implements(operator.setitem)
 def setitem(array: Any, key: Any, value: Any) -> None:
     """`array[key] = value`."""
-    target = _array(array, "x[i] = y")
+    target = array_to_write(array, "x[i] = y")
     if isinstance(key, Expression) and key.boolean:
         _where(target, key, value)
         return
@@ -179,7 +179,7 @@ def _may_repeat(key: Any) -> bool:
 
 def _added_at(sign: float) -> Any:
     def handler(array: Any, key: Any, value: Any) -> None:
-        target = _array(array, "np.add.at")
+        target = array_to_write(array, "np.add.at")
         places = constant(_places(target))[key]
         weights = expand(as_node(value), places.shape, "np.add.at") if places.shape else as_node(value)
         sums = call(np.bincount, (places.ravel(), Expression(weights).ravel()), {"minlength": target.size})
@@ -188,14 +188,14 @@ def _added_at(sign: float) -> Any:
     return handler
 
 
-AT[np.add] = _added_at(1.0)
-AT[np.subtract] = _added_at(-1.0)
+METHODS[np.add.at] = _added_at(1.0)
+METHODS[np.subtract.at] = _added_at(-1.0)
 
 
 @implements(np.fill_diagonal)
 def fill_diagonal(a: Any, val: Any) -> None:
     """Write to the main diagonal."""
-    target = _array(a, "np.fill_diagonal")
+    target = array_to_write(a, "np.fill_diagonal")
     if target.ndim != 2:
         raise ShapeError(f"fill_diagonal needs a matrix, not the shape {target.shape}")
     along = np.arange(min(known_sizes("fill_diagonal", target.shape)))

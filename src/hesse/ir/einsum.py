@@ -21,7 +21,7 @@ from hesse.ir.sum import add, has_delta, sum_pieces
 from hesse.ir.unify import EmptyBox
 
 DISTRIBUTION_LIMIT = 64
-"""A product of sums is left a product when distributing would make more terms than this."""
+"""A product of sums is left a product when distributing would leave more terms than this."""
 
 
 def einsum(
@@ -63,17 +63,28 @@ def _distributed(product: Product, shape: Shape, expand: Collection[int]) -> Nod
     """The product with one of its sums multiplied out, or None if all of them stay whole."""
     if any(map(is_zero, product.operands)):
         return zero(shape)
-    for k, pieces in enumerate(_distribution(product.operands, expand)):
+    whole = [_parts(operand, k in expand) for k, operand in enumerate(product.operands)]
+    if math.prod(map(len, whole)) > DISTRIBUTION_LIMIT:
+        terms = [einsum_of(survivor, shape, expand) for survivor in _survivors(product, whole)]
+        if terms and all([_pays(k in expand, pieces, terms) for k, pieces in enumerate(whole)]):
+            return add(terms, shape)
+    for k, pieces in enumerate(_limited(whole, product.operands, expand)):
         if len(pieces) > 1:
             terms = [einsum_of(product.with_operand(k, piece), shape, expand) for piece in pieces]
-            if k in expand or any(map(has_delta, pieces)) or not any(map(_reads, terms, pieces)):
+            if _pays(k in expand, pieces, terms):
                 return add(terms, shape)
     return None
 
 
-def _reads(node: Node, piece: Node) -> bool:
-    """Whether a block of a sum stays an operand, as in windows that reach over blocks: then the sum does."""
-    return isinstance(node, Einsum) and piece in node.operands
+def _pays(is_expanded: bool, pieces: Sequence[Node], terms: Sequence[Node]) -> bool:
+    """Whether terms are better than the sum of these pieces as an operand.
+
+    Where a block stays an operand, as in windows that reach over blocks, the sum does.
+    """
+    if is_expanded or len(pieces) == 1 or any(map(has_delta, pieces)):
+        return True
+    operands = {operand for term in terms if isinstance(term, Einsum) for operand in term.operands}
+    return operands.isdisjoint(pieces)
 
 
 def opened(node: Einsum, positions: Collection[int]) -> Node:
@@ -107,15 +118,39 @@ def _check(
                 raise ShapeError(f"an axis of size {size} cannot hold the positions {low} to {high}")
 
 
-def _distribution(operands: Sequence[Node], expand: Collection[int]) -> list[list[Node]]:
-    """For each operand the parts to distribute over (one part: it stays whole)."""
-    pieces = [
-        list(operand.operands) if k in expand and isinstance(operand, Add) else sum_pieces(operand)
-        for k, operand in enumerate(operands)
-    ]
-    while math.prod(len(parts) for parts in pieces) > DISTRIBUTION_LIMIT:
+def _parts(operand: Node, is_expanded: bool) -> list[Node]:
+    """The parts of an operand to distribute over (one part: it stays whole)."""
+    return list(operand.operands) if is_expanded and isinstance(operand, Add) else sum_pieces(operand)
+
+
+def _limited(whole: list[list[Node]], operands: Sequence[Node], expand: Collection[int]) -> list[list[Node]]:
+    """For each operand its parts, or itself: sums of most parts stay whole where there are too many terms."""
+    pieces = list(whole)
+    while math.prod(map(len, pieces)) > DISTRIBUTION_LIMIT:
         largest = max(range(len(pieces)), key=lambda k: (k not in expand, len(pieces[k])))
         if len(pieces[largest]) == 1 or largest in expand:
             break
         pieces[largest] = [operands[largest]]
     return pieces
+
+
+def _survivors(product: Product, whole: list[list[Node]]) -> list[Product]:
+    """The products of one part of each sum that are not seen to be zero; none if there are too many."""
+    found: list[Product] = [product]
+    chosen: list[int] = []
+    for k, pieces in enumerate(whole):
+        if len(pieces) > 1:
+            chosen.append(k)
+            terms = [one.with_operand(k, piece) for one in found for piece in pieces]
+            found = [term for term in terms if not _is_empty(term.only(chosen))]
+            if len(found) > DISTRIBUTION_LIMIT:
+                return []
+    return found
+
+
+def _is_empty(product: Product) -> bool:
+    try:
+        absorb(product, ())
+    except EmptyBox:
+        return True
+    return False

@@ -7,6 +7,7 @@ term over the sum of their cores, so a sum holds at most one term for each patte
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Collection, Iterable, Sequence
 
@@ -14,7 +15,7 @@ from hesse.errors import ShapeError
 from hesse.ir.axis import PATTERNS, Axis, Size, label_axis, labels_of, number
 from hesse.ir.labelled import Product
 from hesse.ir.node import Add, Einsum, Node, Shape, intern, remembered
-from hesse.ir.product import build, is_zero, make, rescaled
+from hesse.ir.product import build, disjoint_outputs, is_zero, make, rescaled
 
 FEW_PATTERNS, MOST_PATTERNS = 16, 64
 """Sums of so few sparse terms may always be taken apart, sums of more than so many never."""
@@ -216,12 +217,12 @@ def _are_told_apart(sparse: Sequence[Node], shape: Shape, few: int) -> bool:
 
 
 def _disjoint(terms: Sequence[Node]) -> bool:
-    """Whether the bounding boxes of the terms do not overlap."""
-    boxes = [_bounding_box(term) for term in terms if isinstance(term, Einsum)]
+    """Whether no entry is touched by two of the terms, which may interleave (blocks of a merged axis)."""
+    boxes = {term: _bounding_box(term) for term in terms if isinstance(term, Einsum)}
     return all(
         any(one[1] < two[0] or two[1] < one[0] for one, two in zip(boxes[a], boxes[b], strict=True))
-        for a in range(len(boxes))
-        for b in range(a)
+        or disjoint_outputs(a, b)
+        for a, b in itertools.combinations(boxes, 2)
     )
 
 

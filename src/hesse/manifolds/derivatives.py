@@ -75,6 +75,19 @@ class Objective:
             )
         return _tangent(point, [self._opaque.product(point, Z.chain)])
 
+    def diagonal(self, X: TensorTrain) -> list[Array] | None:
+        """About the diagonal of the Hessian by the entries of deltas, none of it negative; None: not known.
+
+        It is exact where the function is a sum of functions of single entries of the train.
+        """
+        if self._opaque is not None:
+            return None
+        found = self._recorded.at(point_of(_checked(X)))
+        weights = found.diagonal_weights()
+        parts = [f.squares(w) for f, w in zip(found.functionals, weights, strict=True)]
+        known = [part for part in parts if part is not None]
+        return [sum(same[1:], start=same[0]) for same in zip(*known, strict=True)] if known else None
+
     def _recorded_product(self, point: Point, Z: Tangent, exact: bool) -> Tangent:
         found = self._recorded.at(point)
         pushed = [functional.push(Z.chain) for functional in found.functionals]

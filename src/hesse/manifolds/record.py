@@ -201,6 +201,17 @@ class Evaluation:
         found = self._outer.product(self._numbers, joined(self._library, direction))
         return taken_apart(found, self._shapes)
 
+    def diagonal_weights(self) -> list[Array]:
+        """The diagonal of the second derivative by the numbers, where it is not negative, else zero.
+
+        By its product with random signs: exact if it is diagonal, and right on average if not.
+        """
+        generator = np.random.default_rng(0)
+        like = self.functionals[0].point.left.cores[0]
+        signs = [self._library.like(generator.choice([-1.0, 1.0], shape), like) for shape in self._shapes]
+        pairs = zip(signs, self.weights_along(signs), strict=True)
+        return [(sign * along).clip(0.0) for sign, along in pairs]
+
 
 class Derivatives:
     """The derivatives of the outer function, compiled."""

@@ -18,12 +18,14 @@ from hesse.plan.memory import (
 )
 from hesse.plan.powers import multiplied_out
 from hesse.plan.program import Program
+from hesse.plan.shared import with_shared_factors
 from hesse.plan.split import split
 
 __all__ = [
     "Program",
     "allowed_bytes",
     "bytes_text",
+    "called_cost",
     "check_memory",
     "fits_memory",
     "flatten",
@@ -41,12 +43,27 @@ def make_plan(roots: Sequence[Node], machine: Machine) -> Program:
     """The program for some nodes: products flattened where it pays, then lowered; sizes must be numbers."""
     require_numbers(roots)
     flat = flatten(roots, machine)
+    program = _lowered(flat, machine)
+    shared = with_shared_factors(flat, machine)
+    if shared == flat:
+        return program
+    other = _lowered(shared, machine)  # intermediates that coincide by themselves are not foreseen
+    return min(program, other, key=lambda found: _cost(found).time(machine))
+
+
+def _lowered(flat: Sequence[Node], machine: Machine) -> Program:
     names = {node.name for node in topological(flat) if isinstance(node, Map | Apply)}
     if "power" in names:
         flat = multiplied_out(flat)
     if "determinant" in names:
         flat = joined(flat)
     return lower(flat, machine)
+
+
+def called_cost(program: Program, machine: Machine) -> float:
+    """The cost of a call of a program, in operations: its instructions take time however little they do."""
+    cost = Cost(program.total_flops, program.moved_entries).time(machine)
+    return cost + machine.call_cost * len(program.instructions)
 
 
 def planned_cost(roots: Sequence[Node], machine: Machine) -> float:
@@ -56,4 +73,9 @@ def planned_cost(roots: Sequence[Node], machine: Machine) -> float:
     """
     program = make_plan(roots, machine)
     written = sum(math.prod(program.shapes[result]) for result in program.results)
-    return Cost(program.total_flops, program.moved_entries - written).time(machine)
+    cost = _cost(program)
+    return cost._replace(entries=cost.entries - written).time(machine)
+
+
+def _cost(program: Program) -> Cost:
+    return Cost(program.total_flops, program.moved_entries)

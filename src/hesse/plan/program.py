@@ -114,11 +114,15 @@ class Combine:
     terms: tuple[Placed, ...]
     is_sum: bool
 
-    def repeats(self, shape: tuple[int, ...]) -> bool:
-        """Whether the dense terms together leave an axis of the result to broadcasting."""
+    def missing(self, shape: tuple[int, ...]) -> list[int]:
+        """The axes of the result that none of the dense terms has."""
         dense = [term for term in self.terms if term.is_dense(shape)]
         varying = {k for term in dense for k, axis in enumerate(term.output) if axis.label in term.labels}
-        return bool(dense) and len(varying) < len(shape)
+        return [k for k in range(len(shape)) if k not in varying] if dense else []
+
+    def repeats(self, shape: tuple[int, ...]) -> bool:
+        """Whether the dense terms together leave entries of the result to broadcasting."""
+        return any(shape[k] != 1 for k in self.missing(shape))
 
 
 @dataclass(frozen=True)

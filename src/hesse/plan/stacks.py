@@ -1,14 +1,15 @@
-"""In which order the axes of stacks of matrices lie in memory: the one that is summed over comes last.
+"""In which order the axes of matrices and stacks of them lie in memory: as products read and write them.
 
-A tensor of three or more axes times a matrix is one product of matrices if the axis that is summed over is
-the last one of the tensor; the new axis is then the last one of the result, where the next product sums. With
-any other order the tensor is copied first. The planner orders axes by structure, so that equal products are
-computed once; this pass orders them anew.
+A product is fast if the axes that are summed over come last in its first factor; its result has the axes of
+the first factor, then those of the second one. A factor in any other order is copied first, or read across
+its rows (up to three times as slow on a processor). The planner orders axes by structure, so that equal
+products are computed once; this pass orders them anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -28,75 +29,96 @@ from hesse.plan.program import (
     with_sources,
 )
 
+ENTRY_COST = 16.0
+"""Operations of a product in the time of reading an entry of a matrix across its rows."""
 Order = tuple[int, ...]
 """For each axis of a value, as it is now, the axis that it was."""
 
 
 def stacked(program: Program) -> Program:
-    """The program with the axes of its stacks of matrices in an order in which products need no copies."""
-    wanted = _wanted(program)
-    if not wanted:
-        return program
-    orders = _orders(program, wanted)
+    """The program with the axes of its matrices in an order in which products need no copies."""
+    orders = _orders(program, _wanted(program))
     return _Rewriting(program, orders).run() if orders else program
 
 
-def _is_stack(program: Program, ref: Ref) -> bool:
-    return len(program.shapes[ref]) > 2
+def _is_matrix(program: Program, ref: Ref) -> bool:
+    return len(program.shapes[ref]) > 1
 
 
 class _Want(NamedTuple):
-    """Axes of a stack that should be its last ones, or its first ones; how much it matters."""
+    """Axes of a value that should be its last ones and its first ones; how much it matters."""
 
     weight: float = 0.0
-    axes: frozenset[int] = frozenset()
-    is_first: bool = False
+    last: frozenset[int] = frozenset()
+    first: frozenset[int] = frozenset()
 
-    def of(self, axes: Iterable[int]) -> _Want:
-        return self._replace(axes=frozenset(axes))
+    def mapped(self, places: Mapping[int, int]) -> _Want:
+        """The same of a value some of whose axes these are."""
+        moved = (frozenset([places[k] for k in axes if k in places]) for axes in (self.last, self.first))
+        return _Want(self.weight, *moved)
+
+    def sorted(self, order: Order) -> Order:
+        """An order of axes, changed as little as possible."""
+        return tuple(sorted(order, key=lambda k: (k in self.last) - (k in self.first)))
 
 
 def _wanted(program: Program) -> dict[Ref, _Want]:
     """The axes of stacks that the most expensive product with a matrix sums over, there or further on."""
-    found: dict[Ref, _Want] = {}
+    found = {  # a matrix that is a result should be made as it lies
+        ref: _Want(ENTRY_COST * math.prod(program.shapes[ref]), frozenset((1,)))
+        for ref in program.results
+        if len(program.shapes[ref]) == 2
+    }
 
     def want(ref: Ref, wish: _Want) -> None:
-        if _is_stack(program, ref) and wish.axes and wish.weight > found.get(ref, _Want()).weight:
+        has_any = bool(wish.last or wish.first)
+        if _is_matrix(program, ref) and has_any and wish.weight > found.get(ref, _Want()).weight:
             found[ref] = wish
 
     for ref in reversed(range(len(program.instructions))):
         item = program.instructions[ref]
         wish = found.get(ref, _Want())
         if isinstance(item, Contract):
-            labels = {item.labels[axis] for axis in wish.axes}
-            both = set(item.left_labels) & set(item.right_labels)
-            is_product = bool(both) and both.isdisjoint(item.labels)
-            for source, own in ((item.left, item.left_labels), (item.right, item.right_labels)):
-                if is_product:  # if an axis of the stack is to be the last one, the matrix comes before it
-                    is_first = bool(labels) and labels <= set(own)
-                    want(source, _Want(program.flops[ref], frozenset(map(own.index, both)), is_first))
-                else:
-                    want(source, wish.of(map(own.index, labels.intersection(own))))
+            summed = _summed(item)
+            sides = [(item.left, item.left_labels), (item.right, item.right_labels)]
+            for (source, own), (_, other) in (sides, sides[::-1]):
+                kept = wish.mapped(
+                    {k: own.index(label) for k, label in enumerate(item.labels) if label in own}
+                )
+                if not summed:
+                    want(source, kept)
+                    continue
+                inner = frozenset(map(own.index, summed))
+                is_second = bool(kept.last) and len(kept.last) == len(wish.last) and other[-1] in summed
+                first, last = (inner, kept.last) if is_second else (kept.first, inner)
+                want(source, _Want(program.flops[ref], last, first))
         elif isinstance(item, Scale | CallMap):
             for source in sources(item):
                 want(source, wish)
         elif isinstance(item, Combine):
             for term in item.terms:
-                places = {term.output[axis].label for axis in wish.axes if term.output[axis].is_label}
-                want(term.source, wish.of(map(term.labels.index, places.intersection(term.labels))))
+                labels = {k: axis.label for k, axis in enumerate(term.output) if axis.is_label}
+                places = {k: term.labels.index(label) for k, label in labels.items() if label in term.labels}
+                want(term.source, wish.mapped(places))
     return found
+
+
+def _summed(item: Contract) -> set[int]:
+    """The labels that a product of matrices sums over; none if it is a product of another kind."""
+    both = set(item.left_labels) & set(item.right_labels)
+    return both if both.isdisjoint(item.labels) else set()
 
 
 def _orders(program: Program, wanted: dict[Ref, _Want]) -> dict[Ref, Order]:
     """New orders of values, of those that get one."""
     found: dict[Ref, Order] = {}
     for ref, item in enumerate(program.instructions):
-        if not _is_stack(program, ref):
-            continue
         rank, wish = len(program.shapes[ref]), wanted.get(ref, _Want())
+        if not _is_matrix(program, ref) or (rank == 2 and ref in program.results):
+            continue
         match item:
             case Contract():
-                order = _order_of_product(program, item, found, wish)
+                order = _order_of_product(item, found, wish)
             case Scale():
                 order = found.get(item.source, tuple(range(rank)))
             case CallMap():
@@ -105,24 +127,30 @@ def _orders(program: Program, wanted: dict[Ref, _Want]) -> dict[Ref, Order]:
                 order = _order_of_sum(item, rank, found)
             case _:
                 continue
-        if isinstance(item, Contract | Combine):
-            order = tuple(sorted(order, key=lambda k: (k in wish.axes) != wish.is_first))
+        if isinstance(item, Combine) or (isinstance(item, Contract) and not (rank == 2 and _summed(item))):
+            order = wish.sorted(order)
         if order != tuple(range(rank)):
             found[ref] = order
     return found
 
 
-def _order_of_product(program: Program, item: Contract, orders: dict[Ref, Order], wish: _Want) -> Order:
-    """Axes of the larger operand as they lie, those of the other one behind or, if need be, before them."""
-    sides = [(item.left, item.left_labels), (item.right, item.right_labels)]
-    source, labels = max(sides, key=lambda side: len(side[1]))
-    if not _is_stack(program, source):
+def _order_of_product(item: Contract, orders: dict[Ref, Order], wish: _Want) -> Order:
+    """Axes of the first factor as they lie, then those of the second one; the larger one is the first.
+
+    A smaller matrix is, if it alone has the axis last that is summed over, or if that brings axes where they
+    should be.
+    """
+    sides = (item.left, item.left_labels), (item.right, item.right_labels)
+    lying = [[own[k] for k in orders.get(source, range(len(own)))] for source, own in sides]
+    first, second = sorted(lying, key=len, reverse=True)
+    if len(first) < 2:
         return tuple(range(len(item.labels)))
-    lying = [labels[k] for k in orders.get(source, range(len(labels)))]
-    kept = [label for label in lying if label in item.labels]
-    others = [label for label in item.labels if label not in kept]
-    is_last = bool(wish.axes) and wish.axes.isdisjoint(map(item.labels.index, others)) and not wish.is_first
-    joined = (*others, *kept) if is_last else (*kept, *others)
+    summed, wanted = _summed(item), {item.labels[k] for k in wish.last}
+    if summed and len(second) > 1 and second[-1] in summed:
+        is_read_across = first[-1] not in summed
+        if is_read_across or (wanted and wanted <= set(first)):
+            first, second = second, first
+    joined = dict.fromkeys([label for label in (*first, *second) if label in item.labels])
     return tuple(map(item.labels.index, joined))
 
 

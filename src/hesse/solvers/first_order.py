@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from hesse.manifolds.tangent import Tangent
 from hesse.solvers.problem import Problem, State, inner, number, size
+from hesse.solvers.scaling import Scaling
 
 LONGEST = 0.2
 """The longest step, compared with the norm of the point."""
@@ -29,9 +30,11 @@ def cg_steps(problem: Problem, state: State) -> Iterator[State]:
     """Steps along conjugate directions (Polak and Ribière's, never backwards).
 
     The last direction is carried to the new point by projection. The first length that is tried is that of
-    the minimum along the direction in the tangent space.
+    the minimum along the direction in the tangent space. Near a minimum gradients are scaled.
     """
-    direction = -state.gradient
+    scaling = Scaling(problem)
+    scaled = scaling(state.gradient)
+    direction = -scaled
     length: float | None = None
     while True:
         length = _first_length(problem, state, direction, length)
@@ -40,18 +43,22 @@ def cg_steps(problem: Problem, state: State) -> Iterator[State]:
             return
         Y, length = found
         new = problem.state(Y)
-        direction = _conjugate(problem, state, new, direction)
+        scaling.step(new, length * number(direction.norm()))
+        before, scaled = inner(scaled, state.gradient), scaling(new.gradient)
+        direction = _conjugate(problem, state, new, direction, scaled, before)
         state = new
         yield state
 
 
-def _conjugate(problem: Problem, old: State, new: State, direction: Tangent) -> Tangent:
+def _conjugate(
+    problem: Problem, old: State, new: State, direction: Tangent, scaled: Tangent, before: float
+) -> Tangent:
+    """The next direction, from the last one and the scaled gradient; `before`: the square of the old one."""
     carried = problem.moved(old.X, new.X, direction)
-    before = problem.moved(old.X, new.X, old.gradient)
-    change = inner(new.gradient, new.gradient - before)
-    beta = max(0.0, change / max(old.gradient_norm**2, 1e-300))
-    found = carried * beta - new.gradient
-    return found if inner(found, new.gradient) < 0.0 else -new.gradient
+    change = inner(scaled, new.gradient - problem.moved(old.X, new.X, old.gradient))
+    beta = max(0.0, change / max(before, 1e-300))
+    found = carried * beta - scaled
+    return found if inner(found, new.gradient) < 0.0 else -scaled
 
 
 def _first_length(problem: Problem, state: State, direction: Tangent, last: float | None) -> float:

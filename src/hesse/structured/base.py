@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import is_
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import Any, NamedTuple, Self
 
 from hesse.backends.executable import Executable, executable
@@ -41,6 +42,11 @@ class _Ready(NamedTuple):
     needed: int
 
 
+@functools.cache
+def _jax_pytree() -> ModuleType:
+    return importlib.import_module("hesse.structured.jax_pytree")
+
+
 class Patterns:
     """An expression over parts, in groups of axes: what `Structured` computes with and solvers look at."""
 
@@ -66,7 +72,7 @@ class Patterns:
         self._products: dict[Any, tuple[Callable[..., Any], list[Array], int]] = {}
         """Programs of products with vectors, by what can be read off these; their other operands; bytes."""
         if self._target.name == "jax":
-            importlib.import_module("hesse.structured.jax_pytree").register(type(self))
+            _jax_pytree().register(type(self))
 
     @property
     def node(self) -> Node:

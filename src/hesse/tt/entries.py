@@ -24,6 +24,9 @@ from hesse.tt.threads import on_threads, shares
 from hesse.tt.train import TensorTrain
 from hesse.tt.workspace import Workspace
 
+KEPT = 2**24
+"""So many numbers of rows at a point are kept for its second and further Hessian products."""
+
 Part = Callable[[Workspace, Chunk, Array], Deltas]
 """The derivatives of the weighted sum of the samples of a chunk."""
 
@@ -38,6 +41,9 @@ class EntriesFunctional(Functional):
         self._places = positions.grouped(self._groups)
         self._right = merged(point.right, self._groups)
         self._samples = self._places.samples if entries_kernel.serves(self._right) else None
+        self._pushed = 0
+        self._kept: dict[int, Sides] = {}
+        """By the first sample of a chunk."""
 
     @cached_property
     def _left(self) -> TensorTrain:
@@ -52,7 +58,8 @@ class EntriesFunctional(Functional):
 
         def entries(work: Workspace, chunk: Chunk) -> Array:
             rows = work.take(tables.first, chunk.first.at)
-            return _in_order(work, chunk, _dot(work, rows, _behind(work, tables, chunk).end))
+            found = _dot(work, rows, _behind(work, tables, chunk).end)
+            return _in_order(work, chunk.middle[0], found) if chunk.middle else found
 
         return self._joined(entries)
 
@@ -64,7 +71,11 @@ class EntriesFunctional(Functional):
             ahead, back = _from_left(left), _from_right(right)
 
             def part(work: Workspace, chunk: Chunk, weights: Array) -> Deltas:
-                before, behind = _before(work, ahead, chunk, weights), _behind(work, back, chunk)
+                known = self._kept.get(chunk.part.start)
+                if known is None:
+                    before, behind = _before(work, ahead, chunk, weights), _behind(work, back, chunk)
+                else:
+                    before, behind = _weighted(work, known.before, chunk, weights), known.behind
                 return _spread(work, right, chunk, weights, before, behind)
 
             deltas = self._summed(right, self._places, weights, part)
@@ -75,15 +86,41 @@ class EntriesFunctional(Functional):
         moving = merged_tangent(self.point, tangent, self._groups)
         if self._samples is not None:
             return entries_kernel.push(left.cores, right.cores, moving.cores, self._samples)
-        u, v, z = map(_from_right, (left, right, moving))
+        u, v, z = _from_left(left), _from_right(right), _from_left(moving)
+        self._pushed += 1
 
         def entries(work: Workspace, chunk: Chunk) -> Array:
-            behind = _behind(work, v, chunk)
-            tail = _tails(work, u, z, chunk, behind).end
-            plain = _dot(work, work.take(z.first, chunk.first.at), behind.end)
-            return _in_order(work, chunk, plain + _dot(work, work.take(u.first, chunk.first.at), tail))
+            before, behind = self._sides(work, chunk, u, v)
+            at_ends = [work.take(z.first, chunk.first.at), work.take(z.last, chunk.last.at)]
+            first, last = _dot(work, at_ends[0], behind.end), _dot(work, before.end, at_ends[1])
+            parts = [
+                _dot(work, _times(work, rows, matrices, along), others)
+                for rows, matrices, along, others in zip(
+                    before.inside, z.middle, chunk.middle, behind.inside, strict=True
+                )
+            ]
+            if not parts:
+                return first + last
+            parts[0] = parts[0] + first
+            parts[-1] = parts[-1] + last  # it may be the same one
+            return sum(_in_order(work, along, p) for along, p in zip(chunk.middle, parts, strict=True))
 
         return self._joined(entries)
+
+    def _sides(self, work: Workspace, chunk: Chunk, left: Tables, right: Tables) -> Sides:
+        """What is before and behind each axis; kept from the second tangent vector on."""
+        found = self._kept.get(chunk.part.start)
+        if found is None:
+            found = Sides(_before(work, left, chunk), _behind(work, right, chunk))
+            if self._pushed > 1 and self._fits:
+                found = self._kept[chunk.part.start] = Sides(*map(_copied, found))
+        return found
+
+    @cached_property
+    def _fits(self) -> bool:
+        """Whether rows may be kept: other libraries may still be to compute them."""
+        numbers = 2 * (len(self._right) - 1) * self.positions.count * max(self._right.ranks)
+        return self.point.library.name == "numpy" and numbers <= KEPT
 
     def second(self, weights: Array, tangent: TensorTrain) -> None:
         return None
@@ -113,6 +150,21 @@ class EntriesFunctional(Functional):
             return [a + b for a, b in zip(*found, strict=True)]
 
         return self._summed(point.right, self.positions.grouped(singles(len(point.left))), weights, part)
+
+    def squares(self, weights: Array) -> Deltas:
+        groups = singles(len(self.point.left))  # squares do not come apart
+        left, right = merged(self.point.left, groups), merged(self.point.right, groups)
+        if entries_kernel.serves(right):
+            places = self.positions.grouped(groups).samples
+            u2, v2 = ([core * core for core in chain.cores] for chain in (left, right))
+            return entries_kernel.pull(u2, v2, weights, places)[: len(self.point.left)]
+        u, v = _from_left(left), _from_right(right)
+
+        def part(work: Workspace, chunk: Chunk, weights: Array) -> Deltas:
+            before, behind = _before(work, u, chunk, weights**0.5), _behind(work, v, chunk)
+            return _spread(work, right, chunk, weights, _squared(before), _squared(behind))
+
+        return self._summed(right, self.positions.grouped(groups), weights, part)[: len(self.point.left)]
 
     def _joined(self, entries: Callable[[Workspace, Chunk], Array]) -> Array:
         """The entries of all chunks, in the order of the samples."""
@@ -182,6 +234,17 @@ class Rows(NamedTuple):
     end: Array
 
 
+class Sides(NamedTuple):
+    """What is before and behind the axes, without weights."""
+
+    before: Rows
+    behind: Rows
+
+
+def _copied(rows: Rows) -> Rows:
+    return Rows([inside.copy() for inside in rows.inside], rows.end.copy())
+
+
 def _from_left(train: TensorTrain) -> Tables:
     """For products with rows from the left."""
     return _tables(train, (1, 0, 2))
@@ -201,10 +264,26 @@ def _tables(train: TensorTrain, order: tuple[int, ...]) -> Tables:
     )
 
 
-def _before(work: Workspace, tables: Tables, chunk: Chunk, weights: Array) -> Rows:
-    """The weighted products of what is before each axis."""
-    start = work.times(work.take(tables.first, chunk.first.at), weights[:, None])
+def _squared(rows: Rows) -> Rows:
+    return Rows([inside * inside for inside in rows.inside], rows.end * rows.end)
+
+
+def _before(work: Workspace, tables: Tables, chunk: Chunk, weights: Array | None = None) -> Rows:
+    """The products of what is before each axis, perhaps weighted."""
+    start = work.take(tables.first, chunk.first.at)
+    if weights is not None:
+        start = work.times(start, weights[:, None])
     return _swept(work, start, tables.middle, chunk.middle, chunk.ahead)
+
+
+def _weighted(work: Workspace, before: Rows, chunk: Chunk, weights: Array) -> Rows:
+    """The same, weighted afterwards."""
+    inside = []
+    for k, rows in enumerate(before.inside):
+        move = chunk.ahead[k - 1] if k else None
+        weights = weights if move is None else work.take(weights, move)
+        inside.append(work.times(rows, weights[:, None]))
+    return Rows(inside, work.times(before.end, weights[:, None]))
 
 
 def _moved_before(
@@ -265,10 +344,9 @@ def _dot(work: Workspace, left: Array, right: Array) -> Array:
     return work.library.einsum("sa,sa->s", left, right)
 
 
-def _in_order(work: Workspace, chunk: Chunk, values: Array) -> Array:
-    """Values in the order of the samples of a chunk, from that of the first axis behind the end."""
-    inverse = chunk.middle[0].inverse if chunk.middle else None
-    return values if inverse is None else work.library.take(values, inverse)
+def _in_order(work: Workspace, along: Along, values: Array) -> Array:
+    """Values in the order of the samples of a chunk, from that of an axis."""
+    return values if along.inverse is None else work.library.take(values, along.inverse)
 
 
 def _in_first_order(library: Library, weights: Array, chunk: Chunk) -> Array:

@@ -55,6 +55,10 @@ class Functional(ABC):
     def bend(self, weights: Array, frames: MovingFrames) -> Deltas:
         """The derivative of `pull` with frames that move."""
 
+    def squares(self, weights: Array) -> Deltas | None:
+        """The weighted sum of the squared derivatives of the numbers, by each core; None: not known."""
+        return None
+
 
 class MovingFrames(NamedTuple):
     """How frames move along a tangent vector Z: `Z C⁻¹` on the left, on the right what N leaves of Z."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 from collections.abc import Callable, Sequence
@@ -24,8 +25,17 @@ def shares(count: int, least: int = 1) -> list[slice]:
 
 
 def on_threads(task: Callable[[slice], T], parts: Sequence[slice]) -> list[T]:
-    """The results of a task for each share."""
-    if len(parts) == 1:
-        return [task(parts[0])]
-    with ThreadPoolExecutor(len(parts)) as pool:
-        return list(pool.map(task, parts))
+    """The results of a task for each share, the first of which this thread does itself."""
+    first, *others = parts
+    waiting = [_pool(len(others)).submit(task, part) for part in others]
+    return [task(first), *(result.result() for result in waiting)]
+
+
+@functools.cache
+def _pool(count: int) -> ThreadPoolExecutor:
+    """Threads that stay: to start one takes as long as thousands of entries."""
+    return ThreadPoolExecutor(count, thread_name_prefix="hesse")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not live on in another process

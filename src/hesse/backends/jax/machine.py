@@ -11,6 +11,7 @@ from hesse.cost import Machine
 class JaxMachine(Machine):
     """The thresholds of the JAX back end."""
 
+    call_cost: float = 10_000.0
     short_sum: int = 4
     """Sums of at most so many products are multiplied and summed: XLA fuses them with what is around."""
     small_matrix: int = 16

@@ -137,10 +137,11 @@ class TorchTarget(Target):
     def numpy_dtype(self, dtype: torch.dtype) -> np.dtype[Any]:
         return np.dtype(str(dtype).removeprefix("torch."))
 
-    def may_be_kept(self, arrays: Sequence[Tensor]) -> bool:
+    def may_be_kept(self, arrays: Sequence[Any]) -> bool:
         return not any(
             array.requires_grad or array.is_inference() or is_functorch_wrapped_tensor(array)
             for array in arrays
+            if isinstance(array, Tensor)
         )
 
     def copied(self, array: Any) -> Any:

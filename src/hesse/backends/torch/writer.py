@@ -104,7 +104,7 @@ class TorchWriter(FunctionalWriter):
         if not item.terms:
             self.set(k, f"torch.zeros({size}, dtype=dtype, device=device)")
         elif not placed:
-            self.set(k, f"({total}).expand{size}" if item.repeats(shape) else str(total))
+            self.set(k, f"({total}).expand{size}" if item.missing(shape) else str(total))
         else:
             names = ", ".join(dict.fromkeys(name for _, name in placed))
             begin = "new_zeros(" if total is None else f"{self._array(item, dense, shape)}({total}, "
@@ -115,7 +115,7 @@ class TorchWriter(FunctionalWriter):
     def _array(self, item: Combine, dense: list[Placed], shape: tuple[int, ...]) -> str:
         """What makes an array that can be added to out of the dense terms: new memory, if it must be."""
         if len(dense) > 1:
-            return "new_array" if item.repeats(shape) else "own_array"
+            return "new_array" if item.missing(shape) else "own_array"
         (term,) = dense
         # autograd may need the result of a function later, but not that of a product or a sum; it needs
         # what others have read, and these may be views
