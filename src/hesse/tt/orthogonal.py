@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+
+import numpy as np
 
 from hesse.tt.arrays import Array, Library
 
@@ -45,3 +48,29 @@ def centred(library: Library, cores: Sequence[Array], mu: int) -> list[Array]:
         c, made[k] = right_orthogonal(library, made[k])
         made[k - 1] = times_right(made[k - 1], c)
     return made
+
+
+def gram(core: Array, behind: Array) -> Array:
+    """The Gram matrix before a core, from that behind it."""
+    rows = core.reshape((core.shape[0], -1))
+    return rows @ times_right(core, behind).reshape(rows.shape).mT
+
+
+def is_short(library: Library, cores: Sequence[Array]) -> bool:
+    """Whether norms may not fit into the type of cores but can be looked at: NumPy's single precision."""
+    return library.name == "numpy" and len(cores[0].shape) == 3 and cores[0].dtype == np.float32
+
+
+def of_size_one(cores: Sequence[np.ndarray]) -> tuple[list[np.ndarray], float]:
+    """Cores of the train divided by about its norm, and the logarithm of what it was divided by."""
+    number = cores[0].dtype.type
+    behind, made, log_scale = np.ones((1, 1), number), [], 0.0
+    for given in reversed(cores):
+        largest = float(abs(given).max()) or 1.0
+        core = given / number(largest)
+        behind = gram(core, behind)
+        size = math.sqrt(max(float(np.trace(behind)), 0.0)) or 1.0  # rounding may make it negative
+        behind = behind / number(size * size)
+        made.append(core / number(size))
+        log_scale += math.log(largest) + math.log(size)
+    return made[::-1], log_scale
