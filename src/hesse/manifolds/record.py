@@ -204,9 +204,10 @@ class Evaluation:
     def _weights(self, joined_weights: Array) -> list[Array]:
         """For each functional those of its numbers, of their type."""
         weights = taken_apart(joined_weights, self._shapes)
-        if self._library.name != "numpy":
+        if not self.functionals[0].point.is_short:
             return weights
-        return [np.asarray(w, f.value.dtype) for w, f in zip(weights, self.functionals, strict=True)]
+        pairs = zip(weights, self.functionals, strict=True)
+        return [self._library.like(given, functional.value) for given, functional in pairs]
 
     def diagonal_weights(self) -> list[Array]:
         """The diagonal of the second derivative by the numbers, where it is not negative, else zero.

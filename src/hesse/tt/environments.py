@@ -15,13 +15,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from hesse.tt.arrays import Array
 from hesse.tt.chain import Chain
 from hesse.tt.forms import Form, batch_of
 from hesse.tt.labelled import Labelled, Labels, Step, best_order, multiplied, product
 from hesse.tt.nets import Occurrence
+from hesse.tt.orthogonal import exponential
 from hesse.tt.point import Point
 
 SAMPLE, RIGHT, POSITION, NEW = -1, 64, 128, 1024
@@ -155,13 +154,13 @@ class Environments:
             self.factors[k] = float(abs(contracted.array).max()) or 1.0
 
     def _divided(self, array: Array, k: int) -> Array:
-        return array / array.dtype.type(self.factors[k]) if k in self.factors else array
+        return array / self.factors[k] if k in self.factors else array
 
     def scale(self, others: int) -> float:
         """What was divided out of a form, for so many occurrences that hold something else than the train."""
         count = sum(isinstance(leaf.source, Occurrence) for leaf in self.form.leaves) - others
         logs = sum(math.log(factor) for factor in self.factors.values())
-        return float(np.exp(logs + count * self.point.log_scale))
+        return exponential(logs + count * self.point.log_scale)
 
     def linked(self, environment: Labelled, k: int, leaves: Sequence[int]) -> Labelled:
         """A right environment with the link behind a position applied to bonds of some leaves."""

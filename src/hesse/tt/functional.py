@@ -137,25 +137,34 @@ class FormFunctional(Functional):
         numbers = environment.array.reshape(() if self.form.batch is None else (self.form.batch,))
         if not self.point.is_short:
             return numbers
-        return numbers.astype(np.float64) * self.environments.scale(others)
+        return self.point.library.wide(numbers) * self.environments.scale(others)
 
     def pull(self, weights: Array) -> Deltas:
         if not self.form.slots:
             return [core * 0.0 for core in self.point.left.cores]
         start, factor = self._start(weights, others=1)
-        return _multiplied(self._sweep(start).deltas, factor)
+        return self._multiplied(self._sweep(start).deltas, factor)
 
     def _start(self, weights: Array, others: int) -> tuple[Array | None, Array | None]:
         """Weights as those with which a sweep starts, and the number by which its result is multiplied."""
         if self.point.is_short:
             self.rights  # noqa: B018  (they say by what is divided)
-            weights = weights * np.float64(self.environments.scale(others))
+            weights = self.point.library.wide(weights) * self.environments.scale(others)
         if self.form.batch is None:
             return None, weights
         if not self.point.is_short:
             return weights, None
-        size = abs(weights).max() or 1.0
-        return (weights / size).astype(self.point.train.dtype), size
+        size = float(abs(weights).max()) or 1.0
+        return self.point.library.like(weights / size, self.point.left.cores[0]), size
+
+    def _multiplied(self, deltas: Sequence[Array], factor: Array | None) -> Deltas:
+        """Deltas times a number, which a short type need not hold by itself."""
+        if factor is None:
+            return list(deltas)
+        if not self.point.is_short:
+            return [delta * factor for delta in deltas]
+        library = self.point.library
+        return [library.like(library.wide(delta) * factor, delta) for delta in deltas]
 
     @property
     def _counted_slots(self) -> list[tuple[int, int]]:
@@ -232,7 +241,7 @@ class FormFunctional(Functional):
         start, factor = self._start(weights, others=2)
         swept = self._sweep(start)
         parts = [self._second_of_pair(swept, tangent, *pair) for pair in self.form.pairs]
-        return _multiplied([_total(same) for same in zip(*parts, strict=True)], factor)
+        return self._multiplied([_total(same) for same in zip(*parts, strict=True)], factor)
 
     def _second_of_pair(self, swept: _Swept, tangent: TensorTrain, o: int, p: int, count: int) -> Deltas:
         """Slot `o` is open, slot `p` holds the tangent vector: before, at and behind the open position."""
@@ -260,7 +269,7 @@ class FormFunctional(Functional):
         start, factor = self._start(weights, others=1)
         swept = self._sweep(start)
         parts = [self._bent_slot(swept, frames, *slot) for slot in self._counted_slots]
-        return _multiplied([_total(same) for same in zip(*parts, strict=True)], factor)
+        return self._multiplied([_total(same) for same in zip(*parts, strict=True)], factor)
 
     def _bent_slot(self, swept: _Swept, frames: MovingFrames, o: int, count: int) -> Deltas:
         e = self.environments
@@ -374,17 +383,6 @@ def _total(parts: Sequence[Any]) -> Any:
     for part in others:
         first = first + part
     return first
-
-
-def _multiplied(deltas: Sequence[Array], factor: Array | None) -> Deltas:
-    """Deltas times a number, which does not change their type."""
-    if factor is None:
-        return list(deltas)
-    if (
-        isinstance(deltas[0], np.ndarray) and deltas[0].dtype == np.float32
-    ):  # the number alone need not fit into the type
-        return [(delta.astype(np.float64) * factor).astype(delta.dtype) for delta in deltas]
-    return [delta * factor for delta in deltas]
 
 
 def _known(environment: Labelled | None) -> Labelled:

@@ -7,13 +7,19 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from hesse.tt import gram_frames
 from hesse.tt.arrays import Array, Library
 from hesse.tt.chain import sealed
 from hesse.tt.gram_frames import Frames
-from hesse.tt.orthogonal import centred, is_short, left_orthogonal, of_size_one, times_left, times_right
+from hesse.tt.orthogonal import (
+    centred,
+    exponential,
+    is_short,
+    left_orthogonal,
+    of_size_one,
+    times_left,
+    times_right,
+)
 from hesse.tt.train import TensorTrain
 
 
@@ -30,7 +36,7 @@ class Point:
         self.train = train
         self.library = library
         self.is_short = is_short(library, train.cores)
-        cores, self.log_scale = of_size_one(train.cores) if self.is_short else (train.cores, 0.0)
+        cores, self.log_scale = of_size_one(library, train.cores) if self.is_short else (train.cores, 0.0)
         left, unit_links, unit = _gram_frames(train) or _swept_frames(library, cores)
         self.left = TensorTrain([*map(sealed, left)])
         self.unit = TensorTrain([*map(sealed, unit)])
@@ -50,8 +56,8 @@ class Point:
         return [link * self._scale for link in self.unit_links] if self.is_short else self.unit_links
 
     @property
-    def _scale(self) -> Any:
-        return self.train.dtype.type(np.exp(self.log_scale))
+    def _scale(self) -> float:
+        return exponential(self.log_scale)
 
     @property
     def ranks(self) -> tuple[int, ...]:

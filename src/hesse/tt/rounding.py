@@ -23,7 +23,7 @@ def rounded(
         raise ArgumentError(f"tol must not be negative, not {tol!r}")
     limits = rank_limits(rank, len(cores))
     if is_short(library, cores):
-        units, log_scale = of_size_one(cores)
+        units, log_scale = of_size_one(library, cores)
         return _times_scale(_rounded(library, units, tol, limits), log_scale)
     return _rounded(library, cores, tol, limits)
 
@@ -31,8 +31,8 @@ def rounded(
 def _times_scale(cores: list[Array], log_scale: float) -> list[Array]:
     """Cores of a train of size one times a scale: the last one, or all of them if it does not fit there."""
     if abs(log_scale) < FITS:
-        return [*cores[:-1], cores[-1] * cores[-1].dtype.type(math.exp(log_scale))]
-    return [core * core.dtype.type(math.exp(log_scale / len(cores))) for core in cores]
+        return [*cores[:-1], cores[-1] * math.exp(log_scale)]
+    return [core * math.exp(log_scale / len(cores)) for core in cores]
 
 
 def _rounded(
