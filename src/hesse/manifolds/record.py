@@ -194,12 +194,20 @@ class Evaluation:
         self._numbers = joined(self._library, [functional.value for functional in functionals])
         self.value: Array
         self.value, weights = outer.gradient(self._numbers)
-        self.weights = taken_apart(weights, self._shapes)
+        self.weights = self._weights(weights)
 
     def weights_along(self, direction: Sequence[Array]) -> list[Array]:
         """How the weights change when the numbers do."""
         found = self._outer.product(self._numbers, joined(self._library, direction))
-        return taken_apart(found, self._shapes)
+        return self._weights(found)
+
+    def _weights(self, joined_weights: Array) -> list[Array]:
+        """For each functional those of its numbers, of their type."""
+        weights = taken_apart(joined_weights, self._shapes)
+        if not self.functionals[0].point.is_short:
+            return weights
+        pairs = zip(weights, self.functionals, strict=True)
+        return [self._library.like(given, functional.value) for given, functional in pairs]
 
     def diagonal_weights(self) -> list[Array]:
         """The diagonal of the second derivative by the numbers, where it is not negative, else zero.

@@ -57,8 +57,11 @@ class Tangent:
         return first
 
     def norm(self) -> Array:
-        """The length."""
-        return self.inner(self) ** 0.5
+        """The length. Squares of large or small numbers need not fit into their type."""
+        library = self.point.library
+        size = library.concatenate([abs(delta).max().reshape((1,)) for delta in self.deltas], 0).max()
+        scaled = self / (size + (size == 0.0))
+        return size * scaled.inner(scaled) ** 0.5
 
     def _same_point(self, other: Tangent) -> None:
         if other.point is not self.point:

@@ -87,8 +87,7 @@ def number(value: Any) -> float:
 
 def size(X: TensorTrain) -> float:
     """The norm of a point: that of the centre of its frames."""
-    centre = point_of(X).right.cores[0]
-    return math.sqrt(number((centre * centre).sum()))
+    return float(np.linalg.norm(X.library.host(point_of(X).right.cores[0]).astype(np.float64)))
 
 
 def inner(left: Tangent, right: Tangent) -> float:

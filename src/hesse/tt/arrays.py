@@ -32,6 +32,8 @@ class Library(NamedTuple):
     """Zeros of a shape, of the dtype and on the device of an array."""
     like: Callable[[Any, Array], Array]
     """Numbers or an array of NumPy, of the dtype and on the device of an array."""
+    wide: Callable[[Array], Array]
+    """The same numbers in double precision."""
     kept: Callable[[np.ndarray, Array], Array]
     """Whole numbers or truth values of NumPy on the device of an array, for longer than one computation."""
     host: Callable[[Array], np.ndarray]
@@ -101,6 +103,7 @@ NUMPY = Library(
     _numpy_svd,
     lambda shape, like: np.zeros(shape, getattr(like, "dtype", np.float64)),
     lambda values, like: np.asarray(values, like.dtype),
+    lambda a: a.astype(np.float64),
     lambda values, like: values,
     np.asarray,
     functools.partial(np.take, axis=0, mode="clip"),
@@ -214,6 +217,7 @@ def _torch() -> Library:
         lambda a: tuple(torch.linalg.svd(a, full_matrices=False)),
         lambda shape, like: torch.zeros(tuple(shape), dtype=like.dtype, device=like.device),
         lambda values, like: torch.as_tensor(np.asarray(values), dtype=like.dtype, device=like.device),
+        lambda a: a.double(),
         lambda values, like: torch.as_tensor(values, device=like.device),
         lambda a: a.detach().cpu().numpy(),
         lambda a, index: torch.index_select(a, 0, index),
@@ -236,6 +240,7 @@ def _jax() -> Library:
         lambda a: tuple(jnp.linalg.svd(a, full_matrices=False)),
         lambda shape, like: jnp.zeros(tuple(shape), like.dtype),
         lambda values, like: jnp.asarray(values, like.dtype),
+        lambda a: a.astype(jnp.float64),
         functools.partial(_jax_kept, jax),
         np.asarray,
         lambda a, index: jnp.take(a, index, axis=0, mode="clip"),

@@ -3,10 +3,15 @@
 Left environments need only the frames U and right ones only V, so no rank is doubled. A derivative by one
 occurrence has that slot open at a position; all others hold the centre `S = U C`, whose C is applied to the
 right environment, so that what is contracted on the left is shared with the next left environment.
+
+Single precision overflows soon: entries of size one of a tensor with 20^40 entries are enough. There the
+train is of norm one in all slots, each position is divided by the size of its right environment, and the
+numbers of a form are multiplied by these in double precision.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +20,7 @@ from hesse.tt.chain import Chain
 from hesse.tt.forms import Form, batch_of
 from hesse.tt.labelled import Labelled, Labels, Step, best_order, multiplied, product
 from hesse.tt.nets import Occurrence
+from hesse.tt.orthogonal import exponential
 from hesse.tt.point import Point
 
 SAMPLE, RIGHT, POSITION, NEW = -1, 64, 128, 1024
@@ -43,6 +49,8 @@ class Environments:
         self.right_labels = frozenset(RIGHT + k for k in range(len(leaves)))
         self._to_left = {RIGHT + k: k for k in range(len(leaves))}
         self._to_right = {k: RIGHT + k for k in range(len(leaves))}
+        self.factors: dict[int, float] = {}
+        """By what the contraction of a position is divided, so that short types hold what follows."""
         self._orders: dict[Any, tuple[Step, ...]] = {}
         self._sizes = self._typical_sizes()
 
@@ -61,12 +69,12 @@ class Environments:
         source = self.form.leaves[leaf].source
         if isinstance(source, Chain):
             return source
-        return self.point.left if source is Occurrence.VARIABLE else self.point.right
+        return self.point.left if source is Occurrence.VARIABLE else self.point.unit
 
     def right_chain(self, leaf: int) -> Chain:
         """The cores of a leaf behind an open position."""
         source = self.form.leaves[leaf].source
-        return source if isinstance(source, Chain) else self.point.right
+        return source if isinstance(source, Chain) else self.point.unit
 
     def order(
         self, leaves: Sequence[int], from_left: bool, open_leaf: int | None = None, after: int | None = None
@@ -132,18 +140,32 @@ class Environments:
             return first
         return Labelled(first.array + second.ordered(self.library, first.labels), first.labels)
 
-    def next_left(self, environment: Labelled) -> Labelled:
+    def next_left(self, environment: Labelled, k: int) -> Labelled:
         """What was multiplied up to the right bonds of a position, seen from the next one."""
-        return environment.relabelled(self._to_left)
+        return Labelled(self._divided(environment.array, k), environment.labels).relabelled(self._to_left)
 
-    def next_right(self, environment: Labelled) -> Labelled:
+    def next_right(self, environment: Labelled, k: int) -> Labelled:
         """What was multiplied up to the left bonds of a position, seen from the one before it."""
-        return environment.relabelled(self._to_right)
+        return Labelled(self._divided(environment.array, k), environment.labels).relabelled(self._to_right)
+
+    def set_factor(self, k: int, contracted: Labelled) -> None:
+        """Divide what is contracted at a position, so that this becomes of size one, if the type is short."""
+        if self.point.is_short:
+            self.factors[k] = float(abs(contracted.array).max()) or 1.0
+
+    def _divided(self, array: Array, k: int) -> Array:
+        return array / self.factors[k] if k in self.factors else array
+
+    def scale(self, others: int) -> float:
+        """What was divided out of a form, for so many occurrences that hold something else than the train."""
+        count = sum(isinstance(leaf.source, Occurrence) for leaf in self.form.leaves) - others
+        logs = sum(math.log(factor) for factor in self.factors.values())
+        return exponential(logs + count * self.point.log_scale)
 
     def linked(self, environment: Labelled, k: int, leaves: Sequence[int]) -> Labelled:
         """A right environment with the link behind a position applied to bonds of some leaves."""
         for leaf in leaves:
-            environment = self.bent(environment, leaf, self.point.links[k])
+            environment = self.bent(environment, leaf, self.point.unit_links[k])
         return environment
 
     def bent(self, environment: Labelled, leaf: int, matrix: Array) -> Labelled:
@@ -153,8 +175,8 @@ class Environments:
         made = product(self.library, environment, Labelled(matrix, (*batch, NEW, bond)), frozenset({SAMPLE}))
         return made.relabelled({NEW: bond})
 
-    def closed(self, rest: Labelled, right: Labelled, leaf: int) -> Array:
+    def closed(self, rest: Labelled, right: Labelled, leaf: int, k: int) -> Array:
         """The derivative by the core of a leaf: what is left of it and beside it, times what is right."""
         is_batch = self.point.train.batch is not None
         made = product(self.library, rest, right, frozenset({SAMPLE}) if is_batch else frozenset())
-        return made.ordered(self.library, self.labels[leaf])
+        return self._divided(made.ordered(self.library, self.labels[leaf]), k)

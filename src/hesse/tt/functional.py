@@ -123,22 +123,48 @@ class FormFunctional(Functional):
         steps = e.order(e.others(), from_left=False)
         found = [e.right_start()]
         for k in range(e.count - 1, -1, -1):
-            found.append(e.next_right(e.absorb(found[-1], steps, e.right_chain, k)))
+            contracted = e.absorb(found[-1], steps, e.right_chain, k)
+            e.set_factor(k, contracted)
+            found.append(e.next_right(contracted, k))
         return found[::-1]
 
     @property
     def value(self) -> Array:
-        return self._numbers(self.rights[0])
+        return self._numbers(self.rights[0], others=0)
 
-    def _numbers(self, environment: Labelled) -> Array:
-        return environment.array.reshape(() if self.form.batch is None else (self.form.batch,))
+    def _numbers(self, environment: Labelled, others: int) -> Array:
+        """Those of an environment, `others` of whose slots hold something else than the train."""
+        numbers = environment.array.reshape(() if self.form.batch is None else (self.form.batch,))
+        if not self.point.is_short:
+            return numbers
+        return self.point.library.wide(numbers) * self.environments.scale(others)
 
     def pull(self, weights: Array) -> Deltas:
         if not self.form.slots:
             return [core * 0.0 for core in self.point.left.cores]
+        start, factor = self._start(weights, others=1)
+        return self._multiplied(self._sweep(start).deltas, factor)
+
+    def _start(self, weights: Array, others: int) -> tuple[Array | None, Array | None]:
+        """Weights as those with which a sweep starts, and the number by which its result is multiplied."""
+        if self.point.is_short:
+            self.rights  # noqa: B018  (they say by what is divided)
+            weights = self.point.library.wide(weights) * self.environments.scale(others)
         if self.form.batch is None:
-            return [delta * weights for delta in self._sweep(None).deltas]
-        return list(self._sweep(weights).deltas)
+            return None, weights
+        if not self.point.is_short:
+            return weights, None
+        size = float(abs(weights).max()) or 1.0
+        return self.point.library.like(weights / size, self.point.left.cores[0]), size
+
+    def _multiplied(self, deltas: Sequence[Array], factor: Array | None) -> Deltas:
+        """Deltas times a number, which a short type need not hold by itself."""
+        if factor is None:
+            return list(deltas)
+        if not self.point.is_short:
+            return [delta * factor for delta in deltas]
+        library = self.point.library
+        return [library.like(library.wide(delta) * factor, delta) for delta in deltas]
 
     @property
     def _counted_slots(self) -> list[tuple[int, int]]:
@@ -156,12 +182,12 @@ class FormFunctional(Functional):
         for k in range(e.count):
             found = self._rests(lefts[k], k)
             parts = [
-                e.closed(found[o], e.linked(self.rights[k + 1], k, e.slots_but(o)), o) * float(count)
+                e.closed(found[o], e.linked(self.rights[k + 1], k, e.slots_but(o)), o, k) * float(count)
                 for o, count in self._counted_slots
             ]
             deltas.append(_total(parts))
             first = self.form.slots[0].leaf
-            lefts.append(e.next_left(e.absorb_one(found[first], first, e.left_chain(first), k)))
+            lefts.append(e.next_left(e.absorb_one(found[first], first, e.left_chain(first), k), k))
             rests.append(found)
         size = sum(_entries(rest.array) for found in rests for rest in found.values())
         return _Swept(weights, lefts, rests if size <= KEPT else None, deltas)
@@ -184,7 +210,7 @@ class FormFunctional(Functional):
         parts = []
         for slot in self.form.slots:
             leaf = next(leaf for leaf in slot.alike if leaf in pushed)
-            parts.append(self._numbers(_known(pushed[leaf][0])) * float(len(slot.alike)))
+            parts.append(self._numbers(_known(pushed[leaf][0]), others=1) * float(len(slot.alike)))
         return _total(parts)
 
     def _push(self, tangent: TensorTrain) -> dict[int, list[Labelled | None]]:
@@ -206,16 +232,16 @@ class FormFunctional(Functional):
             behind = found[-1]
             if behind is not None:
                 behind = e.absorb_one(behind, leaf, e.left_chain(leaf), k, rest)
-            found.append(e.next_right(e.absorb(e.added(here, behind), steps, e.right_chain, k)))
+            found.append(e.next_right(e.absorb(e.added(here, behind), steps, e.right_chain, k), k))
         return found[::-1]
 
     def second(self, weights: Array, tangent: TensorTrain) -> Deltas | None:
         if not self.form.pairs:
             return None
-        swept = self._sweep(None if self.form.batch is None else weights)
+        start, factor = self._start(weights, others=2)
+        swept = self._sweep(start)
         parts = [self._second_of_pair(swept, tangent, *pair) for pair in self.form.pairs]
-        deltas = [_total(same) for same in zip(*parts, strict=True)]
-        return [delta * weights for delta in deltas] if self.form.batch is None else deltas
+        return self._multiplied([_total(same) for same in zip(*parts, strict=True)], factor)
 
     def _second_of_pair(self, swept: _Swept, tangent: TensorTrain, o: int, p: int, count: int) -> Deltas:
         """Slot `o` is open, slot `p` holds the tangent vector: before, at and behind the open position."""
@@ -229,21 +255,21 @@ class FormFunctional(Functional):
             here = e.absorb_one(swept.lefts[k], p, tangent, k, rest)
             before = None if moved is None else e.absorb_one(moved, p, e.right_chain(p), k, rest)
             beside = e.absorb(e.added(here, before), steps, e.left_chain, k)
-            delta = e.closed(beside, e.linked(self.rights[k + 1], k, others), o)
+            delta = e.closed(beside, e.linked(self.rights[k + 1], k, others), o, k)
             behind = pushed[k + 1]
             if behind is not None:
-                delta = delta + e.closed(self._rest(swept, k, o), e.linked(behind, k, others), o)
+                delta = delta + e.closed(self._rest(swept, k, o), e.linked(behind, k, others), o, k)
             deltas.append(delta * float(count))
-            moved = e.next_left(e.absorb_one(beside, o, e.left_chain(o), k))
+            moved = e.next_left(e.absorb_one(beside, o, e.left_chain(o), k), k)
         return deltas
 
     def bend(self, weights: Array, frames: MovingFrames) -> Deltas:
         if not self.form.slots:
             return [core * 0.0 for core in self.point.left.cores]
-        swept = self._sweep(None if self.form.batch is None else weights)
+        start, factor = self._start(weights, others=1)
+        swept = self._sweep(start)
         parts = [self._bent_slot(swept, frames, *slot) for slot in self._counted_slots]
-        deltas = [_total(same) for same in zip(*parts, strict=True)]
-        return [delta * weights for delta in deltas] if self.form.batch is None else deltas
+        return self._multiplied([_total(same) for same in zip(*parts, strict=True)], factor)
 
     def _bent_slot(self, swept: _Swept, frames: MovingFrames, o: int, count: int) -> Deltas:
         e = self.environments
@@ -258,16 +284,16 @@ class FormFunctional(Functional):
             parts = []
             beside = None if moved is None else e.absorb(moved, steps, e.left_chain, k)
             if beside is not None:
-                parts.append(e.closed(beside, e.linked(self.rights[k + 1], k, others), o))
+                parts.append(e.closed(beside, e.linked(self.rights[k + 1], k, others), o, k))
             if k + 1 < e.count:
                 inverse = frames.inverse_links[k]
                 inside = e.bent(self.rights[k + 1], o, inverse @ frames.overlaps[k] * -1.0)
                 moving = e.added(e.bent(_known(pushed[k + 1]), o, inverse), inside)
-                parts.append(e.closed(rest, e.linked(moving, k, others), o))
+                parts.append(e.closed(rest, e.linked(moving, k, others), o, k))
                 moved = e.absorb_one(rest, o, frames.left, k)
                 if beside is not None:
                     moved = e.added(moved, e.absorb_one(beside, o, e.left_chain(o), k))
-                moved = e.next_left(moved)
+                moved = e.next_left(moved, k)
             deltas.append(_total(parts) * float(count))
         return deltas
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from hesse.tt.arrays import Array, Library
-from hesse.tt.orthogonal import times_right
+from hesse.tt.orthogonal import gram, times_right
 
 PASSES = 3
 
@@ -51,20 +51,14 @@ def frames(library: Library, cores: Sequence[Array]) -> tuple[Frames, Array]:
 
 def _scaled(library: Library, cores: list[Array]) -> list[Array]:
     """The same train, such that what is behind each core is of norm one: nothing overflows later."""
-    gram = library.zeros((1, 1), cores[-1]) + 1.0
+    behind = library.zeros((1, 1), cores[-1]) + 1.0
     traces = []
     for core in reversed(cores[1:]):
-        gram = _gram(core, gram)
-        traces.append(library.einsum("aa->", gram)[None])
-        gram = gram / traces[-1]
+        behind = gram(core, behind)
+        traces.append(library.einsum("aa->", behind)[None])
+        behind = behind / traces[-1]
     sizes = library.concatenate(traces[::-1], 0) ** 0.5
     return [cores[0] * sizes.prod(), *(core / size for core, size in zip(cores[1:], sizes, strict=True))]
-
-
-def _gram(core: Array, behind: Array) -> Array:
-    """The Gram matrix before a core, from that behind it."""
-    rows = core.reshape((core.shape[0], -1))
-    return rows @ times_right(core, behind).reshape(rows.shape).mT
 
 
 def _turned(library: Library, cores: Sequence[Array]) -> list[Array]:
@@ -87,14 +81,14 @@ def _pass(library: Library, cores: list[Array], is_first: bool) -> tuple[list[Ar
     one = library.zeros((1, 1), cores[0]) + 1.0
     grams = [one]
     for core in reversed(cores[1:]):
-        grams.append(_gram(core, grams[-1]))
+        grams.append(gram(core, grams[-1]))
     shift = _shift(torch, cores) if is_first else 0.0
 
-    def lower_factor(gram: Array) -> Array:
+    def lower_factor(grams: Array) -> Array:
         if shift:
-            eye = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
-            gram = gram + shift * library.einsum("kaa->k", gram)[:, None, None] * eye
-        return torch.linalg.cholesky_ex(gram)[0]
+            eye = torch.eye(grams.shape[-1], dtype=grams.dtype, device=grams.device)
+            grams = grams + shift * library.einsum("kaa->k", grams)[:, None, None] * eye
+        return torch.linalg.cholesky_ex(grams)[0]
 
     def divided(lower: Array, core: Array, behind: Array) -> Array:
         flat = core.reshape((*core.shape[:2], -1))

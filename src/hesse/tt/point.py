@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 from hesse.tt import gram_frames
 from hesse.tt.arrays import Array, Library
 from hesse.tt.chain import sealed
 from hesse.tt.gram_frames import Frames
-from hesse.tt.orthogonal import centred, left_orthogonal, times_left, times_right
+from hesse.tt.orthogonal import (
+    centred,
+    exponential,
+    is_short,
+    left_orthogonal,
+    of_size_one,
+    times_left,
+    times_right,
+)
 from hesse.tt.train import TensorTrain
 
 
@@ -19,22 +28,41 @@ class Point:
 
     The cores of `left` (U) are orthogonal from the left, those of `right` (V) from the right, but the first:
     it is the centre, so that both `right` and the product of `left` and the last link are X. Nothing is
-    inverted, so singular values may be tiny or zero. `links` are the matrices C.
+    inverted, so singular values may be tiny or zero.
     """
 
     def __init__(self, train: TensorTrain) -> None:
         library = train.library
-        left, links, right = _gram_frames(train) or _swept_frames(library, train.cores)
         self.train = train
         self.library = library
+        self.is_short = is_short(library, train.cores)
+        cores, self.log_scale = of_size_one(library, train.cores) if self.is_short else (train.cores, 0.0)
+        left, unit_links, unit = _gram_frames(train) or _swept_frames(library, cores)
         self.left = TensorTrain([*map(sealed, left)])
-        self.right = TensorTrain([*map(sealed, right)])
-        self.links: list[Array] = links
+        self.unit = TensorTrain([*map(sealed, unit)])
+        self.unit_links: list[Array] = unit_links
+        """Like `right` and `links`; in single precision those of the train divided by about its norm."""
+
+    @cached_property
+    def right(self) -> TensorTrain:
+        """V, and the centre at the first position."""
+        if not self.is_short:
+            return self.unit
+        return TensorTrain([sealed(self.unit.cores[0] * self._scale), *self.unit.cores[1:]])
+
+    @cached_property
+    def links(self) -> list[Array]:
+        """The matrices C."""
+        return [link * self._scale for link in self.unit_links] if self.is_short else self.unit_links
+
+    @property
+    def _scale(self) -> float:
+        return exponential(self.log_scale)
 
     @property
     def ranks(self) -> tuple[int, ...]:
         """The ranks of the frames: those of the train, where it does not have more than its shape allows."""
-        return self.right.ranks
+        return self.unit.ranks
 
     def centre(self, k: int) -> Array:
         """The core at a position such that all other cores are those of the frames."""

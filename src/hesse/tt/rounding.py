@@ -9,7 +9,10 @@ import numpy as np
 
 from hesse.errors import ArgumentError
 from hesse.tt.arrays import Array, Library
-from hesse.tt.orthogonal import centred, times_left
+from hesse.tt.orthogonal import centred, is_short, of_size_one, times_left
+
+FITS = 80.0
+"""Logarithms of numbers that single precision holds."""
 
 
 def rounded(
@@ -18,9 +21,24 @@ def rounded(
     """The cores of a train near the given one: TT-SVD, the error shared by the bonds."""
     if not tol >= 0.0:
         raise ArgumentError(f"tol must not be negative, not {tol!r}")
-    count = len(cores)
-    limits = rank_limits(rank, count)
-    made = centred(library, cores, 0)
+    limits = rank_limits(rank, len(cores))
+    if is_short(library, cores):
+        units, log_scale = of_size_one(library, cores)
+        return _times_scale(_rounded(library, units, tol, limits), log_scale)
+    return _rounded(library, cores, tol, limits)
+
+
+def _times_scale(cores: list[Array], log_scale: float) -> list[Array]:
+    """Cores of a train of size one times a scale: the last one, or all of them if it does not fit there."""
+    if abs(log_scale) < FITS:
+        return [*cores[:-1], cores[-1] * math.exp(log_scale)]
+    return [core * math.exp(log_scale / len(cores)) for core in cores]
+
+
+def _rounded(
+    library: Library, cores: Sequence[Array], tol: float, limits: Sequence[int | None]
+) -> list[Array]:
+    made, count = centred(library, cores, 0), len(cores)
     size = float(np.max(np.sqrt((library.host(made[0]) ** 2).sum((-3, -2, -1)))))
     allowed = tol * size / math.sqrt(max(count - 1, 1))
     for k in range(count - 1):

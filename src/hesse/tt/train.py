@@ -13,7 +13,7 @@ from hesse.errors import ArgumentError, ShapeError
 from hesse.tt.arrays import Array
 from hesse.tt.chain import Chain, same_place, sealed
 from hesse.tt.indices import checked_indices
-from hesse.tt.orthogonal import centred
+from hesse.tt.orthogonal import centred, exponential, is_short, of_size_one
 from hesse.tt.rounding import rounded
 
 CHUNK = 16384
@@ -105,6 +105,10 @@ class TensorTrain(_Algebra):
         """The root of the sum of the squares of all entries, computed without cancellation."""
         if any(hasattr(core, "node") for core in self.cores):  # expressions have no QR decomposition
             return dot(self, self) ** 0.5
+        if is_short(self.library, self.cores):
+            units, log_scale = of_size_one(self.library, self.cores)
+            centre = centred(self.library, units, 0)[0]
+            return ((centre * centre).sum() ** 0.5) * exponential(log_scale)
         first = self.orthogonalize(0).cores[0]
         size = abs(first).max()
         size = size + (size == 0.0)  # squares of large numbers do not fit into short types
@@ -276,9 +280,15 @@ def dot(left: Any, right: Any) -> Any:
             )
     _same_sizes("tt.dot", left, right)
     einsum = left.library.einsum
+    scales_out, log_scale = is_short(left.library, left.cores) and is_short(right.library, right.cores), 0.0
     result = einsum("...xia,...xib->...ab", left.cores[0], right.cores[0])
     for x, y in zip(left.cores[1:], right.cores[1:], strict=True):
+        if scales_out:
+            size = float(abs(result).max()) or 1.0
+            result, log_scale = result / size, log_scale + math.log(size)
         result = einsum("...bic,...bid->...cd", einsum("...ab,...aic->...bic", result, x), y)
+    if scales_out:
+        return left.library.like(left.library.wide(result[0, 0]) * exponential(log_scale), result)[()]
     return result[..., 0, 0]
 
 
