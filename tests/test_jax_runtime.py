@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import hesse
 from hesse.backends.jax import JaxTarget, jitted
+from hesse.backends.jax.elementwise import kernel
 from hesse.backends.jax.machine import JaxMachine
 from hesse.backends.jax.runtime import place
 from hesse.errors import ArgumentError
@@ -229,3 +230,17 @@ def test_what_a_dispatched_function_reads_may_change() -> None:
         state["factor"] = factor
         np.testing.assert_allclose(g(x), [factor, factor])
         np.testing.assert_allclose(g(np.ones(2)), [factor, factor])
+
+
+@pytest.mark.parametrize("name", ["sigmoid", "softplus"])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
+def test_kernels_that_share_an_exponential(name: str, dtype: str) -> None:
+    """Values at the ends and derivatives at 0, where their formulas have kinks."""
+    found, expected = kernel(name), getattr(jax.nn, name)
+    x = jnp.array([-np.inf, -800.0, -40.0, -1.0, -0.0, 0.0, 1e-9, 40.0, 800.0, np.inf, np.nan]).astype(dtype)
+    assert found(x).dtype == x.dtype
+    np.testing.assert_allclose(*(np.asarray(f(x), float) for f in (found, expected)), rtol=1e-15)
+    for _ in range(3):
+        found, expected = jax.grad(found), jax.grad(expected)
+        np.testing.assert_allclose(found(0.0), expected(0.0), atol=1e-15)
+        np.testing.assert_allclose(found(-1.5), expected(-1.5), atol=1e-15)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from functools import partial as bound
 from typing import Any
@@ -27,13 +28,17 @@ from hesse.calculus import (
     taylor_laplacian,
 )
 from hesse.errors import ArgumentError
-from hesse.ir import Node, add, place, uniform
+from hesse.ir import Node, add, place, topological, uniform
 from hesse.rewrite import simplify
 from hesse.structured import formulas
 
 Choices = tuple[Choice, ...]
-TRIED_MODES = ("auto", "forward", "reverse")
+TRIED_MODES = ("reverse", "auto", "forward")
 """The modes in which a whole derivative is made before a part of it is taken."""
+LONG = 40
+"""From so many nodes on it takes long to make it in all of them."""
+CLEARLY = 1.5
+"""If Taylor mode costs less than the first of them by this factor, the others are not tried then."""
 
 
 def taylor(
@@ -236,13 +241,21 @@ def _contracted(
 ) -> tuple[Node, Choices]:
     """A part of a derivative in the mode that makes it cheapest: of the whole, or directly by Taylor mode."""
     candidates: dict[str, tuple[Node, Choices]] = {}
+    costs: dict[str, float] = {}
+
+    def try_(name: str, node: Node, choices: Choices = ()) -> None:
+        (found,) = simplify([node])
+        candidates[name], costs[name] = (found, choices), estimate([found])
+
+    if mode in ("auto", TAYLOR):
+        try_(TAYLOR, by_taylor(output, point))
+    is_long = len(topological([output])) >= LONG
     for name in TRIED_MODES if mode == "auto" else {mode} - {TAYLOR}:
         blocks, choices = derivative_blocks(output, [point], order, name)
-        candidates[name] = simplify([part(blocks[(0,) * order], point.rank)])[0], choices
-    if mode in ("auto", TAYLOR):
-        candidates[TAYLOR] = simplify([by_taylor(output, point)])[0], ()
-    costs = {name: estimate([node]) for name, (node, _) in candidates.items()}
-    best = min(costs, key=costs.__getitem__)
+        try_(name, part(blocks[(0,) * order], point.rank), choices)
+        if is_long and CLEARLY * costs.get(TAYLOR, math.inf) <= costs[name]:
+            break
+    best = min(costs, key=lambda name: (costs[name], name))  # of equal ones "auto" comes first, "taylor" last
     node, choices = candidates[best]
     return node, choices or (Choice([node], best, costs),)
 

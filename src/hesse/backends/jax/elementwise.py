@@ -56,6 +56,26 @@ def safe_reciprocal(x: Any) -> Any:
     return jnp.where(x == 0, 0.0, 1.0 / jnp.where(x == 0, 1.0, x))
 
 
+def _sigmoid(x: Any) -> Any:
+    """1 / (1 + exp(-x)), by the exponential that softplus has, too: XLA computes it once."""
+    small = jnp.exp(-jnp.abs(x))
+    return jnp.where(x < 0, small, 1.0) / (1.0 + small)
+
+
+def _sigmoid_jvp(primals: Any, tangents: Any) -> Any:
+    (x,), (dx,) = primals, tangents
+    return sigmoid(x), sigmoid(x) * sigmoid(-x) * dx
+
+
+def _softplus(x: Any) -> Any:
+    return jnp.maximum(x, 0.0) + jnp.log1p(jnp.exp(-jnp.abs(x)))
+
+
+def _softplus_jvp(primals: Any, tangents: Any) -> Any:
+    (x,), (dx,) = primals, tangents
+    return softplus(x), sigmoid(x) * dx
+
+
 def _safe_sqrt_jvp(primals: Any, tangents: Any) -> Any:
     (x,), (dx,) = primals, tangents
     root = safe_sqrt(x)
@@ -127,6 +147,9 @@ digamma = jax.custom_jvp(_digamma)
 digamma.defjvp(_digamma_jvp)
 safe_sqrt = jax.custom_jvp(jnp.sqrt)
 safe_sqrt.defjvp(_safe_sqrt_jvp)
+sigmoid, softplus = jax.custom_jvp(_sigmoid), jax.custom_jvp(_softplus)
+sigmoid.defjvp(_sigmoid_jvp)
+softplus.defjvp(_softplus_jvp)
 polygamma = jax.custom_jvp(_polygamma)
 polygamma.defjvp(_polygamma_jvp)
 
@@ -145,8 +168,8 @@ KERNELS: dict[str, Kernel] = {
     "ratio": jnp.divide,
     "safe_reciprocal": safe_reciprocal,
     "safe_sqrt": safe_sqrt,
-    "sigmoid": jax.nn.sigmoid,
-    "softplus": jax.nn.softplus,
+    "sigmoid": sigmoid,
+    "softplus": softplus,
     "softsign": jax.nn.soft_sign,
     "stop_gradient": jax.lax.stop_gradient,
     "where": where,
