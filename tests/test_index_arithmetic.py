@@ -300,7 +300,7 @@ def raised(function: Callable[..., Any], *arguments: Any) -> str:
         ),
         (lambda x, i: np.sum(np.bincount(x, x)), "bincount needs integers along one axis"),
         (lambda x, i: np.add.at(np.zeros(5), i, x[:3]), "np.zeros_like(x) or hesse.zeros(3)"),
-        (lambda x, i: np.sum(x[np.stack([i, i])[np.argmin(x), i]]), "Index it along its only axis"),
+        (lambda x, i: np.sum(x[np.stack([np.argsort(x)] * 2)[i[0], i]]), "Index it along its only axis"),
         (lambda x, i: np.sum(x[np.digitize(x, [0.0, 2.0, 1.0])]), "the bins must ascend or descend"),
         (lambda x, i: np.sum(x[np.digitize(x, 1.0)]), "digitize needs a sequence of bins"),
         (lambda x, i: np.sum(x[np.searchsorted(x[:, None], 1.0)]), "a sequence of one axis"),
