@@ -68,6 +68,12 @@ def by_size(x: Any, n: Any) -> Any:
     return np.sum(x[:n] ** 2)
 
 
+def one_hot(x: Any, i: Any) -> Any:
+    chosen = np.zeros(4)
+    chosen[i] = 1.0
+    return chosen * x**2
+
+
 CASES: dict[str, tuple[Callable[..., Any], Any, list[Any]]] = {
     "flags": (by_flag, X, [True, False]),
     "None": (lambda x, y: np.sum(x**2) if y is None else np.sum(x), X, [None, "something"]),
@@ -104,6 +110,11 @@ CASES: dict[str, tuple[Callable[..., Any], Any, list[Any]]] = {
     "positions of a mask": (lambda x, m: x[np.flatnonzero(m)] ** 2, X, [X > 0, X > 1]),
     "sums of a mask": (lambda x, m: x[: np.sum(m)] ** 2, X, [X > 0, X > 1]),
     "conditions of a mask": (lambda x, m: x**2 if m.all() else x, X, [X > 0, X < 5]),
+    "rows of a unit matrix": (lambda x, i: np.eye(4)[i] @ x**2, X, [np.array([0, 2]), np.array([3, -1])]),
+    "entries that are set": (one_hot, X, [np.array([0, 2]), np.array([3, 1]), np.array([1], np.int32)]),
+    "sizes in arrays": (by_size, X, [np.array(1), np.array(3)]),
+    "bounds": (lambda x, i: x[i[0] : i[1]] ** 2, X, [np.array([0, 2]), np.array([1, 4])]),
+    "repetitions of each": (lambda x, n: np.repeat(x, n) ** 2, X, [np.array([1, 0, 2, 1]), np.arange(4)]),
     "lists of truth values": (lambda x, m: x[m] ** 2, X, [[True, False, True, False], [False] * 3 + [True]]),
     "containers": (
         lambda x, setting: np.sum(x[: setting["n"]] ** setting["powers"][1]) * (setting["name"] == "a"),
@@ -299,3 +310,20 @@ class TestErrors:
     def test_errors_of_the_second_trace_are_the_users(self) -> None:
         with pytest.raises(hesse.ShapeError, match="out of range"):
             hesse.grad(lambda x, n: np.sum(x[[n + 7]]))(X, 2)
+
+
+def test_arrays_of_whole_numbers_are_told_apart_by_their_types() -> None:
+    jacobian = hesse.jacobian(lambda x, i: np.array([1.0, 2.0, 3.0])[i] * x[: i.dtype.itemsize])
+    for kind in (np.int8, np.uint8, np.int16, np.int8):
+        expected = np.eye(4)[: np.dtype(kind).itemsize] * 2.0
+        np.testing.assert_array_equal(jacobian(X, np.array([1], kind)), expected)
+
+
+def test_whole_numbers_whose_values_are_not_needed_stay_traced() -> None:
+    f, calls = counted(lambda x, i, n: x[i + 1] ** 2 * np.ones(n))
+    jacobian = hesse.jacobian(f)
+    jacobian(X, np.array([0, 1]), 2)
+    traced = len(calls)
+    for i in (np.array([1, 2]), np.array([-2, 0])):
+        np.testing.assert_allclose(jacobian(X, i, 2), np.eye(4)[i + 1] * (2 * X), atol=1e-12)
+    assert len(calls) == traced

@@ -123,7 +123,7 @@ def fixed_leaves(
 def may_be_fixed(leaf: Any) -> bool:
     """Whether an array can become part of the signature: a whole number, several of them, or a mask."""
     if type(leaf) is np.ndarray:
-        return bool(leaf.dtype == bool)
+        return leaf.dtype.kind in "biu"
     if library_of(leaf) == "torch":
         return not (leaf.dtype.is_floating_point or leaf.dtype.is_complex)
     return isinstance(leaf, int | np.integer | np.bool) or (
@@ -156,7 +156,7 @@ def is_array(leaf: Any) -> bool:
 def _fixed_key(name: str, leaf: Any) -> Hashable:
     """Values are told apart by their types, too: 1, 1.0 and True are equal."""
     if type(leaf) is np.ndarray:
-        return np.ndarray, leaf.shape, leaf.tobytes()
+        return np.ndarray, leaf.shape, leaf.dtype, leaf.tobytes()
     if library_of(leaf) == "torch":
         host = target_named("torch").on_host(leaf)
         return type(leaf), host.shape, host.dtype, host.tobytes()
@@ -215,6 +215,11 @@ def _leaf_mark(leaf: Any, by_value: bool) -> Hashable:
         raise LookupError from None
 
 
+def _is_marked_by_value(leaf: Any) -> bool:
+    """Whether marks tell a leaf from others; not arrays of whole numbers, as most are traced."""
+    return type(leaf) in (*PLAIN_TYPES, int) or (type(leaf) is np.ndarray and leaf.dtype == bool)
+
+
 def numbered(arguments: Sequence[Any], options: Mapping[str, Any]) -> tuple[tuple[int, ...], dict[str, int]]:
     """The same call with the numbers of the arguments, in the order in which they were given."""
     count = len(arguments)
@@ -260,7 +265,7 @@ def recipe(call: Call, order: Sequence[int | None], leaves: Sequence[Any], entry
     fixed = [call.leaves[k] for k in call.fixed if order[call.owners[k]] is not None]
     if (
         all(type(array) in (np.ndarray, float, int) or library_of(array) is not None for array in arrays)
-        and all(type(leaf) in (*PLAIN_TYPES, int, np.ndarray) for leaf in fixed)
+        and all(map(_is_marked_by_value, fixed))
         and all(k < len(leaves) and leaves[k] is array for k, array in zip(positions, arrays, strict=True))
     ):
         return Recipe(entry, positions, entry.executable.target.defaults())
