@@ -20,6 +20,7 @@ from hesse.backends.writer import Compiled
 from hesse.plan.batches import batches_first
 from hesse.plan.layout import aligned
 from hesse.plan.program import Program
+from hesse.plan.scales import with_few_scales
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class NumpyTarget(Target):
     machine: NumpyMachine = NUMPY_MACHINE
 
     def passes(self, program: Program) -> NumpyProgram:
-        return sliced(beside_softmax(batches_first(aligned(program))), self.machine)
+        return sliced(beside_softmax(batches_first(aligned(with_few_scales(program)))), self.machine)
 
     def compile(
         self,
