@@ -33,15 +33,18 @@ from hesse.plan.program import (
 
 ROUNDING = 1e-14
 """Factors that are one but for rounding are one."""
+SMALL_SHARE = 64
+"""Where multiplications by numbers are a smaller part of the work than one in so many, nothing is tried."""
 
 
 def with_few_scales(program: Program) -> Program:
     """The program with its factors multiplied in where that costs least, if that is less than before."""
-    if not any(isinstance(item, Scale) for item in program.instructions):
+    before = _scaling(program)
+    if before * SMALL_SHARE < program.moved_entries + CALL * len(program.instructions):
         return program
     found = _Waiting(program).run()
     is_smaller = found.total_flops <= program.total_flops and found.peak_elements() <= program.peak_elements()
-    return found if is_smaller and _scaling(found) < _scaling(program) else program
+    return found if is_smaller and _scaling(found) < before else program
 
 
 def _scaling(program: Program) -> int:
@@ -63,6 +66,7 @@ class _Waiting:
         self.shapes: list[Sizes] = []
         self.flops: list[float] = []
         self.known: list[tuple[Ref, float]] = []
+        self.emitted: dict[tuple[Instruction, Sizes] | None, Ref] = {}
         self.scaled: dict[tuple[Ref, float], Ref] = {}
 
     def run(self) -> Program:
@@ -73,6 +77,12 @@ class _Waiting:
         return Program(*parts, results, self.program.node_count)
 
     def _emit(self, item: Instruction, shape: Sizes, flops: float) -> Ref:
+        """An instruction, unless it is there already: multiples of one value are no different any more."""
+        key = None if isinstance(item, Literal) else (item, shape)  # arrays do not hash
+        if key in self.emitted:
+            return self.emitted[key]
+        if key is not None:
+            self.emitted[key] = len(self.instructions)
         self.instructions.append(item)
         self.shapes.append(shape)
         self.flops.append(flops)
@@ -135,11 +145,11 @@ class _Waiting:
         shape = self.program.shapes[k]
         sizes = [math.prod(self.program.shapes[term.source]) for term in item.terms]
         factors = [term.factor * self.known[term.source][1] for term in item.terms]
-        common = self.common[k]
+        common = self.common[k] * (-1.0 if factors and max(factors) < 0 else 1.0)
         terms: list[Placed] = []
         for term, factor in zip(item.terms, factors, strict=True):
             ref = self._scaled(self.known[term.source][0], abs(factor / common))
-            terms.append(replace(term, source=ref, factor=math.copysign(1.0, factor)))
+            terms.append(replace(term, source=ref, factor=math.copysign(1.0, factor / common)))
         before = sum(size for term, size in zip(item.terms, sizes, strict=True) if abs(term.factor) != 1)
         made = self._emit(replace(item, terms=tuple(terms)), shape, self.program.flops[k] - before)
         return self._waiting(made, common)
