@@ -19,7 +19,9 @@ from hesse.backends.target import Target, host_bytes
 from hesse.backends.writer import Compiled
 from hesse.plan.batches import batches_first
 from hesse.plan.layout import aligned
+from hesse.plan.pairs import with_shared_pairs
 from hesse.plan.program import Program
+from hesse.plan.scales import with_few_scales
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,8 @@ class NumpyTarget(Target):
     machine: NumpyMachine = NUMPY_MACHINE
 
     def passes(self, program: Program) -> NumpyProgram:
-        return sliced(beside_softmax(batches_first(aligned(program))), self.machine)
+        lean = with_shared_pairs(with_few_scales(program))
+        return sliced(beside_softmax(batches_first(aligned(lean))), self.machine)
 
     def compile(
         self,

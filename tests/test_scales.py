@@ -1,0 +1,84 @@
+"""Factors wait until multiplying by them costs least; values stay the same."""
+
+import numpy as np
+import pytest
+
+import hesse
+from hesse.backends.numpy.machine import NUMPY_MACHINE
+from hesse.plan import make_plan
+from hesse.plan.program import Contract, Load, Program, Scale
+from hesse.plan.scales import _Waiting, with_few_scales
+
+RANDOM = np.random.default_rng(0)
+POINTS, WIDTH = 60, 12
+ARGUMENTS = (
+    RANDOM.normal(size=(WIDTH, WIDTH)) / WIDTH**0.5,
+    RANDOM.normal(size=(POINTS, 1)),
+    RANDOM.normal(size=WIDTH),
+)
+
+
+def loss(weight, x, first):
+    """The square of the fourth derivative of a net, summed over points."""
+
+    def net(x):
+        return np.sum(np.tanh(np.tanh(np.tanh(x * first) @ weight.T) @ weight))
+
+    return np.mean((hesse.diagonal(net, order=4)(x) - np.sin(x)) ** 2)
+
+
+def plan_of(function, *arguments):
+    return make_plan(function.explain(*arguments).roots, NUMPY_MACHINE)
+
+
+def scaled_entries(program):
+    found = [k for k, item in enumerate(program.instructions) if isinstance(item, Scale)]
+    return sum(np.prod(program.shapes[k]) for k in found)
+
+
+def test_half_of_the_multiplications_by_numbers_are_left():
+    plan = plan_of(hesse.value_and_grad(loss, argnums=(0, 2)), *ARGUMENTS)
+    found = with_few_scales(plan)
+    assert scaled_entries(found) < 0.6 * scaled_entries(plan)
+    assert found.total_flops < plan.total_flops
+    assert [found.shapes[k] for k in found.results] == [plan.shapes[k] for k in plan.results]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_values_stay_the_same(dtype):
+    derivative = hesse.value_and_grad(loss, argnums=(0, 2))
+    reference = hesse.value_and_grad(loss, argnums=(0, 2), backend="jax")  # which has no such pass
+    expected_value, expected_gradients = reference(*ARGUMENTS)
+    value, gradients = derivative.compile(backend="numpy")(*(a.astype(dtype) for a in ARGUMENTS))
+    tolerance = 1e-11 if dtype == "float64" else 2e-4
+    for one, other in zip((value, *gradients), (expected_value, *expected_gradients), strict=True):
+        np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance * np.abs(other).max())
+
+
+def test_large_factors_do_not_wait():
+    """Products of large multiples are multiplied by their factor before numbers leave their range."""
+    shape, own = (4,), ((0,), (0,), (0,))
+    items = [Load("x"), Load("y"), Scale(0, 1e5), Scale(1, -1e-5)]
+    for k in range(6):
+        items += [Contract(len(items) - 2, len(items) - 2 - k % 2, *own), Scale(len(items), 1e5)]
+    program = Program(tuple(items), (shape,) * len(items), (0.0,) * len(items), (len(items) - 1,), 0)
+    found = _Waiting(program).run()
+    assert all(1e-13 < abs(item.factor) < 1e13 for item in found.instructions if isinstance(item, Scale))
+
+
+def test_factors_meet_functions_and_results():
+    def function(x, y):
+        tripled = 3.0 * x * y
+        total = 2.0 * np.outer(x, y) + 2.0 * np.outer(y, x)
+        return np.tanh(tripled), total, -total, total @ tripled, np.sum(total * total), 0.5 * total[1:3]
+
+    x, y = RANDOM.normal(size=4), RANDOM.normal(size=4)
+    compiled = hesse.compile(function)
+    for _ in range(2):
+        for one, other in zip(compiled(x, y), function(x, y), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+def test_programs_that_would_not_gain_stay_as_they_are():
+    plan = plan_of(hesse.grad(lambda x, y: np.sum((x - 2.0 * y) ** 2)), ARGUMENTS[2], ARGUMENTS[2])
+    assert with_few_scales(plan) is plan
