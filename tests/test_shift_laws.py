@@ -129,6 +129,9 @@ LOGSUMEXP: dict[str, Spelling] = {
     "a unit axis": lambda x, axis: (
         log_total(shifted(x[None], axis + 1), axis + 1) + largest(x[None], axis + 1)
     ).squeeze((0, axis + 1)),
+    "a unit axis, and a maximum without it": lambda x, axis: (
+        log_total(shifted(x[None], axis + 1), axis + 1).squeeze((0, axis + 1)) + np.max(x, axis=axis)
+    ),
 }
 LIBRARY: dict[str, tuple[Spelling, Spelling, dict[str, Spelling]]] = {
     "softmax": (hesse.softmax, jax.nn.softmax, SOFTMAX),

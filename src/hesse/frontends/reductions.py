@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -123,8 +123,22 @@ def prod(a: Any, axis: Any = None, *, keepdims: bool = False) -> Expression:
     return Expression(_kept(result, axes, keepdims))
 
 
-def _largest(node: Node, along_last: bool) -> Node:
-    return structural.shared_maximum(node) if along_last else maximum_entry(node)
+def _largest(node: Node, axes: Sequence[int]) -> Node:
+    """The maxima along some axes; equal entries share the derivative.
+
+    Axes of one entry are left out: the maximum of `x[None]` is a view of that of `x`, and cancels against it.
+    """
+    if 1 in node.shape:
+        long = [k for k, size in enumerate(node.shape) if size != 1]
+        rest = [k for k in range(node.rank) if k not in axes]
+        core = select(node, [slice(None) if k in long else 0 for k in range(node.rank)])
+        found = _largest(core, [long.index(k) for k in axes if k in long])
+        return broadcast(found, [node.shape[k] for k in rest], [rest.index(k) for k in long if k not in axes])
+    if not axes:
+        return node
+    if len(axes) == node.rank:
+        return maximum_entry(node)
+    return structural.shared_maximum(merged_axes(node, tuple(axes), last=True))
 
 
 def _extremum(name: str, sign: float) -> Callable[..., Expression]:
@@ -139,9 +153,8 @@ def _extremum(name: str, sign: float) -> Callable[..., Expression]:
         rest = tuple(size for k, size in enumerate(node.shape) if k not in axes)
         if not axes or 0 in rest:
             result = zero(rest) if 0 in rest else node
-        else:  # equal entries share the derivative
-            whole = node if len(axes) == node.rank else merged_axes(node, axes, last=True)
-            result = scale(_largest(scale(whole, sign), bool(rest)), sign)
+        else:
+            result = scale(_largest(scale(node, sign), axes), sign)
         return Expression(_kept(result, axes, keepdims), boolean=expression.boolean)
 
     return handler
@@ -233,7 +246,7 @@ def median(a: Any, axis: Any = None, *, keepdims: bool = False) -> Expression:
     """The middle value, or the mean of the two in the middle."""
     node = as_node(a)
     axes = axis_numbers("median", axis, node.rank)
-    ordered = Expression(structural.sort(merged_axes(node, axes, last=True)))
+    ordered = Expression(structural.sort(merged_axes(node, tuple(axes), last=True)))
     count = known_sizes("median", ordered.shape[-1:])[0]
     if count == 0:
         raise ShapeError(f"median: the axes {axes} of the shape {node.shape} are empty")
