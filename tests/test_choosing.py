@@ -48,6 +48,11 @@ CASES: dict[str, Callable[[Any], Any]] = {
         lambda r, c: c * np.outer(r, r), 0, rows(x), 2.0
     ),
     "putmask": written(lambda y, x: np.putmask(y, MASK, x**2)),
+    "putmask, a row for a matrix": lambda x: written(lambda y, z: np.putmask(y, np.resize(MASK, 24), z))(
+        rows(x)
+    ),
+    "choose by traced numbers": lambda x: np.choose(np.argsort(x), [x, x**2], mode="wrap"),
+    "choose by a traced condition": lambda x: np.choose(x > 0, [x, x**2], mode="clip"),
     "putmask, repeated": written(lambda y, x: np.putmask(y, MASK, x[:4] ** 2)),
     "place": written(lambda y, x: np.place(y, MASK, x[:3] ** 2)),
     "place, nowhere": written(lambda y, x: np.place(y, ~MASK & MASK, x)),
@@ -102,6 +107,12 @@ def test_places_are_decided_by_values() -> None:
     [
         (lambda x: np.compress(x > 0, x).sum(), "np.compress with a condition that is traced"),
         (lambda x: np.choose(NUMBERS, [x, x]).sum(), "there are 2 choices"),
+        (lambda x: np.compress([[True, False]], x).sum(), "for one axis"),
+        (lambda x: np.choose(NUMBERS * 1.0, [x, x, x]).sum(), "whole numbers"),
+        (lambda x: np.choose(x, [x, x, x], mode="clip").sum(), "whole numbers"),
+        (lambda x: np.choose(NUMBERS, [x, x, x], mode="wide").sum(), "not 'wide'"),
+        (lambda x: np.putmask(x, [True], 1.0), "a mask of shape"),
+        (lambda x: np.add.reduceat(x, []).sum(), "no positions"),
         (lambda x: np.put(x, [6], 1.0), "there are 6 places"),
         (lambda x: np.put(x, [0], 1.0, mode="wide"), "not 'wide'"),
         (lambda x: np.put_along_axis(x, np.array([[0]]), 1.0, axis=0), "differ in rank"),

@@ -12,6 +12,7 @@ import numpy as np
 from hesse.errors import ArgumentError, ShapeError
 from hesse.frontends.dispatch import METHODS, call, implements
 from hesse.frontends.expression import Expression
+from hesse.frontends.integers import integer_node
 from hesse.frontends.operands import as_expression, axis_number, known_sizes
 from hesse.frontends.tracing import decided, untraceable
 from hesse.frontends.writing import array_to_write, setitem
@@ -54,7 +55,10 @@ def compress(condition: Any, a: Any, axis: Any = None) -> Any:
     expression = as_expression(a)
     if axis is None:
         expression, axis = expression.ravel(), 0
-    chosen = np.flatnonzero(known_mask("compress", condition))
+    mask = known_mask("compress", condition)
+    if mask.ndim != 1:
+        raise ShapeError(f"np.compress: a condition for one axis is needed, not one of shape {mask.shape}")
+    chosen = np.flatnonzero(mask)
     return call(np.take, (expression, chosen, axis_number("compress", axis, expression.ndim)))
 
 
@@ -72,11 +76,19 @@ def resize(a: Any, new_shape: Any) -> Any:
     return expression.ravel()[np.resize(np.arange(count), new_shape)]
 
 
+def _check_mode(name: str, mode: str) -> None:
+    if mode not in ("raise", "wrap", "clip"):
+        raise ArgumentError(f"np.{name}: mode is 'raise', 'wrap' or 'clip', not {mode!r}")
+
+
 @implements(np.choose)
 def choose(a: Any, choices: Sequence[Any], *, mode: str = "raise") -> Any:
     """At each place the entry of one of several arrays, by its number."""
+    _check_mode("choose", mode)
     count = len(choices)
     number = a if isinstance(a, Expression) else np.asarray(a)
+    if integer_node(number) is None:
+        raise ArgumentError("np.choose needs whole numbers that say which choice is taken")
     if mode == "wrap":
         number = number % count
     elif mode == "clip":
@@ -114,8 +126,12 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *arguments
 def putmask(a: Any, mask: Any, values: Any) -> None:
     """Write where a mask holds what stands at the same place among values, which repeat."""
     target = array_to_write(a, "np.putmask")
-    repeated = resize(values, known_sizes("putmask", target.shape))
-    call(np.copyto, (target, repeated), {"where": mask, "casting": "unsafe"})
+    sizes = known_sizes("putmask", target.shape)
+    where = mask if isinstance(mask, Expression) else np.asarray(mask)
+    if math.prod(known_sizes("putmask", where.shape)) != math.prod(sizes):
+        raise ShapeError(f"np.putmask: a mask of shape {where.shape} for the shape {sizes}")
+    options = {"where": where.reshape(sizes), "casting": "unsafe"}
+    call(np.copyto, (target, resize(values, sizes)), options)
 
 
 @implements(np.place)
@@ -135,10 +151,9 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     if isinstance(ind, Expression):
         raise untraceable("np.put at places that depend on traced values", "Write x[i] = y.")
     places, count = np.asarray(ind), math.prod(sizes)
+    _check_mode("put", mode)
     if mode == "raise" and not np.all((-count <= places) & (places < count)):
         raise ShapeError(f"np.put: there are {count} places, and others were given")
-    if mode not in ("raise", "wrap", "clip"):
-        raise ArgumentError(f"np.put: mode is 'raise', 'wrap' or 'clip', not {mode!r}")
     places = np.clip(places, 0, count - 1) if mode == "clip" else places % count
     setitem(target, np.unravel_index(places, sizes), resize(v, places.shape))
 
@@ -164,6 +179,8 @@ def _reduced_at(reduction: Callable[..., Any]) -> Callable[..., Any]:
         starts = np.asarray(indices).tolist()
         if any(not 0 <= start < count for start in starts):
             raise ShapeError(f"reduceat: positions {starts} of an axis of size {count}")
+        if not starts:
+            raise ShapeError("reduceat: there are no positions")
         ends = [*starts[1:], count]
         parts = [
             call(reduction, (rows[start:end],), {"axis": 0}) if start < end else rows[start]
