@@ -141,3 +141,29 @@ def test_entries_beside_forms_keep_their_type():
         assert {delta.dtype for delta in (*G.deltas, *H.deltas)} == {np.dtype(dtype)}
         found[dtype] = float(value), float(G.norm()), float(H.norm())
     np.testing.assert_allclose(found["f4"], found["f8"], rtol=1e-3)
+
+
+@pytest.mark.skipif(not IN_TORCH, reason="needs PyTorch")
+@pytest.mark.parametrize("name", ["dot", "norm", "round"])
+def test_torch_differentiates_and_maps_short_trains(name):
+    """Scales are read; where PyTorch follows what is computed, there are none."""
+    torch = importlib.import_module("torch")
+    found = {}
+    for dtype in ("f4", "f8"):
+        first, *others = train(cores_of(4), dtype, "torch").cores
+
+        def f(core, others=others):
+            X = tt.TensorTrain([core, *others])
+            return {"dot": lambda: tt.dot(X, X), "norm": X.norm, "round": lambda: X.round(rank=2).norm()}[
+                name
+            ]()
+
+        watched = first.clone().requires_grad_()
+        f(watched).backward()
+        found[dtype] = [watched.grad]
+        if name != "round":  # which looks at singular values
+            mapped = torch.func.vmap(f)(torch.stack([first, 2 * first]))
+            found[dtype] += [torch.func.grad(f)(first), mapped]
+    for short, long in zip(found["f4"], found["f8"], strict=True):
+        assert short.dtype == torch.float32
+        np.testing.assert_allclose(short, long, rtol=2e-4, atol=1e-3 * float(abs(long).max()))

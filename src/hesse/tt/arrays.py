@@ -47,6 +47,8 @@ class Library(NamedTuple):
     """Whether something is true; None where that cannot be known: in a CUDA graph, or for a compiler."""
     is_wide: Callable[[Array], bool]
     """Whether an array is on a device where starting an operation costs more than most operations."""
+    is_watched: Callable[[Array], bool]
+    """Whether the library follows what becomes of an array: to differentiate, to map or to compile it."""
 
 
 def _as_it_is(function: Callable[..., Array]) -> Callable[..., Array]:
@@ -111,6 +113,7 @@ NUMPY = Library(
     _as_it_is,
     bool,
     lambda a: False,
+    lambda a: False,
 )
 
 
@@ -166,6 +169,11 @@ def _torch_decided(torch: Any, condition: Array) -> bool | None:
     if condition.is_cuda and torch.cuda.is_current_stream_capturing():
         return None
     return bool(condition)
+
+
+def _torch_watches(torch: Any, a: Array) -> bool:
+    is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor(a) or torch.compiler.is_compiling()
+    return bool(is_wrapped or (a.requires_grad and torch.is_grad_enabled()))
 
 
 def _jax_qr(jax: Any, a: Array) -> tuple[Array, Array]:
@@ -225,6 +233,7 @@ def _torch() -> Library:
         _as_it_is,
         functools.partial(_torch_decided, torch),
         lambda a: bool(a.is_cuda),
+        functools.partial(_torch_watches, torch),
     )
 
 
@@ -248,6 +257,7 @@ def _jax() -> Library:
         functools.cache(lambda function: jax.jit(function, static_argnums=(0, 1))),
         functools.partial(_jax_decided, jax),
         lambda a: jax.default_backend() != "cpu",
+        lambda a: isinstance(a, jax.core.Tracer),
     )
 
 

@@ -59,7 +59,9 @@ def is_short(library: Library, cores: Sequence[Array]) -> bool:
     core = cores[0]
     if len(core.shape) != 3 or not str(getattr(core, "dtype", "")).endswith("float32"):
         return False
-    return library.name == "numpy" or (library.name == "torch" and not library.is_wide(core))
+    if library.name == "numpy":
+        return True
+    return library.name == "torch" and not library.is_wide(core) and not any(map(library.is_watched, cores))
 
 
 def of_size_one(library: Library, cores: Sequence[Array]) -> tuple[list[Array], float]:
