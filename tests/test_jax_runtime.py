@@ -232,6 +232,18 @@ def test_what_a_dispatched_function_reads_may_change() -> None:
         np.testing.assert_allclose(g(np.ones(2)), [factor, factor])
 
 
+def test_values_of_whole_numbers_that_are_needed_for_some_shapes() -> None:
+    def chosen(x: Any, rows: Any) -> Any:
+        return jnp.sum(x[rows] ** 2) if len(x) == 2 else sum(jnp.sum(x[int(k)] ** 2) for k in rows)
+
+    g = hesse.grad(chosen)
+    for count, rows in ((2, [0, 1]), (2, [1, 1]), (3, [2, 0]), (3, [1, 1]), (2, [0, 0]), (3, [0, 0])):
+        x, expected = jnp.arange(1.0, count + 1), np.zeros(count)
+        np.add.at(expected, rows, 2.0 * np.asarray(x)[rows])
+        for _ in range(2):
+            np.testing.assert_allclose(g(x, np.array(rows)), expected)
+
+
 @pytest.mark.parametrize("name", ["sigmoid", "softplus"])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
 def test_kernels_that_share_an_exponential(name: str, dtype: str) -> None:

@@ -11,9 +11,10 @@ import numpy as np
 
 from hesse.api.entries import Entry, keep
 from hesse.api.layout import Layout, arranged, has_results_only, is_bare
+from hesse.api.signature import may_be_fixed
 from hesse.api.trees import flattened, take_apart
 from hesse.backends.target import library_of
-from hesse.errors import ArgumentError
+from hesse.errors import ArgumentError, TracingError
 
 if TYPE_CHECKING:
     from optree import PyTreeSpec
@@ -95,9 +96,15 @@ class Dispatch:
     def call(self, arguments: tuple[Any, ...], captured: tuple[Any, ...]) -> Any:
         """The result of a call, or MISSING if it is not dispatched."""
         if self.bare:
-            known = self.bare.get(tuple(map(type, arguments)))
+            types = tuple(map(type, arguments))
+            known = self.bare.get(types)
             if known is not None:
-                return known.run(*arguments, *captured)
+                try:
+                    return known.run(*arguments, *captured)
+                except TracingError:  # for these shapes values of an argument may be needed
+                    if not any(map(may_be_fixed, arguments)):
+                        raise
+                    del self.bare[types]
         if self.nested:
             leaves, spec = flattened(arguments)
             key = _key(leaves, spec)
@@ -110,9 +117,9 @@ class Dispatch:
         return MISSING
 
     def quick(self, arguments: tuple[Any, ...]) -> tuple[Types, Callable[..., Any]] | None:
-        """The types of arguments that are arrays, and the function of them."""
+        """The types of arguments that are arrays of the library, and the function of them."""
         types = tuple(map(type, arguments))
-        known = self.bare.get(types)
+        known = None if np.ndarray in types else self.bare.get(types)
         return None if known is None else (types, known.run)
 
 
