@@ -47,7 +47,7 @@ def placements(
     return offsets, strides, ranges, shape
 
 
-@settings(deadline=None, max_examples=50)  # each is compiled
+@settings(deadline=None, max_examples=25)  # each is compiled
 @given(placements(), st.sampled_from((0, 64)))
 def test_placements(
     case: tuple[tuple[int, ...], list[tuple[int, ...]], tuple[int, ...], tuple[int, ...]], most_pieces: int
