@@ -6,7 +6,6 @@ import torch
 
 import hesse
 from hesse.backends.executable import executable
-from hesse.backends.numpy.machine import NUMPY_MACHINE
 from hesse.backends.target import target_named
 from hesse.ir import Variable, topological
 from hesse.plan import make_plan
@@ -117,21 +116,6 @@ def test_products_that_are_results_lie_in_memory_row_by_row(library):
     assert product.flags.c_contiguous
     np.testing.assert_allclose(product, first @ second, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(more, np.tanh((first @ second).T) * third, rtol=1e-10, atol=1e-12)
-
-
-@pytest.mark.parametrize(("points", "width"), [(50, 30), (30, 50)])
-def test_loops_run_along_the_longer_axis(points, width):
-    x, y, weight = RANDOM.normal(size=points), RANDOM.normal(size=width), RANDOM.normal(size=(width, width))
-    derivative = hesse.grad(lambda y: np.sum(np.tanh(np.tanh(np.outer(x, y)) @ weight.T)))
-    program = target_named("numpy").passes(make_plan(derivative.explain(y).roots, NUMPY_MACHINE))
-    products = [
-        program.shapes[k]
-        for k, item in enumerate(program.instructions)
-        if isinstance(item, Contract) and set(item.labels) != {*item.left_labels, *item.right_labels}
-    ]
-    matrices = [shape for shape in products if len(shape) == 2]
-    assert matrices
-    assert all(shape == (min(points, width), max(points, width)) for shape in matrices)
 
 
 @pytest.mark.parametrize("index", [np.s_[:, None], np.s_[None, :], np.s_[None, :, None]])

@@ -3,14 +3,13 @@
 A product of matrices can be computed as it is or transposed, at no cost. What is computed from it entry by
 entry lies in memory as it does, and reading one operand by rows and the other by columns takes two to four
 times as long. So for each product it is decided which of the two it is: operands and results of element-wise
-operations are linked, the largest first, and a link that contradicts larger ones is given up. Where nothing
-else decides, the longer axis is the last one in memory: loops run along it.
+operations are linked, the largest first, and a link that contradicts larger ones is given up.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from hesse.ir import plain_axes
@@ -49,7 +48,7 @@ def aligned(program: Program) -> Program:
     free = {k for k in range(len(program.shapes)) if _is_free(program, k)}
     if not free:
         return program
-    turned = _turned(program, sorted(_links(program, free), key=lambda link: -link.weight), free)
+    turned = _turned(sorted(_links(program, free), key=lambda link: -link.weight), free)
     return permuted(program, dict.fromkeys(turned, (1, 0)))
 
 
@@ -154,7 +153,7 @@ class _Groups:
             self._above[first] = second, a ^ b ^ link.is_turned
 
 
-def _turned(program: Program, links: Iterable[Link], free: set[Ref]) -> set[Ref]:
+def _turned(links: Iterable[Link], free: set[Ref]) -> set[Ref]:
     """The products that are computed transposed."""
     groups = _Groups()
     for link in links:
@@ -165,15 +164,6 @@ def _turned(program: Program, links: Iterable[Link], free: set[Ref]) -> set[Ref]
         members.setdefault(above, {})[ref] = turned
     found: set[Ref] = set()
     for above, group in members.items():
-        first = False if above == ROWS else _kept(program, group)
+        first = False if above == ROWS else next(iter(group.values()))
         found |= {ref for ref, turned in group.items() if turned != first}
     return found
-
-
-def _kept(program: Program, group: Mapping[Ref, bool]) -> bool:
-    """Which members of a group are left as they are, so that loops run along longer axes."""
-    gain = 0
-    for ref, turned in group.items():
-        rows, columns = program.shapes[ref]
-        gain += (columns - rows) * (1 if turned else -1)
-    return gain > 0 if gain else next(iter(group.values()))
