@@ -136,3 +136,24 @@ def test_it_can_be_traced():
         torch.testing.assert_close(gradient(x), expected)
     exported = torch.fx.experimental.proxy_tensor.make_fx(gradient)(x)
     torch.testing.assert_close(exported(x + 1), torch.cos(x + 1))
+
+
+def test_a_default_device_changes_nothing(calls):
+    gradient = hesse.grad(lambda x: torch.sum(torch.sin(x)))
+    x = torch.arange(4.0)
+    with torch.device("cpu"):
+        torch.testing.assert_close(gradient(x), torch.cos(x))
+    assert calls == ["call"]
+
+
+def test_a_mode_that_looks_at_functions_sees_those_of_torch(calls):
+    class Watching(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, function, types, arguments=(), options=None):
+            return function(*arguments, **(options or {}))
+
+    gradient = hesse.grad(lambda x: torch.sum(torch.sin(x)))
+    x = torch.arange(4.0)
+    gradient(x)
+    with Watching(), torch.device("cpu"):
+        torch.testing.assert_close(gradient(x), torch.cos(x))
+    assert calls.count("torch") == 1

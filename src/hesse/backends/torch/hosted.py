@@ -15,6 +15,8 @@ import torch
 from torch import Tensor
 from torch._C import _len_torch_dispatch_stack as count_dispatch_modes
 from torch._C import _len_torch_function_stack as count_function_modes
+from torch.overrides import _get_current_function_mode_stack
+from torch.utils._device import DeviceContext
 
 from hesse.backends.torch.tensors import as_tensor, is_differentiated
 from hesse.ops.foreign import FOREIGN
@@ -57,6 +59,11 @@ class Hosted:
 
 def _is_plain(arrays: Sequence[Tensor]) -> bool:
     """Whether nothing but the values is asked for, of tensors that are nothing but arrays."""
-    if is_differentiated(arrays) or count_dispatch_modes() or count_function_modes():
+    if is_differentiated(arrays) or count_dispatch_modes() or (count_function_modes() and _is_observed()):
         return False
     return not torch.compiler.is_compiling() and all(type(array) in PLAIN for array in arrays)
+
+
+def _is_observed() -> bool:
+    """Whether a mode looks at functions; a default device, a mode as well, is none of these."""
+    return not all(isinstance(mode, DeviceContext) for mode in _get_current_function_mode_stack())
