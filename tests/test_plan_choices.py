@@ -7,7 +7,6 @@ evaluator, inputs stay as they are and results share no memory.
 from __future__ import annotations
 
 from collections.abc import Sequence
-
 from typing import Any
 
 import numpy as np
