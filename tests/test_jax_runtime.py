@@ -273,3 +273,21 @@ def test_softmax_of_infinite_entries(name: str) -> None:
     np.testing.assert_allclose(found[is_finite], expected[is_finite], rtol=1e-15)
     rows = (-1, 1) if name == "logsumexp" else (-1, 2)
     np.testing.assert_array_equal(*(np.isfinite(v).reshape(rows).all(1) for v in (found, expected)))
+
+
+def test_quick_calls_see_the_number_of_arguments_and_what_is_read() -> None:
+    factor = 2.0
+
+    def f(x: Any, y: Any = 3.0) -> Any:
+        return jnp.sum(factor * x * y)
+
+    g, x = hesse.grad(f), jnp.ones(2)
+    for _ in range(2):
+        np.testing.assert_allclose(g(x), [factor * 3.0] * 2)
+        np.testing.assert_allclose(g(x, 2.0 * x), [factor * 2.0] * 2)
+        np.testing.assert_allclose(g(x, y=x), [factor] * 2)
+        factor += 1.0
+    with pytest.raises(ArgumentError):
+        g(x, x, x)
+    with pytest.raises(ArgumentError):
+        g()
