@@ -43,7 +43,7 @@ class JaxWriter(FunctionalWriter):
         summed = math.prod(sizes[label] for label in both - set(item.labels))
         entries = math.prod(sizes[label] for label in set(item.labels) - both)
         is_small = bool(both & set(item.labels)) and entries <= self.machine.small_matrix
-        if summed <= self.machine.short_sum or is_small:
+        if summed <= self.machine.short_sum or is_small or not item.labels:
             return JAX.multiplied_and_summed(item, left, right)
         return super().contract(item, left, right)
 
