@@ -6,16 +6,18 @@ import math
 from functools import partial
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from hesse.backends.jax import elementwise, records
+from hesse.backends.jax.convolutions import convolutions, convolved, unread
 from hesse.backends.jax.machine import JaxMachine
 from hesse.backends.jax.runtime import affine_view, place, place_into
 from hesse.backends.kernels import Kernel
 from hesse.backends.text import Dialect
 from hesse.backends.writer import FunctionalWriter, Terms
-from hesse.plan.program import Contract, Placed, Program
+from hesse.plan.program import Contract, Instruction, Placed, Program, Ref
 
 JAX = Dialect(
     "jnp", permute="transpose", total="jnp.sum", concatenate="jnp.concatenate", has_negative_steps=False
@@ -31,11 +33,24 @@ class JaxWriter(FunctionalWriter):
         super().__init__(program)
         self.dtype, self.machine = dtype, machine
         self.namespace |= {"jnp": jnp, "dtype": dtype}
+        is_fast = jax.default_backend() == "cpu" and dtype.itemsize == 8
+        most_features = machine.few_features if is_fast else 0
+        self.convolutions = convolutions(program, most_features, machine.most_pieces)
+        self.unread = unread(program, self.convolutions)
+        self.namespace["convolved"] = convolved
         for function in (affine_view, place, place_into):
             self.namespace[function.__name__] = partial(function, most_pieces=machine.most_pieces)
 
     def literal(self, value: np.ndarray) -> Any:
         return value if value.dtype.kind in "iu" else np.asarray(value, self.dtype)
+
+    def instruction(self, k: Ref, item: Instruction) -> None:
+        if k in self.convolutions:
+            found = self.convolutions[k]
+            arrays = f"{self.names[found.value]}, {self.names[found.kernel]}"
+            self.set(k, f"convolved({arrays}, {found.arguments(self.program.shapes[k])})")
+        elif k not in self.unread:
+            super().instruction(k, item)
 
     def contract(self, item: Contract, left: str, right: str) -> str:
         sizes = self.sizes(item)
