@@ -6,10 +6,12 @@ import math
 from functools import partial
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from hesse.backends.jax import elementwise, records
+from hesse.backends.jax.convolutions import convolutions, convolved, unread
 from hesse.backends.jax.machine import JaxMachine
 from hesse.backends.jax.runtime import affine_view, in_slices, place, place_into
 from hesse.backends.kernels import Kernel
@@ -32,7 +34,12 @@ class JaxWriter(FunctionalWriter):
     def __init__(self, program: SlicedProgram, dtype: np.dtype[Any], machine: JaxMachine) -> None:
         super().__init__(program)
         self.dtype, self.machine = dtype, machine
-        self.namespace |= {"jnp": jnp, "dtype": dtype, "in_slices": in_slices}
+        self.namespace |= {"jnp": jnp, "dtype": dtype, "in_slices": in_slices, "convolved": convolved}
+        is_fast = jax.default_backend() == "cpu" and dtype.itemsize == 8
+        most_features = machine.few_features if is_fast else 0
+        found = convolutions(program, most_features, machine.most_pieces)
+        self.convolutions = {k: one for k, one in found.items() if not program.is_sliced(k)}
+        self.unread = unread(program, self.convolutions)
         for function in (affine_view, place, place_into):
             self.namespace[function.__name__] = partial(function, most_pieces=machine.most_pieces)
 
@@ -41,10 +48,15 @@ class JaxWriter(FunctionalWriter):
 
     def instruction(self, k: Ref, item: Instruction) -> None:
         slices = self.program.slices
-        if slices is None or not self.program.is_sliced(k):
+        if slices is not None and self.program.is_sliced(k):
+            if k + 1 == slices.stop:
+                self._in_slices(slices)
+        elif k in self.convolutions:
+            found = self.convolutions[k]
+            arrays = f"{self.names[found.value]}, {self.names[found.kernel]}"
+            self.set(k, f"convolved({arrays}, {found.arguments(self.program.shapes[k])})")
+        elif k not in self.unread:
             super().instruction(k, item)
-        elif k + 1 == slices.stop:
-            self._in_slices(slices)
 
     def _in_slices(self, slices: Slices) -> None:
         functions = self.slice_functions(slices, lambda program: JaxWriter(program, self.dtype, self.machine))
