@@ -63,7 +63,12 @@ class JaxWriter(FunctionalWriter):
         return super().contract(item, left, right)
 
     def split(self, placed: Terms, shape: tuple[int, ...]) -> tuple[Terms, Terms]:
-        """Many terms at borders are added where they are: else all of them are looked at for each entry."""
+        """Many terms at borders are added where they are: else all of them are looked at for each entry.
+
+        In a small result it takes longer to start so many kernels.
+        """
+        if math.prod(shape) * len(placed) <= self.machine.few_looks:
+            return placed, []
         most = math.prod(shape) * self.machine.local_share
         local = [each for each in placed if math.prod(_extents(each[0])) <= most]
         if len(local) < self.machine.many_local:

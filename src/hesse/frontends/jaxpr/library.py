@@ -61,6 +61,8 @@ def whole(equation: JaxprEqn, operands: Sequence[Any]) -> list[Any] | None:
         return None
     reference, own = WHOLE[name]
     avals = tuple(map(internals.abstract, equation.invars))
+    if _is_call(equation, reference, avals):
+        return own(*operands)
 
     def called(*arrays: Any) -> Any:
         found = internals.bound(equation, arrays)
@@ -68,6 +70,15 @@ def whole(equation: JaxprEqn, operands: Sequence[Any]) -> list[Any] | None:
 
     is_same = same_function(called, reference, avals) or same_function(called, _mapped(name), avals)
     return own(*operands) if is_same else None
+
+
+def _is_call(equation: JaxprEqn, reference: Function, avals: Avals) -> bool:
+    """Whether an equation calls a function of JAX: then JAX finds again what it traced, and that is the same."""
+    try:
+        made = jax.make_jaxpr(reference)(*avals).eqns
+    except (TypeError, ValueError):
+        return False
+    return len(made) == 1 and made[0].params.get("jaxpr") is equation.params.get("jaxpr") is not None
 
 
 @functools.cache
