@@ -13,6 +13,7 @@ import numpy as np
 from hesse.backends.jax import elementwise, records
 from hesse.backends.jax.convolutions import convolutions, convolved, unread
 from hesse.backends.jax.machine import JaxMachine
+from hesse.backends.jax.products import contracted
 from hesse.backends.jax.runtime import affine_view, place, place_into
 from hesse.backends.kernels import Kernel
 from hesse.backends.text import Dialect
@@ -37,7 +38,7 @@ class JaxWriter(FunctionalWriter):
         most_features = machine.few_features if is_fast else 0
         self.convolutions = convolutions(program, most_features, machine.most_pieces)
         self.unread = unread(program, self.convolutions)
-        self.namespace["convolved"] = convolved
+        self.namespace |= {"contracted": contracted, "convolved": convolved}
         for function in (affine_view, place, place_into):
             self.namespace[function.__name__] = partial(function, most_pieces=machine.most_pieces)
 
@@ -60,7 +61,8 @@ class JaxWriter(FunctionalWriter):
         is_small = bool(both & set(item.labels)) and entries <= self.machine.small_matrix
         if summed <= self.machine.short_sum or is_small:
             return JAX.multiplied_and_summed(item, left, right)
-        return super().contract(item, left, right)
+        tables = list(item.left_labels), list(item.right_labels), list(item.labels)
+        return f"contracted({left}, {tables[0]}, {right}, {tables[1]}, {tables[2]})"
 
     def split(self, placed: Terms, shape: tuple[int, ...]) -> tuple[Terms, Terms]:
         """Many terms at borders are added where they are: else all of them are looked at for each entry.
