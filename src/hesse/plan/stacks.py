@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from hesse.ir import label_axis
 from hesse.plan.program import (
+    CallApply,
     CallMap,
     Combine,
     Contract,
@@ -64,9 +65,10 @@ class _Want(NamedTuple):
 
 def _wanted(program: Program) -> dict[Ref, _Want]:
     """The axes of stacks that the most expensive product with a matrix sums over, there or further on."""
-    found = {  # a matrix that is a result should be made as it lies
+    read = [ref for item in program.instructions if isinstance(item, CallApply) for ref in item.sources]
+    found = {  # a matrix that is a result, or that a record reads, should be made as it lies
         ref: _Want(ENTRY_COST * math.prod(program.shapes[ref]), frozenset((1,)))
-        for ref in program.results
+        for ref in (*program.results, *read)
         if len(program.shapes[ref]) == 2
     }
 
@@ -143,9 +145,10 @@ def _order_of_product(item: Contract, orders: dict[Ref, Order], wish: _Want) -> 
     sides = (item.left, item.left_labels), (item.right, item.right_labels)
     lying = [[own[k] for k in orders.get(source, range(len(own)))] for source, own in sides]
     first, second = sorted(lying, key=len, reverse=True)
-    if len(first) < 2:
-        return tuple(range(len(item.labels)))
     summed, wanted = _summed(item), {item.labels[k] for k in wish.last}
+    is_outer = not summed and len(item.labels) > len(first)  # written once, as its reader wants it
+    if len(first) < 2 or is_outer:
+        return tuple(range(len(item.labels)))
     if summed and len(second) > 1 and second[-1] in summed:
         is_read_across = first[-1] not in summed
         if is_read_across or (wanted and wanted <= set(first)):

@@ -14,11 +14,12 @@ from hesse.backends.jax import elementwise, records
 from hesse.backends.jax.convolutions import convolutions, convolved, unread
 from hesse.backends.jax.machine import JaxMachine
 from hesse.backends.jax.products import contracted
-from hesse.backends.jax.runtime import affine_view, place, place_into
+from hesse.backends.jax.runtime import affine_view, in_slices, place, place_into
 from hesse.backends.kernels import Kernel
-from hesse.backends.text import Dialect
+from hesse.backends.text import Dialect, tuple_text
 from hesse.backends.writer import FunctionalWriter, Terms
-from hesse.plan.program import Contract, Instruction, Placed, Program, Ref
+from hesse.plan.program import Contract, Instruction, Placed, Ref, sources
+from hesse.plan.sliced import SlicedProgram, Slices
 
 JAX = Dialect(
     "jnp", permute="transpose", total="jnp.sum", concatenate="jnp.concatenate", has_negative_steps=False
@@ -29,16 +30,21 @@ class JaxWriter(FunctionalWriter):
     """Writes a program over `jax.numpy`."""
 
     dialect = JAX
+    program: SlicedProgram
 
-    def __init__(self, program: Program, dtype: np.dtype[Any], machine: JaxMachine) -> None:
+    def __init__(self, program: SlicedProgram, dtype: np.dtype[Any], machine: JaxMachine) -> None:
         super().__init__(program)
         self.dtype, self.machine = dtype, machine
-        self.namespace |= {"jnp": jnp, "dtype": dtype}
-        is_fast = jax.default_backend() == "cpu" and dtype.itemsize == 8
-        most_features = machine.few_features if is_fast else 0
-        self.convolutions = convolutions(program, most_features, machine.most_pieces)
-        self.unread = unread(program, self.convolutions)
+        self.namespace |= {"jnp": jnp, "dtype": dtype, "in_slices": in_slices}
         self.namespace |= {"contracted": contracted, "convolved": convolved}
+        is_fast = jax.default_backend() == "cpu" and dtype.itemsize == 8
+        found = convolutions(program, machine.few_features if is_fast else 0, machine.most_pieces)
+        self.convolutions = {
+            k: each
+            for k, each in found.items()
+            if not any(map(program.is_sliced, (k, each.value, *sources(program.instructions[k]))))
+        }
+        self.unread = unread(program, self.convolutions)
         for function in (affine_view, place, place_into):
             self.namespace[function.__name__] = partial(function, most_pieces=machine.most_pieces)
 
@@ -46,12 +52,25 @@ class JaxWriter(FunctionalWriter):
         return value if value.dtype.kind in "iu" else np.asarray(value, self.dtype)
 
     def instruction(self, k: Ref, item: Instruction) -> None:
+        slices = self.program.slices
         if k in self.convolutions:
             found = self.convolutions[k]
             arrays = f"{self.names[found.value]}, {self.names[found.kernel]}"
             self.set(k, f"convolved({arrays}, {found.arguments(self.program.shapes[k])})")
-        elif k not in self.unread:
-            super().instruction(k, item)
+        elif slices is None or not self.program.is_sliced(k):
+            if k not in self.unread:
+                super().instruction(k, item)
+        elif k + 1 == slices.stop:
+            self._in_slices(slices)
+
+    def _in_slices(self, slices: Slices) -> None:
+        functions = self.slice_functions(slices, lambda program: JaxWriter(program, self.dtype, self.machine))
+        made, read = (
+            ", ".join(self.names[ref] for ref, _ in part) for part in (slices.outputs, slices.reads)
+        )
+        cuts = [tuple_text(cut for _, cut in part) for part in (slices.reads, slices.outputs)]
+        where = f"range(0, {slices.length}, {slices.rows})"
+        self.lines.append(f"{made}, = in_slices(({functions}), {where}, ({read},), {cuts[0]}, {cuts[1]})")
 
     def contract(self, item: Contract, left: str, right: str) -> str:
         sizes = self.sizes(item)
@@ -59,8 +78,8 @@ class JaxWriter(FunctionalWriter):
         summed = math.prod(sizes[label] for label in both - set(item.labels))
         entries = math.prod(sizes[label] for label in set(item.labels) - both)
         is_small = bool(both & set(item.labels)) and entries <= self.machine.small_matrix
-        if summed <= self.machine.short_sum or is_small:
-            return JAX.multiplied_and_summed(item, left, right)
+        if summed <= self.machine.short_sum or is_small or not item.labels:
+            return JAX.multiplied_and_summed(item, left, right, sizes)
         tables = list(item.left_labels), list(item.right_labels), list(item.labels)
         return f"contracted({left}, {tables[0]}, {right}, {tables[1]}, {tables[2]})"
 
