@@ -24,6 +24,8 @@ class JaxMachine(Machine):
     """The share of a sum in which a term lies that may be added there alone."""
     many_local: int = 4
     """Such terms from which that is done."""
+    large_sum: int = 10_000
+    """In results of so many entries, terms on one diagonal are added up before they are put there."""
     little_work: int = 100_000
     """They are if they have at most so many operations for each: then it does not matter to their calls."""
 
