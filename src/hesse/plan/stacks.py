@@ -116,7 +116,8 @@ def _orders(program: Program, wanted: dict[Ref, _Want]) -> dict[Ref, Order]:
     found: dict[Ref, Order] = {}
     for ref, item in enumerate(program.instructions):
         rank, wish = len(program.shapes[ref]), wanted.get(ref, _Want())
-        if not _is_matrix(program, ref) or (rank == 2 and ref in program.results):
+        is_product = isinstance(item, Contract) and bool(_summed(item))
+        if not _is_matrix(program, ref) or (ref in program.results and (rank == 2 or not is_product)):
             continue
         match item:
             case Contract():
@@ -129,7 +130,7 @@ def _orders(program: Program, wanted: dict[Ref, _Want]) -> dict[Ref, Order]:
                 order = _order_of_sum(item, rank, found)
             case _:
                 continue
-        if isinstance(item, Combine) or (isinstance(item, Contract) and not (rank == 2 and _summed(item))):
+        if isinstance(item, Combine) or (isinstance(item, Contract) and not (rank == 2 and is_product)):
             order = wish.sorted(order)
         if order != tuple(range(rank)):
             found[ref] = order
