@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hesse
-from hesse.backends.jax import JaxTarget, jitted
+from hesse.backends.jax import JaxTarget, jitted, records
 from hesse.backends.jax.elementwise import kernel
 from hesse.backends.jax.machine import JaxMachine
 from hesse.backends.jax.runtime import place
@@ -256,3 +256,38 @@ def test_kernels_that_share_an_exponential(name: str, dtype: str) -> None:
         found, expected = jax.grad(found), jax.grad(expected)
         np.testing.assert_allclose(found(0.0), expected(0.0), atol=1e-15)
         np.testing.assert_allclose(found(-1.5), expected(-1.5), atol=1e-15)
+
+
+def test_a_value_and_its_gradient_share_exponentials() -> None:
+    x = jnp.asarray(np.random.default_rng(0).standard_normal((4, 3)))
+    both = hesse.value_and_grad(lambda x: jnp.sum(jax.nn.logsumexp(x, axis=1) ** 2))
+    text = jax.jit(both).lower(x).compile().as_text()
+    assert text.count(" exponential(") == 1
+
+
+@pytest.mark.parametrize("name", ["logsumexp", "softmax", "log_softmax"])
+def test_softmax_of_infinite_entries(name: str) -> None:
+    x = np.array([[1.0, -np.inf], [-np.inf, -np.inf], [np.inf, 1.0], [np.nan, 1.0], [800.0, 801.0]])
+    found, expected = records.kernel(name)((), jnp.asarray(x)), getattr(jax.nn, name)(x, axis=-1)
+    is_finite = np.isfinite(expected)
+    np.testing.assert_allclose(found[is_finite], expected[is_finite], rtol=1e-15)
+    rows = (-1, 1) if name == "logsumexp" else (-1, 2)
+    np.testing.assert_array_equal(*(np.isfinite(v).reshape(rows).all(1) for v in (found, expected)))
+
+
+def test_quick_calls_see_the_number_of_arguments_and_what_is_read() -> None:
+    factor = 2.0
+
+    def f(x: Any, y: Any = 3.0) -> Any:
+        return jnp.sum(factor * x * y)
+
+    g, x = hesse.grad(f), jnp.ones(2)
+    for _ in range(2):
+        np.testing.assert_allclose(g(x), [factor * 3.0] * 2)
+        np.testing.assert_allclose(g(x, 2.0 * x), [factor * 2.0] * 2)
+        np.testing.assert_allclose(g(x, y=x), [factor] * 2)
+        factor += 1.0
+    with pytest.raises(ArgumentError):
+        g(x, x, x)
+    with pytest.raises(ArgumentError):
+        g()

@@ -13,7 +13,7 @@ from hesse.api.bound import Bound
 from hesse.api.building import Building, Met
 from hesse.api.captured import Captured, Watch
 from hesse.api.collecting import collecting_rarely
-from hesse.api.dispatched import MISSING, Dispatch
+from hesse.api.dispatched import MISSING, Dispatch, Quick
 from hesse.api.draws import checked
 from hesse.api.entries import KEPT_ENTRIES, Builder, Built, Entry, Labels, Options, compiled, keep
 from hesse.api.explain import Explanation
@@ -77,15 +77,20 @@ class Derivative:
         """By what the function reads besides its arguments."""
         self._present: tuple[Tables, Captured] | None = None
         """Those of the last call."""
-        self._quick: tuple[tuple[type, ...], Callable[..., Any]] | None = None
-        """Where the function reads nothing that can change: what computes arguments of these types."""
+        self._quick: Quick | None = None
+        """What computes calls with some arrays of a library, where the function reads no arrays besides."""
         kind = "compiled" if options.as_it_is else "derivative of"
         self.__name__ = f"{kind} {self.building.parameters.function_name}"
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
-        quick = self._quick
-        if quick is not None and not options and tuple(map(type, arguments)) == quick[0]:
-            return quick[1](*arguments)
+        if self._quick is not None and not options:
+            count, kind, is_same, run = self._quick
+            for argument in arguments:  # quicker than a comparison of tuples
+                if type(argument) is not kind:
+                    break
+            else:
+                if len(arguments) == count and (is_same is None or is_same()):
+                    return run(*arguments)
         tables, captured = self.present()
         if self._is_branching:
             entry = None if options else self._taken(tables, arguments + captured.arrays)
@@ -159,8 +164,8 @@ class Derivative:
             return found.run(arrays.values)
         may_dispatch = is_plain and not arrays.as_numpy and arrays.target.may_be_kept(arrays.values)
         if may_dispatch and tables.dispatch.enter(self, arguments, found):
-            if captured.is_same is None and not captured.arrays:
-                self._quick = tables.dispatch.quick(arguments)
+            if not captured.arrays:
+                self._quick = tables.dispatch.quick(arguments, captured.is_same)
             return tables.dispatch.call(arguments, captured.arrays)
         kinds = [type(a) is np.ndarray or library_of(a) is not None for a in arguments]
         is_weak = any(hasattr(a, "weak_type") for a in arguments)  # the key does not tell such apart

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from hesse.api.compiled import Derivative
 
 Types = tuple[type, ...]
+Quick = tuple[int, type, Callable[[], bool] | None, Callable[..., Any]]
+"""So many arguments of a type: whether all that is read besides is the same, and what computes the result."""
 MISSING = object()
 """Says that a call is not dispatched."""
 
@@ -116,11 +118,13 @@ class Dispatch:
                     del self.nested[key]
         return MISSING
 
-    def quick(self, arguments: tuple[Any, ...]) -> tuple[Types, Callable[..., Any]] | None:
-        """The types of arguments that are arrays of the library, and the function of them."""
+    def quick(self, arguments: tuple[Any, ...], is_same: Callable[[], bool] | None) -> Quick | None:
+        """The function for arguments like these, if they are arrays of the library, all of one type."""
         types = tuple(map(type, arguments))
-        known = None if np.ndarray in types else self.bare.get(types)
-        return None if known is None else (types, known.run)
+        known = self.bare.get(types)
+        if known is None or len(set(types)) != 1 or np.ndarray in types:
+            return None
+        return len(types), types[0], is_same, known.run
 
 
 def _key(leaves: list[Any], spec: PyTreeSpec) -> Hashable:

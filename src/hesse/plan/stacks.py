@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from hesse.ir import label_axis
 from hesse.plan.program import (
+    CallApply,
     CallMap,
     Combine,
     Contract,
@@ -64,9 +65,10 @@ class _Want(NamedTuple):
 
 def _wanted(program: Program) -> dict[Ref, _Want]:
     """The axes of stacks that the most expensive product with a matrix sums over, there or further on."""
-    found = {  # a matrix that is a result should be made as it lies
+    read = [ref for item in program.instructions if isinstance(item, CallApply) for ref in item.sources]
+    found = {  # a matrix that is a result, or that a record reads, should be made as it lies
         ref: _Want(ENTRY_COST * math.prod(program.shapes[ref]), frozenset((1,)))
-        for ref in program.results
+        for ref in (*program.results, *read)
         if len(program.shapes[ref]) == 2
     }
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import jax.scipy.special
 import numpy as np
 
 from hesse.backends import records
@@ -61,16 +60,29 @@ XP = records.Namespace(
 )
 
 
+def _exponentials(x: Any) -> tuple[Any, Any]:
+    """The largest entries, 0 where they are infinite, and the exponentials of x without them.
+
+    All kernels that need them spell them alike, so XLA computes them once for a value and its derivatives.
+    """
+    largest = jax.lax.stop_gradient(jnp.max(x, axis=-1, keepdims=True))
+    shift = jnp.where(jnp.isfinite(largest), largest, jnp.zeros_like(largest))
+    return shift, jnp.exp(x - shift)
+
+
 def logsumexp(params: Params, x: Any) -> Any:
-    return jax.scipy.special.logsumexp(x, axis=-1)
+    shift, exponentials = _exponentials(x)
+    return (shift + jnp.log(jnp.sum(exponentials, axis=-1, keepdims=True)))[..., 0]
 
 
 def softmax(params: Params, x: Any) -> Any:
-    return jax.nn.softmax(x)
+    _, exponentials = _exponentials(x)
+    return exponentials / jnp.sum(exponentials, axis=-1, keepdims=True)
 
 
 def log_softmax(params: Params, x: Any) -> Any:
-    return jax.nn.log_softmax(x)
+    shift, exponentials = _exponentials(x)
+    return x - shift - jnp.log(jnp.sum(exponentials, axis=-1, keepdims=True))
 
 
 def gather(params: Params, x: Any, index: Any) -> Any:

@@ -7,13 +7,14 @@ and selections, which XLA fuses and shards; gathers and scatters are the last re
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+
+from hesse.backends.jax.lookups import Positions, linear, looked_up
 
 Coefficients = tuple[tuple[int, ...], ...]
 
@@ -145,9 +146,9 @@ def place(
     if all(found is not None for found in digits):
         flat = [digit for found in digits for digit in found or ()]
         return _placed(value, flat, ranges).reshape(shape)
-    looked_up = _looked_up(value, axes, offsets, ranges, shape)
-    if looked_up is not None:
-        return looked_up
+    found = looked_up(value, axes, offsets, ranges, shape)
+    if found is not None:
+        return found
     overlapping = [terms for terms, found in zip(axes, digits, strict=True) if found is None]
     loop = sorted({label for terms in overlapping for label in _all_but_longest(terms, ranges)})
     if math.prod(ranges[label] for label in loop) > most_pieces:
@@ -188,90 +189,6 @@ def place_into(
     return lax.dynamic_update_slice(total, lax.slice(total, first, last) + piece, first)
 
 
-def in_slices(
-    functions: tuple[Callable[..., Sequence[Array]], Callable[..., Sequence[Array]]],
-    starts: range,
-    arrays: Sequence[Array],
-    cuts: Sequence[int | None],
-    ends: Sequence[int | None],
-) -> list[Array]:
-    """The results of a function called for slices of arrays; the second function is for the last slice.
-
-    `cuts` are the axes along which the arrays are cut (None: not at all) and `ends` those along which the
-    results are put together (None: they are added up). If nothing is added up the last slice is as long as
-    the others and begins earlier: the loop is all there is to compile.
-    """
-    length, rows = starts.stop, starts.step
-    overlaps = None not in ends
-    count = len(starts) if overlaps else length // rows
-
-    def parts(function: Callable[..., Sequence[Array]], start: Array | int, rows: int) -> Sequence[Array]:
-        return function(
-            *(
-                array if cut is None else lax.dynamic_slice_in_dim(array, start, rows, cut)
-                for array, cut in zip(arrays, cuts, strict=True)
-            )
-        )
-
-    def added(totals: Sequence[Array], pieces: Sequence[Array], start: Array | int) -> list[Array]:
-        return [
-            total + piece if end is None else lax.dynamic_update_slice_in_dim(total, piece, start, end)
-            for total, piece, end in zip(totals, pieces, ends, strict=True)
-        ]
-
-    def step(k: Array, totals: list[Array]) -> list[Array]:
-        start = jnp.minimum(k * rows, length - rows) if overlaps else k * rows
-        return added(totals, parts(functions[0], start, rows), start)
-
-    totals = [
-        jnp.zeros([length if k == end else size for k, size in enumerate(piece.shape)], piece.dtype)
-        for piece, end in zip(jax.eval_shape(lambda: parts(functions[0], 0, rows)), ends, strict=True)
-    ]
-    totals = lax.fori_loop(0, count, step, totals)
-    start = count * rows
-    return added(totals, parts(functions[1], start, length - start), start) if start < length else totals
-
-
-def _looked_up(
-    value: Array,
-    axes: Sequence[Sequence[tuple[int, int]]],
-    offsets: tuple[int, ...],
-    ranges: tuple[int, ...],
-    shape: tuple[int, ...],
-) -> Array | None:
-    """The result entry by entry, where the position decides which entry of the value goes there, else None.
-
-    The Jacobian of a convolution is such a case: `i` is known by the row and then `k` by the column `i + k`.
-    """
-    rank = len(shape)
-    positions = [
-        lax.expand_dims(lax.iota(jnp.int32, size), [k for k in range(rank) if k != axis])
-        for axis, size in enumerate(shape)
-    ]
-    labels: dict[int, Array] = {}
-    solved = {}  # the stride by which an axis gave its last label
-    while len(labels) < len(ranges):
-        for axis, terms in enumerate(axes):
-            unknown = [term for term in terms if term[0] not in labels]
-            if len(unknown) == 1:
-                ((label, stride),) = unknown
-                known = sum(step * labels[other] for other, step in terms if other != label)
-                labels[label] = (positions[axis] - offsets[axis] - known) // stride
-                solved[axis] = stride
-                break
-        else:
-            return None
-    is_there = jnp.array(True)
-    for axis, terms in enumerate(axes):
-        if abs(solved.get(axis, 0)) != 1:
-            reached = offsets[axis] + sum(step * labels[label] for label, step in terms)
-            is_there &= positions[axis] == reached
-    for label, size in enumerate(ranges):
-        is_there &= (labels[label] >= 0) & (labels[label] < size)
-    index = tuple(jnp.clip(labels[label], 0, size - 1) for label, size in enumerate(ranges))
-    return jnp.where(is_there, value[index], jnp.zeros((), value.dtype))
-
-
 def _digits(
     terms: Sequence[tuple[int, int]], offset: int, size: int, ranges: tuple[int, ...]
 ) -> list[Digit] | None:
@@ -300,23 +217,24 @@ def _placed(value: Array, digits: Sequence[Digit], ranges: tuple[int, ...]) -> A
             first.setdefault(digit.label, axis)
     for label, axis in first.items():
         if digits[axis].stride < 0:
-            value = jnp.flip(value, label)
+            value = lax.rev(value, [label])
     order = sorted(first, key=first.__getitem__)
     value = value.transpose(order)
     value = jnp.expand_dims(value, [axis for axis in range(len(digits)) if axis not in first.values()])
     padding = [_padding(digit, axis in first.values(), ranges) for axis, digit in enumerate(digits)]
     if any(any(config) for config in padding):
         value = lax.pad(value, jnp.zeros((), value.dtype), padding)
-    shape = tuple(digit.size for digit in digits)
-    mask = None
+    positions = Positions(tuple(digit.size for digit in digits))
+    conditions = []
     for axis, digit in enumerate(digits):
         if digit.label is None or first[digit.label] == axis:
             continue
-        other = digits[first[digit.label]]
-        here, there = (lax.broadcasted_iota(jnp.int32, shape, k) for k in (axis, first[digit.label]))
-        same = (here - digit.offset) * other.stride == (there - other.offset) * digit.stride
-        mask = same if mask is None else mask & same
-    return value if mask is None else jnp.where(mask, value, jnp.zeros((), value.dtype))
+        there = first[digit.label]
+        other = digits[there]
+        scales = (other.stride, digit.stride) if other.stride != digit.stride else (1, 1)
+        sides = [({axis: 1, None: -digit.offset}, scales[0]), ({there: 1, None: -other.offset}, scales[1])]
+        conditions.append(positions.are_equal(*(linear([side], 0) for side in sides)))
+    return positions.chosen(conditions, value)
 
 
 def _padding(digit: Digit, holds_label: bool, ranges: tuple[int, ...]) -> tuple[int, int, int]:

@@ -29,6 +29,9 @@ from hesse.plan.sliced import SlicedProgram
 from hesse.plan.slices import sliced
 from hesse.plan.stacks import stacked
 
+COPIED_BYTES = 65_536
+"""Results of at most so many bytes are copied for NumPy: that takes less time than to hand them over."""
+
 
 @dataclass(frozen=True)
 class JaxTarget(Target):
@@ -187,16 +190,22 @@ class _Buffer:
 
 
 def _as_numpy(results: Sequence[Any], arguments: Sequence[Any]) -> list[np.ndarray]:
-    """Results as NumPy arrays: those on the processor are handed over, each buffer to one array."""
-    found: list[np.ndarray] = []
-    taken = {_address(argument) for argument in arguments}
-    for result in results:
-        view = np.asarray(result)
-        is_here = view.size > 0 and result.device.platform == "cpu" and not view.flags.owndata
-        is_ours = is_here and _address(view) not in taken
-        found.append(np.asarray(_Buffer(result)) if is_ours else np.array(view))
-        taken.add(_address(view))
-    return found
+    """Results as NumPy arrays: large ones on the processor are handed over, each buffer to one array."""
+    is_large = [result.nbytes > COPIED_BYTES for result in results]
+    taken = {_address(argument) for argument in arguments} if any(is_large) else set[int]()
+    return [
+        _handed_over(result, taken) if large else np.array(result)
+        for result, large in zip(results, is_large, strict=True)
+    ]
+
+
+def _handed_over(result: Any, taken: set[int]) -> np.ndarray:
+    """A result as a NumPy array, which has its memory unless that is taken."""
+    view = np.asarray(result)
+    is_here = result.device.platform == "cpu" and not view.flags.owndata
+    is_ours = is_here and _address(view) not in taken
+    taken.add(_address(view))
+    return np.asarray(_Buffer(result)) if is_ours else np.array(view)
 
 
 def _address(array: Any) -> int:

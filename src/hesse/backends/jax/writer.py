@@ -10,8 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from hesse.backends.jax import elementwise, records
+from hesse.backends.jax.loops import in_slices
 from hesse.backends.jax.machine import JaxMachine
-from hesse.backends.jax.runtime import affine_view, in_slices, place, place_into
+from hesse.backends.jax.runtime import affine_view, place, place_into
 from hesse.backends.kernels import Kernel
 from hesse.backends.text import Dialect, tuple_text
 from hesse.backends.writer import FunctionalWriter, Terms
@@ -61,7 +62,7 @@ class JaxWriter(FunctionalWriter):
         summed = math.prod(sizes[label] for label in both - set(item.labels))
         entries = math.prod(sizes[label] for label in set(item.labels) - both)
         is_small = bool(both & set(item.labels)) and entries <= self.machine.small_matrix
-        if summed <= self.machine.short_sum or is_small:
+        if summed <= self.machine.short_sum or is_small or not item.labels:
             return JAX.multiplied_and_summed(item, left, right, sizes)
         return super().contract(item, left, right)
 
