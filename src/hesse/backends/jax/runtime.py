@@ -45,7 +45,7 @@ def affine_view(
         return array[_positions(offsets, strides, shape)]
     kept = [label for label in range(len(shape)) if label not in loop]
     single = [[(label, stride) for label, stride in terms if label not in loop] for terms in axes]
-    starts = [start for start, _ in _starts(offsets, strides, shape, loop)]
+    starts = [start for start, _ in starting_points(offsets, strides, shape, loop)]
     pieces = [_single(array, start, single, kept, shape) for start in starts]
     if not loop:
         return pieces[0]
@@ -64,7 +64,7 @@ def _all_but_longest(terms: Sequence[tuple[int, int]], shape: tuple[int, ...]) -
     return labels[:-1]
 
 
-def _starts(
+def starting_points(
     offsets: tuple[int, ...], strides: Coefficients, shape: tuple[int, ...], loop: Sequence[int]
 ) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
     """Where each combination of looped labels begins, and the combination."""
@@ -155,7 +155,7 @@ def place(
         return jnp.zeros(shape, value.dtype).at[_positions(offsets, strides, ranges)].add(value)
     kept = [label for label in range(len(ranges)) if label not in loop]
     total = None
-    for start, position in _starts(offsets, strides, ranges, loop):
+    for start, position in starting_points(offsets, strides, ranges, loop):
         index = [slice(None)] * len(ranges)
         for label, at in zip(loop, position, strict=True):
             index[label] = at  # type: ignore[call-overload]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,10 +13,11 @@ from hesse.backends.jax import elementwise, records
 from hesse.backends.jax.loops import in_slices
 from hesse.backends.jax.machine import JaxMachine
 from hesse.backends.jax.runtime import affine_view, place, place_into
+from hesse.backends.jax.windows import summed_windows, windows_of
 from hesse.backends.kernels import Kernel
-from hesse.backends.text import Dialect, tuple_text
+from hesse.backends.text import Dialect, affine_text, tuple_text
 from hesse.backends.writer import FunctionalWriter, Terms
-from hesse.plan.program import Contract, Instruction, Placed, Ref
+from hesse.plan.program import Contract, Instruction, Placed, Ref, View
 from hesse.plan.sliced import SlicedProgram, Slices
 
 JAX = Dialect(
@@ -34,7 +35,8 @@ class JaxWriter(FunctionalWriter):
         super().__init__(program)
         self.dtype, self.machine = dtype, machine
         self.namespace |= {"jnp": jnp, "dtype": dtype, "in_slices": in_slices}
-        for function in (affine_view, place, place_into):
+        self.windows = windows_of(program, machine)
+        for function in (affine_view, place, place_into, summed_windows):
             self.namespace[function.__name__] = partial(function, most_pieces=machine.most_pieces)
 
     def literal(self, value: np.ndarray) -> Any:
@@ -43,7 +45,10 @@ class JaxWriter(FunctionalWriter):
     def instruction(self, k: Ref, item: Instruction) -> None:
         slices = self.program.slices
         if slices is None or not self.program.is_sliced(k):
-            super().instruction(k, item)
+            if k in self.windows:
+                self.set(k, self._over_windows(cast("Contract", item), self.windows[k]))
+            elif k not in self.windows.values():
+                super().instruction(k, item)
         elif k + 1 == slices.stop:
             self._in_slices(slices)
 
@@ -55,6 +60,13 @@ class JaxWriter(FunctionalWriter):
         cuts = [tuple_text(cut for _, cut in part) for part in (slices.reads, slices.outputs)]
         where = f"range(0, {slices.length}, {slices.rows})"
         self.lines.append(f"{made}, = in_slices(({functions}), {where}, ({read},), {cuts[0]}, {cuts[1]})")
+
+    def _over_windows(self, item: Contract, ref: Ref) -> str:
+        view = cast("View", self.program.instructions[ref])
+        sides = [(item.left, item.left_labels), (item.right, item.right_labels)]
+        (_, own), (other, others) = sides if ref == item.left else sides[::-1]
+        windows = f"({self.names[view.source]}, {affine_text(view.axes, view.labels, view.ranges)})"
+        return f"summed_windows({windows}, {own}, {self.names[other]}, {others}, {item.labels})"
 
     def contract(self, item: Contract, left: str, right: str) -> str:
         sizes = self.sizes(item)
