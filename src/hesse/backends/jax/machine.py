@@ -23,6 +23,8 @@ class JaxMachine(SliceMachine):
     """The same for many products that are matrices of at most so many entries."""
     most_pieces: int = 64
     """Overlapping windows of at most this many positions are read, or added up, one position at a time."""
+    few_features: int = 8
+    """Kernels of at most so many features are convolved; others are multiplied with windows."""
     long_program: int = 100
     """Programs of so many instructions are compiled in the way that takes XLA less time."""
     local_share: float = 1 / 8
