@@ -31,6 +31,8 @@ class JaxMachine(SliceMachine):
     """The share of a sum in which a term lies that may be added there alone."""
     many_local: int = 4
     """Such terms from which that is done."""
+    few_looks: int = 4096
+    """Terms times entries of a sum up to which that is not done: it would take longer to start them."""
     little_work: int = 100_000
     """They are if they have at most so many operations for each: then it does not matter to their calls."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections import Counter
 from collections.abc import Sequence
 
 import jax.numpy as jnp
@@ -52,7 +53,8 @@ def _along(array: Array, own: Sequence[int], labels: Labels) -> Array:
 
 def windows_of(program: Program, machine: JaxMachine) -> dict[Ref, Ref]:
     """For products that are summed over a few positions of windows: the view, which nothing else reads."""
-    reads = [ref for item in program.instructions for ref in sources(item)] + list(program.results)
+    reads = Counter(ref for item in program.instructions for ref in sources(item))
+    reads.update(program.results)
     found = {}
     for k, item in enumerate(program.instructions):
         if isinstance(item, Contract):
@@ -60,7 +62,7 @@ def windows_of(program: Program, machine: JaxMachine) -> dict[Ref, Ref]:
                 (item.left, item.left_labels, item.right_labels),
                 (item.right, item.right_labels, item.left_labels),
             ):
-                if reads.count(ref) == 1 and _is_summed(program, ref, own, others, item, machine):
+                if reads[ref] == 1 and _is_summed(program, ref, own, others, item, machine):
                     found[k] = ref
     return found
 

@@ -6,18 +6,21 @@ import math
 from functools import partial
 from typing import Any, cast
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from hesse.backends.jax import elementwise, records
+from hesse.backends.jax.convolutions import convolutions, convolved, unread
 from hesse.backends.jax.loops import in_slices
 from hesse.backends.jax.machine import JaxMachine
+from hesse.backends.jax.products import contracted
 from hesse.backends.jax.runtime import affine_view, place, place_into
 from hesse.backends.jax.windows import summed_windows, windows_of
 from hesse.backends.kernels import Kernel
 from hesse.backends.text import Dialect, affine_text, tuple_text
 from hesse.backends.writer import FunctionalWriter, Terms
-from hesse.plan.program import Contract, Instruction, Placed, Ref, View
+from hesse.plan.program import Contract, Instruction, Placed, Ref, View, sources
 from hesse.plan.sliced import SlicedProgram, Slices
 
 JAX = Dialect(
@@ -35,19 +38,37 @@ class JaxWriter(FunctionalWriter):
         super().__init__(program)
         self.dtype, self.machine = dtype, machine
         self.namespace |= {"jnp": jnp, "dtype": dtype, "in_slices": in_slices}
-        self.windows = windows_of(program, machine)
+        self.namespace |= {"contracted": contracted, "convolved": convolved}
+        self.windows = {
+            k: ref for k, ref in windows_of(program, machine).items() if not self._in_slice(k, ref)
+        }
+        is_fast = jax.default_backend() == "cpu" and dtype.itemsize == 8
+        found = convolutions(program, machine.few_features if is_fast else 0, machine.most_pieces)
+        self.convolutions = {
+            k: each
+            for k, each in found.items()
+            if k not in self.windows and not self._in_slice(k, each.value, *sources(program.instructions[k]))
+        }
+        self.unread = unread(program, self.convolutions) | set(self.windows.values())
         for function in (affine_view, place, place_into, summed_windows):
             self.namespace[function.__name__] = partial(function, most_pieces=machine.most_pieces)
+
+    def _in_slice(self, *refs: Ref) -> bool:
+        return any(map(self.program.is_sliced, refs))
 
     def literal(self, value: np.ndarray) -> Any:
         return value if value.dtype.kind in "iu" else np.asarray(value, self.dtype)
 
     def instruction(self, k: Ref, item: Instruction) -> None:
         slices = self.program.slices
-        if slices is None or not self.program.is_sliced(k):
-            if k in self.windows:
-                self.set(k, self._over_windows(cast("Contract", item), self.windows[k]))
-            elif k not in self.windows.values():
+        if k in self.windows:
+            self.set(k, self._over_windows(cast("Contract", item), self.windows[k]))
+        elif k in self.convolutions:
+            found = self.convolutions[k]
+            arrays = f"{self.names[found.value]}, {self.names[found.kernel]}"
+            self.set(k, f"convolved({arrays}, {found.arguments(self.program.shapes[k])})")
+        elif slices is None or not self.program.is_sliced(k):
+            if k not in self.unread:
                 super().instruction(k, item)
         elif k + 1 == slices.stop:
             self._in_slices(slices)
@@ -76,10 +97,16 @@ class JaxWriter(FunctionalWriter):
         is_small = bool(both & set(item.labels)) and entries <= self.machine.small_matrix
         if summed <= self.machine.short_sum or is_small or not item.labels:
             return JAX.multiplied_and_summed(item, left, right, sizes)
-        return super().contract(item, left, right)
+        tables = list(item.left_labels), list(item.right_labels), list(item.labels)
+        return f"contracted({left}, {tables[0]}, {right}, {tables[1]}, {tables[2]})"
 
     def split(self, placed: Terms, shape: tuple[int, ...]) -> tuple[Terms, Terms]:
-        """Many terms at borders are added where they are: else all of them are looked at for each entry."""
+        """Many terms at borders are added where they are: else all of them are looked at for each entry.
+
+        In a small result it takes longer to start so many kernels.
+        """
+        if math.prod(shape) * len(placed) <= self.machine.few_looks:
+            return placed, []
         most = math.prod(shape) * self.machine.local_share
         local = [each for each in placed if math.prod(_extents(each[0])) <= most]
         if len(local) < self.machine.many_local:
