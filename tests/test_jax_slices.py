@@ -11,8 +11,8 @@ import pytest
 
 import hesse
 from hesse.backends.jax import JaxTarget
+from hesse.backends.jax.loops import in_slices
 from hesse.backends.jax.machine import JaxMachine
-from hesse.backends.jax.runtime import in_slices
 from oracles import assert_close
 from test_slices import CASES, DTYPE, pairs, plain_plan, random_roots, values
 

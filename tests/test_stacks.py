@@ -93,16 +93,36 @@ def test_products_need_no_copies() -> None:
     assert stacked(program) is program
 
 
+def energy(x: Any) -> Any:
+    d = x[:, None, :] - x[None, :, :]
+    return np.sum(np.exp(-0.5 * np.sum(d * d, axis=-1)))
+
+
 def test_outer_products_are_written_as_they_are_read() -> None:
     """The blocks of pairs, the largest array of the program, are not transposed afterwards."""
-
-    def energy(x: Any) -> Any:
-        d = x[:, None, :] - x[None, :, :]
-        return np.sum(np.exp(-0.5 * np.sum(d * d, axis=-1)))
-
     node = Expression(variable("x", (40, 3)))
     program = stacked(make_plan([energy(node).diff(node, node).node], JAX_MACHINE))
     made = [
         program.shapes[ref] for ref, item in enumerate(program.instructions) if isinstance(item, Contract)
     ]
     assert (40, 3, 40, 3) in made
+
+
+def test_results_are_made_as_they_lie() -> None:
+    """Blocks for each row of a batch are not transposed when they are done."""
+
+    def batch(x: Any, A: Any) -> Any:
+        return np.sum(np.log(np.sum(np.exp(x @ A.T), axis=-1)))
+
+    blocks = hesse.hessian(batch, form="structured", backend="jax")
+    assert "transpose" not in blocks.explain(X, S).source
+    x = X[:2]
+    assert_close(np.asarray(blocks(x, S)), hesse.hessian(batch)(x, S))
+
+
+def test_long_sums_run_along_memory() -> None:
+    """Differences of points have the points last, over which blocks of three by three are summed."""
+    x = RANDOM.normal(size=(40, 3))
+    blocks = hesse.hessian(energy, form="structured", backend="jax")
+    assert "[:, :, None, :] * " in blocks.explain(x).source
+    assert_close(np.asarray(blocks(x)), hesse.hessian(energy)(x))

@@ -66,10 +66,10 @@ class _Want(NamedTuple):
 def _wanted(program: Program) -> dict[Ref, _Want]:
     """The axes of stacks that the most expensive product with a matrix sums over, there or further on."""
     read = [ref for item in program.instructions if isinstance(item, CallApply) for ref in item.sources]
-    found = {  # a matrix that is a result, or that a record reads, should be made as it lies
-        ref: _Want(ENTRY_COST * math.prod(program.shapes[ref]), frozenset((1,)))
-        for ref in (*program.results, *read)
-        if len(program.shapes[ref]) == 2
+    found = {  # a result, or a matrix that a record reads, should be made as it lies
+        ref: _Want(ENTRY_COST * math.prod(program.shapes[ref]), frozenset(range(1, len(program.shapes[ref]))))
+        for ref in (*program.results, *[ref for ref in read if len(program.shapes[ref]) == 2])
+        if _is_matrix(program, ref)
     }
 
     def want(ref: Ref, wish: _Want) -> None:
@@ -88,7 +88,7 @@ def _wanted(program: Program) -> dict[Ref, _Want]:
                     {k: own.index(label) for k, label in enumerate(item.labels) if label in own}
                 )
                 if not summed:
-                    want(source, kept)
+                    want(source, _with_longer_sum(item, own, program.shapes[source], kept))
                     continue
                 inner = frozenset(map(own.index, summed))
                 is_second = bool(kept.last) and len(kept.last) == len(wish.last) and other[-1] in summed
@@ -99,9 +99,12 @@ def _wanted(program: Program) -> dict[Ref, _Want]:
                 want(source, wish)
         elif isinstance(item, Combine):
             for term in item.terms:
-                labels = {k: axis.label for k, axis in enumerate(term.output) if axis.is_label}
-                places = {k: term.labels.index(label) for k, label in labels.items() if label in term.labels}
-                want(term.source, wish.mapped(places))
+                if term.is_dense(program.shapes[ref]):
+                    labels = [axis.label for axis in term.output]
+                    places = {
+                        k: term.labels.index(label) for k, label in enumerate(labels) if label in term.labels
+                    }
+                    want(term.source, wish.mapped(places))
     return found
 
 
@@ -111,13 +114,20 @@ def _summed(item: Contract) -> set[int]:
     return both if both.isdisjoint(item.labels) else set()
 
 
+def _with_longer_sum(item: Contract, own: tuple[int, ...], shape: Sizes, wish: _Want) -> _Want:
+    """What a factor of many products should be like: sums that are longer than its last axes come last."""
+    inner = frozenset([k for k, label in enumerate(own) if label not in item.labels])
+    lengths = [math.prod(shape[k] for k in axes) for axes in (inner, wish.last)]
+    return _Want(wish.weight, inner) if inner and lengths[0] > lengths[1] else wish
+
+
 def _orders(program: Program, wanted: dict[Ref, _Want]) -> dict[Ref, Order]:
     """New orders of values, of those that get one."""
     found: dict[Ref, Order] = {}
     for ref, item in enumerate(program.instructions):
         rank, wish = len(program.shapes[ref]), wanted.get(ref, _Want())
         is_product = isinstance(item, Contract) and bool(_summed(item))
-        if not _is_matrix(program, ref) or (ref in program.results and (rank == 2 or not is_product)):
+        if not _is_matrix(program, ref) or ref in program.results:
             continue
         match item:
             case Contract():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -12,13 +12,15 @@ import numpy as np
 
 from hesse.backends.jax import elementwise, records
 from hesse.backends.jax.convolutions import convolutions, convolved, unread
+from hesse.backends.jax.loops import in_slices
 from hesse.backends.jax.machine import JaxMachine
 from hesse.backends.jax.products import contracted
-from hesse.backends.jax.runtime import affine_view, in_slices, place, place_all, place_into
+from hesse.backends.jax.runtime import affine_view, place, place_all, place_into
+from hesse.backends.jax.windows import summed_windows, windows_of
 from hesse.backends.kernels import Kernel
-from hesse.backends.text import Dialect, tuple_text
+from hesse.backends.text import Dialect, affine_text, tuple_text
 from hesse.backends.writer import FunctionalWriter, Terms
-from hesse.plan.program import Contract, Instruction, Placed, Ref, sources
+from hesse.plan.program import Contract, Instruction, Placed, Ref, View, sources
 from hesse.plan.sliced import SlicedProgram, Slices
 
 JAX = Dialect(
@@ -37,23 +39,31 @@ class JaxWriter(FunctionalWriter):
         self.dtype, self.machine = dtype, machine
         self.namespace |= {"jnp": jnp, "dtype": dtype, "in_slices": in_slices}
         self.namespace |= {"contracted": contracted, "convolved": convolved}
+        self.windows = {
+            k: ref for k, ref in windows_of(program, machine).items() if not self._in_slice(k, ref)
+        }
         is_fast = jax.default_backend() == "cpu" and dtype.itemsize == 8
         found = convolutions(program, machine.few_features if is_fast else 0, machine.most_pieces)
         self.convolutions = {
             k: each
             for k, each in found.items()
-            if not any(map(program.is_sliced, (k, each.value, *sources(program.instructions[k]))))
+            if k not in self.windows and not self._in_slice(k, each.value, *sources(program.instructions[k]))
         }
-        self.unread = unread(program, self.convolutions)
-        for function in (affine_view, place, place_all, place_into):
+        self.unread = unread(program, self.convolutions) | set(self.windows.values())
+        for function in (affine_view, place, place_all, place_into, summed_windows):
             self.namespace[function.__name__] = partial(function, most_pieces=machine.most_pieces)
+
+    def _in_slice(self, *refs: Ref) -> bool:
+        return any(map(self.program.is_sliced, refs))
 
     def literal(self, value: np.ndarray) -> Any:
         return value if value.dtype.kind in "iu" else np.asarray(value, self.dtype)
 
     def instruction(self, k: Ref, item: Instruction) -> None:
         slices = self.program.slices
-        if k in self.convolutions:
+        if k in self.windows:
+            self.set(k, self._over_windows(cast("Contract", item), self.windows[k]))
+        elif k in self.convolutions:
             found = self.convolutions[k]
             arrays = f"{self.names[found.value]}, {self.names[found.kernel]}"
             self.set(k, f"convolved({arrays}, {found.arguments(self.program.shapes[k])})")
@@ -71,6 +81,13 @@ class JaxWriter(FunctionalWriter):
         cuts = [tuple_text(cut for _, cut in part) for part in (slices.reads, slices.outputs)]
         where = f"range(0, {slices.length}, {slices.rows})"
         self.lines.append(f"{made}, = in_slices(({functions}), {where}, ({read},), {cuts[0]}, {cuts[1]})")
+
+    def _over_windows(self, item: Contract, ref: Ref) -> str:
+        view = cast("View", self.program.instructions[ref])
+        sides = [(item.left, item.left_labels), (item.right, item.right_labels)]
+        (_, own), (other, others) = sides if ref == item.left else sides[::-1]
+        windows = f"({self.names[view.source]}, {affine_text(view.axes, view.labels, view.ranges)})"
+        return f"summed_windows({windows}, {own}, {self.names[other]}, {others}, {item.labels})"
 
     def contract(self, item: Contract, left: str, right: str) -> str:
         sizes = self.sizes(item)
