@@ -19,7 +19,7 @@ from hesse.backends.jax import JaxTarget, jitted, records
 from hesse.backends.jax.elementwise import kernel
 from hesse.backends.jax.machine import JaxMachine
 from hesse.backends.jax.products import contracted
-from hesse.backends.jax.runtime import place
+from hesse.backends.jax.runtime import place, place_all
 from hesse.errors import ArgumentError
 
 jax.config.update("jax_enable_x64", True)
@@ -88,6 +88,38 @@ def test_contracted(left: list[int], right: list[int], result: list[int], dtypes
     found = contracted(arrays[0], left, arrays[1], right, result)
     assert found.dtype == expected.dtype
     np.testing.assert_array_equal(found, expected)
+
+
+@settings(deadline=None, max_examples=25)
+@given(placements(), st.integers(0, 2))
+def test_placements_together(
+    case: tuple[tuple[int, ...], list[tuple[int, ...]], tuple[int, ...], tuple[int, ...]], moved: int
+) -> None:
+    """Terms with the same strides, some of them on the same diagonals, and one along the main one."""
+    offsets, strides, ranges, shape = case
+    shape = tuple([size + moved for size in shape])
+    random = np.random.default_rng(0)
+    others = [
+        tuple([k + step * (axis in axes) for axis, k in enumerate(offsets)])
+        for step, axes in ((moved, range(len(shape))), (moved, (0,)))
+    ]
+    terms = [(random.standard_normal(ranges), at, tuple(strides), ranges) for at in (offsets, *others)]
+    least = min(shape)
+    terms.append((random.standard_normal(least), (0,) * len(shape), ((1,) * len(shape),), (least,)))
+    expected = sum(np.asarray(place(jnp.asarray(v), *where, shape, 64)) for v, *where in terms)
+    found = place_all(shape, *[(jnp.asarray(v), *where) for v, *where in terms], most_pieces=64)
+    np.testing.assert_allclose(found, expected, atol=1e-14)
+
+
+def test_blocks_beside_a_diagonal_are_computed_once() -> None:
+    def chain(x: Any) -> Any:
+        return jnp.sum(jnp.tanh(x[1:] @ jnp.ones((4, 4)) - x[:-1] ** 2) ** 2) + jnp.sum(x**3)
+
+    x = jnp.asarray(np.random.default_rng(0).standard_normal((40, 4)))
+    H, expected = hesse.hessian(chain), jax.hessian(chain)
+    np.testing.assert_allclose(H(x), expected(x), atol=1e-12)
+    third = jax.jacfwd(lambda s: H(s * x))(1.0)
+    np.testing.assert_allclose(third, jax.jacfwd(lambda s: expected(s * x))(1.0), atol=1e-11)
 
 
 def cubes(x):

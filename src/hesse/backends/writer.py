@@ -221,10 +221,10 @@ class FunctionalWriter(Writer):
         side_by_side = self.dialect.concatenated(placed, shape) if placed else None
         whole, local = ([], []) if side_by_side else self.split(placed, shape)
         parts += [side_by_side] if side_by_side else []
-        parts += [f"place({self._places(*each)}, {tuple_text(shape)})" for each in whole]
+        parts += self.placed(whole, shape)
         text = " + ".join(parts) if parts else f"{module}.zeros({tuple_text(shape)}, dtype)"
         for each in local:
-            text = f"place_into({text}, {self._places(*each)})"
+            text = f"place_into({text}, {self.places(*each)})"
         self.set(k, text)
 
     def split(self, placed: Terms, shape: tuple[int, ...]) -> tuple[Terms, Terms]:
@@ -234,7 +234,12 @@ class FunctionalWriter(Writer):
         """
         return placed, []
 
-    def _places(self, term: Placed, name: str) -> str:
+    def placed(self, terms: Terms, shape: tuple[int, ...]) -> list[str]:
+        """Arrays that hold terms, and zeros beside them."""
+        return [f"place({self.places(*each)}, {tuple_text(shape)})" for each in terms]
+
+    def places(self, term: Placed, name: str) -> str:
+        """What is placed, and the offsets, strides and ranges of its labels."""
         labels = placed_labels(term)
         value = self.dialect.aligned(name, term.labels, labels)
         value = value if term.factor == 1 else f"{term.factor!r} * {value}"

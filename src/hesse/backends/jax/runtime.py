@@ -167,6 +167,50 @@ def place(
     return total
 
 
+class Term(NamedTuple):
+    """The arguments of `place` that say what goes where."""
+
+    value: Array | float
+    offsets: tuple[int, ...]
+    strides: Coefficients
+    ranges: tuple[int, ...]
+
+
+def place_all(shape: tuple[int, ...], *terms: Term, most_pieces: int) -> Array:
+    """The sum of several terms: those on one diagonal are added up before they are put there.
+
+    What is put on a diagonal is stored: XLA would compute it again for each entry beside the diagonal.
+    """
+    groups: dict[tuple[object, ...], tuple[Array, list[Digit], tuple[int, int]]] = {}
+    parts = []
+    for term in map(Term._make, terms):
+        axes = zip(_axes(term.strides, len(shape)), term.offsets, shape, strict=True)
+        split = [_digits(labels, offset, size, term.ranges) for labels, offset, size in axes]
+        digits = [digit for found in split for digit in found or ()]
+        value, twins = jnp.broadcast_to(term.value, term.ranges), list[tuple[int, int]]()
+        if None not in split:
+            value, twins = _padded(value, digits, term.ranges)
+        if not twins:
+            parts.append(place(*term, shape, most_pieces))
+            continue
+        *inner, outer = sorted(twins, key=lambda pair: digits[pair[0]].size)
+        value = _selected(value, digits, inner)
+        sizes = tuple([digit.size for digit in digits])
+        key = (sizes, outer, _agreement(*[digits[axis] for axis in outer]))
+        known = groups.get(key)
+        groups[key] = (value if known is None else known[0] + value), digits, outer
+    parts += [
+        _selected(_stored(value), digits, [outer]).reshape(shape) for value, digits, outer in groups.values()
+    ]
+    return sum(parts[1:], parts[0])
+
+
+def _stored(value: Array) -> Array:
+    """The same: XLA stores what a reduction gives before it is repeated, except for sums and maxima."""
+    layers = lax.pad(value[None], jnp.ones((), value.dtype), [(0, 1, 0), *[(0, 0, 0)] * value.ndim])
+    return lax.reduce_prod(layers, (0,))
+
+
 def place_into(
     total: Array,
     value: Array | float,
@@ -256,6 +300,14 @@ def _digits(
 
 def _placed(value: Array, digits: Sequence[Digit], ranges: tuple[int, ...]) -> Array:
     """The value padded along one axis for each label, and selected where further axes of it agree."""
+    padded, twins = _padded(value, digits, ranges)
+    return _selected(padded, digits, twins)
+
+
+def _padded(
+    value: Array, digits: Sequence[Digit], ranges: tuple[int, ...]
+) -> tuple[Array, list[tuple[int, int]]]:
+    """The value padded along one axis for each label, and further axes of a label, each with the first."""
     first: dict[int, int] = {}
     for axis, digit in sorted(enumerate(digits), key=lambda pair: abs(pair[1].stride)):
         if digit.label is not None:
@@ -269,17 +321,29 @@ def _placed(value: Array, digits: Sequence[Digit], ranges: tuple[int, ...]) -> A
     padding = [_padding(digit, axis in first.values(), ranges) for axis, digit in enumerate(digits)]
     if any(any(config) for config in padding):
         value = lax.pad(value, jnp.zeros((), value.dtype), padding)
-    positions = Positions(tuple(digit.size for digit in digits))
+    labels = [(axis, digit.label) for axis, digit in enumerate(digits) if digit.label is not None]
+    return value, [(axis, first[label]) for axis, label in labels if axis != first[label]]
+
+
+def _selected(value: Array, digits: Sequence[Digit], twins: Sequence[tuple[int, int]]) -> Array:
+    """The value repeated along further axes of its labels, and zeros where these do not agree."""
+    axes = {axis for axis, _ in twins}
+    shape = tuple([digits[k].size if k in axes else size for k, size in enumerate(value.shape)])
+    positions = Positions(shape)
     conditions = []
-    for axis, digit in enumerate(digits):
-        if digit.label is None or first[digit.label] == axis:
-            continue
-        there = first[digit.label]
-        other = digits[there]
-        scales = (other.stride, digit.stride) if other.stride != digit.stride else (1, 1)
-        sides = [({axis: 1, None: -digit.offset}, scales[0]), ({there: 1, None: -other.offset}, scales[1])]
-        conditions.append(positions.are_equal(*(linear([side], 0) for side in sides)))
+    for axis, other in twins:
+        step, beside, shift = _agreement(digits[axis], digits[other])
+        sides = linear([({axis: 1}, beside)], 0), linear([({other: 1}, step)], shift)
+        conditions.append(positions.are_equal(*sides))
     return positions.chosen(conditions, value)
+
+
+def _agreement(digit: Digit, other: Digit) -> tuple[int, int, int]:
+    """Two axes have the same label at `k` and `l` where `k * beside == l * step + shift`: these three."""
+    if digit.stride == other.stride:
+        return 1, 1, digit.offset - other.offset
+    shift = digit.offset * other.stride - other.offset * digit.stride
+    return digit.stride, other.stride, shift
 
 
 def _padding(digit: Digit, holds_label: bool, ranges: tuple[int, ...]) -> tuple[int, int, int]:

@@ -14,7 +14,7 @@ from hesse.backends.jax import elementwise, records
 from hesse.backends.jax.convolutions import convolutions, convolved, unread
 from hesse.backends.jax.machine import JaxMachine
 from hesse.backends.jax.products import contracted
-from hesse.backends.jax.runtime import affine_view, in_slices, place, place_into
+from hesse.backends.jax.runtime import affine_view, in_slices, place, place_all, place_into
 from hesse.backends.kernels import Kernel
 from hesse.backends.text import Dialect, tuple_text
 from hesse.backends.writer import FunctionalWriter, Terms
@@ -45,7 +45,7 @@ class JaxWriter(FunctionalWriter):
             if not any(map(program.is_sliced, (k, each.value, *sources(program.instructions[k]))))
         }
         self.unread = unread(program, self.convolutions)
-        for function in (affine_view, place, place_into):
+        for function in (affine_view, place, place_all, place_into):
             self.namespace[function.__name__] = partial(function, most_pieces=machine.most_pieces)
 
     def literal(self, value: np.ndarray) -> Any:
@@ -95,6 +95,13 @@ class JaxWriter(FunctionalWriter):
         if len(local) < self.machine.many_local:
             return placed, []
         return [each for each in placed if each not in local], local
+
+    def placed(self, terms: Terms, shape: tuple[int, ...]) -> list[str]:
+        """In large results terms on the same diagonal are added up first."""
+        if len(terms) < 2 or math.prod(shape) < self.machine.large_sum:
+            return super().placed(terms, shape)
+        places = ", ".join(f"({self.places(*each)})" for each in terms)
+        return [f"place_all({tuple_text(shape)}, {places})"]
 
     def elementwise(self, name: str) -> Kernel:
         return elementwise.kernel(name)
