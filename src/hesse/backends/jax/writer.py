@@ -13,7 +13,7 @@ import numpy as np
 from hesse.backends.jax import elementwise, records
 from hesse.backends.jax.convolutions import convolutions, convolved, unread
 from hesse.backends.jax.machine import JaxMachine
-from hesse.backends.jax.products import contracted
+from hesse.backends.jax.products import contracted, summed
 from hesse.backends.jax.runtime import affine_view, in_slices, place, place_all, place_into
 from hesse.backends.kernels import Kernel
 from hesse.backends.text import Dialect, tuple_text
@@ -22,7 +22,7 @@ from hesse.plan.program import Contract, Instruction, Placed, Ref, sources
 from hesse.plan.sliced import SlicedProgram, Slices
 
 JAX = Dialect(
-    "jnp", permute="transpose", total="jnp.sum", concatenate="jnp.concatenate", has_negative_steps=False
+    "jnp", permute="transpose", total="summed", concatenate="jnp.concatenate", has_negative_steps=False
 )
 
 
@@ -36,7 +36,7 @@ class JaxWriter(FunctionalWriter):
         super().__init__(program)
         self.dtype, self.machine = dtype, machine
         self.namespace |= {"jnp": jnp, "dtype": dtype, "in_slices": in_slices}
-        self.namespace |= {"contracted": contracted, "convolved": convolved}
+        self.namespace |= {"contracted": contracted, "convolved": convolved, "summed": summed}
         is_fast = jax.default_backend() == "cpu" and dtype.itemsize == 8
         found = convolutions(program, machine.few_features if is_fast else 0, machine.most_pieces)
         self.convolutions = {
