@@ -98,7 +98,7 @@ class JaxWriter(FunctionalWriter):
 
     def placed(self, terms: Terms, shape: tuple[int, ...]) -> list[str]:
         """In large results terms on the same diagonal are added up first."""
-        if len(terms) < 2 or math.prod(shape) < self.machine.large_sum:
+        if len(terms) < 2 or math.prod(shape) < self.machine.large_result:
             return super().placed(terms, shape)
         places = ", ".join(f"({self.places(*each)})" for each in terms)
         return [f"place_all({tuple_text(shape)}, {places})"]
