@@ -65,6 +65,17 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     return jnp.where(condition != 0, a, b)
 
 
+def _by_primitive(name: str, primitive: Kernel) -> Kernel:
+    """A function of `jax.numpy`, by XLA's own operation where that takes the operands as they are."""
+    function = getattr(jnp, name)
+
+    def computed(*operands: Any) -> Any:
+        is_float = _are_alike(*operands) and jnp.issubdtype(operands[0].dtype, jnp.floating)
+        return (primitive if is_float else function)(*operands)
+
+    return computed
+
+
 def _are_alike(*operands: Any) -> bool:
     """Whether these are arrays of one shape and dtype: XLA's own operations take them as they are."""
     first = operands[0]
@@ -184,6 +195,10 @@ polygamma.defjvp(_polygamma_jvp)
 
 KERNELS: dict[str, Kernel] = {
     **{name: _as_floats(name) for name in sorted(INDICATORS)},
+    **{
+        name: _by_primitive(name, getattr(jax.lax, name))
+        for name in ("cos", "exp", "expm1", "log", "log1p", "sin", "sqrt", "tanh")
+    },
     "clamp": jnp.clip,
     "digamma": digamma,
     "erf": jax.scipy.special.erf,

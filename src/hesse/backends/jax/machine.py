@@ -33,7 +33,7 @@ class JaxMachine(SliceMachine):
     """Such terms from which that is done."""
     few_looks: int = 4096
     """Terms times entries of a sum up to which that is not done: it would take longer to start them."""
-    large_sum: int = 10_000
+    large_result: int = 10_000
     """In results of so many entries, terms on one diagonal are added up before they are put there."""
     little_work: int = 100_000
     """They are if they have at most so many operations for each: then it does not matter to their calls."""

@@ -1,4 +1,4 @@
-"""Products for XLA by its primitive: `jax.numpy.einsum` takes many times as long to trace."""
+"""Products and sums for XLA by its primitives: functions of `jax.numpy` take many times as long to trace."""
 
 from __future__ import annotations
 
@@ -27,3 +27,10 @@ def contracted(left: Array, left_labels: Labels, right: Array, right_labels: Lab
     product = lax.dot_general(sides[0][0], sides[1][0], tuple(numbers), preferred_element_type=left.dtype)
     made = [*batch, *own[0], *own[1]]
     return lax.transpose(product, [made.index(label) for label in labels])
+
+
+def summed(array: Array, axes: int | tuple[int, ...]) -> Array:
+    """The sum over axes; `jax.numpy` sums short floating-point types in a longer one."""
+    if array.dtype not in (jnp.float32, jnp.float64):
+        return jnp.sum(array, axes)
+    return lax.reduce_sum(array, (axes,) if isinstance(axes, int) else axes)

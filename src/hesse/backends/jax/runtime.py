@@ -286,18 +286,20 @@ def _padded(
 def _selected(value: Array, digits: Sequence[Digit], twins: Sequence[tuple[int, int]]) -> Array:
     """The value repeated along further axes of its labels, and zeros where these do not agree."""
     axes = {axis for axis, _ in twins}
-    positions = Positions(tuple(digits[k].size if k in axes else size for k, size in enumerate(value.shape)))
+    shape = tuple([digits[k].size if k in axes else size for k, size in enumerate(value.shape)])
+    positions = Positions(shape)
     conditions = []
-    for axis, there in twins:
-        digit, other = digits[axis], digits[there]
-        scales = (other.stride, digit.stride) if other.stride != digit.stride else (1, 1)
-        sides = [({axis: 1, None: -digit.offset}, scales[0]), ({there: 1, None: -other.offset}, scales[1])]
-        conditions.append(positions.are_equal(*(linear([side], 0) for side in sides)))
+    for axis, other in twins:
+        step, beside, shift = _agreement(digits[axis], digits[other])
+        sides = linear([({axis: 1}, beside)], 0), linear([({other: 1}, step)], shift)
+        conditions.append(positions.are_equal(*sides))
     return positions.chosen(conditions, value)
 
 
 def _agreement(digit: Digit, other: Digit) -> tuple[int, int, int]:
     """Two axes have the same label at `k` and `l` where `k * beside == l * step + shift`: these three."""
+    if digit.stride == other.stride:
+        return 1, 1, digit.offset - other.offset
     shift = digit.offset * other.stride - other.offset * digit.stride
     return digit.stride, other.stride, shift
 

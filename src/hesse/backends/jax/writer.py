@@ -14,7 +14,7 @@ from hesse.backends.jax import elementwise, records
 from hesse.backends.jax.convolutions import convolutions, convolved, unread
 from hesse.backends.jax.loops import in_slices
 from hesse.backends.jax.machine import JaxMachine
-from hesse.backends.jax.products import contracted
+from hesse.backends.jax.products import contracted, summed
 from hesse.backends.jax.runtime import affine_view, place, place_all, place_into
 from hesse.backends.jax.windows import summed_windows, windows_of
 from hesse.backends.kernels import Kernel
@@ -24,7 +24,7 @@ from hesse.plan.program import Contract, Instruction, Placed, Ref, View, sources
 from hesse.plan.sliced import SlicedProgram, Slices
 
 JAX = Dialect(
-    "jnp", permute="transpose", total="jnp.sum", concatenate="jnp.concatenate", has_negative_steps=False
+    "jnp", permute="transpose", total="summed", concatenate="jnp.concatenate", has_negative_steps=False
 )
 
 
@@ -38,7 +38,7 @@ class JaxWriter(FunctionalWriter):
         super().__init__(program)
         self.dtype, self.machine = dtype, machine
         self.namespace |= {"jnp": jnp, "dtype": dtype, "in_slices": in_slices}
-        self.namespace |= {"contracted": contracted, "convolved": convolved}
+        self.namespace |= {"contracted": contracted, "convolved": convolved, "summed": summed}
         self.windows = {
             k: ref for k, ref in windows_of(program, machine).items() if not self._in_slice(k, ref)
         }
@@ -115,7 +115,7 @@ class JaxWriter(FunctionalWriter):
 
     def placed(self, terms: Terms, shape: tuple[int, ...]) -> list[str]:
         """In large results terms on the same diagonal are added up first."""
-        if not terms or math.prod(shape) < self.machine.large_sum:
+        if not terms or math.prod(shape) < self.machine.large_result:
             return super().placed(terms, shape)
         places = ", ".join(f"({self.places(*each)})" for each in terms)
         return [f"place_all({tuple_text(shape)}, {places})"]
