@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,7 +13,7 @@ import numpy as np
 
 from hesse.backends.jax import elementwise, records
 from hesse.backends.jax.machine import JaxMachine
-from hesse.backends.jax.runtime import affine_view, place, place_into
+from hesse.backends.jax.runtime import added_products, affine_view, place, place_into
 from hesse.backends.kernels import Kernel
 from hesse.backends.text import Dialect
 from hesse.backends.writer import FunctionalWriter, Terms
@@ -30,7 +32,7 @@ class JaxWriter(FunctionalWriter):
     def __init__(self, program: Program, dtype: np.dtype[Any], machine: JaxMachine) -> None:
         super().__init__(program)
         self.dtype, self.machine = dtype, machine
-        self.namespace |= {"jnp": jnp, "dtype": dtype}
+        self.namespace |= {"jnp": jnp, "dtype": dtype, "added_products": added_products}
         for function in (affine_view, place, place_into):
             self.namespace[function.__name__] = partial(function, most_pieces=machine.most_pieces)
 
@@ -43,9 +45,14 @@ class JaxWriter(FunctionalWriter):
         summed = math.prod(sizes[label] for label in both - set(item.labels))
         entries = math.prod(sizes[label] for label in set(item.labels) - both)
         is_small = bool(both & set(item.labels)) and entries <= self.machine.small_matrix
+        is_plain = both.symmetric_difference(item.labels) == {*item.left_labels, *item.right_labels}
+        if is_plain and summed <= self.machine.short_sum and entries >= self.machine.long_result:
+            return f"added_products({left}, {right}, {item.left_labels}, {item.right_labels}, {item.labels})"
         if summed <= self.machine.short_sum or is_small or not item.labels:
             return JAX.multiplied_and_summed(item, left, right)
-        return super().contract(item, left, right)
+        order = _natural_order(item, sizes) if both.union(item.labels) == set(sizes) else item.labels
+        product = super().contract(replace(item, labels=order), left, right)
+        return JAX.permuted(product, tuple(order.index(label) for label in item.labels))
 
     def split(self, placed: Terms, shape: tuple[int, ...]) -> tuple[Terms, Terms]:
         """Many terms at borders are added where they are: else all of them are looked at for each entry."""
@@ -60,6 +67,32 @@ class JaxWriter(FunctionalWriter):
 
     def record(self, name: str) -> Kernel:
         return records.kernel(name)
+
+
+def _natural_order(item: Contract, sizes: Mapping[int, int]) -> tuple[int, ...]:
+    """The labels of a product in the order in which the fewest entries are copied.
+
+    XLA multiplies `[batch, free, summed]` by `[batch, summed, free]`, copies what is not so, and its result
+    is `[batch, free, free]`. To read that in another order is a part of what is computed from it, often.
+    """
+    a, b = item.left_labels, item.right_labels
+    batch = [label for label in item.labels if label in a and label in b]
+    summed = [label for label in a if label in b and label not in batch]
+    free = {side: [label for label in side if label not in batch and label not in summed] for side in (a, b)}
+
+    def entries(labels: Sequence[int]) -> int:
+        return math.prod(sizes[label] for label in labels)
+
+    def copied(first: tuple[int, ...], second: tuple[int, ...]) -> float:
+        found = entries(first) * (list(first) != [*batch, *free[first], *summed])
+        found += entries(second) * (list(second) != [*batch, *summed, *free[second]])
+        return found + entries(item.labels) / 2 * ([*batch, *free[first], *free[second]] != list(item.labels))
+
+    orders = [(*batch, *free[first], *free[second]) for first, second in ((a, b), (b, a))]
+    costs = [copied(a, b), copied(b, a)]
+    if min(costs) == costs[item.labels == orders[1]]:
+        return item.labels
+    return orders[costs[1] < costs[0]]
 
 
 def _extents(term: Placed) -> list[int]:
