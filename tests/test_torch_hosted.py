@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from torch.utils._device import DeviceContext
 
 import hesse
 from hesse.backends.torch.hosted import MOST_ENTRIES, Hosted
@@ -144,6 +145,30 @@ def test_a_default_device_changes_nothing(calls):
     with torch.device("cpu"):
         torch.testing.assert_close(gradient(x), torch.cos(x))
     assert calls == ["call"]
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_a_default_device_does_not_decide_where_programs_run(monkeypatch, dtype):
+    """Neither is it asked function by function: that takes longer than the functions."""
+    x, weight = torch.randn(5, 3, dtype=dtype), torch.randn(3, 4, dtype=dtype)
+    hessian = hesse.hessian(lambda x: torch.sum(torch.tanh(x @ weight) ** 2))
+    expected = hessian(x)
+    asked = []
+    once = DeviceContext.__torch_function__
+    monkeypatch.setattr(
+        DeviceContext,
+        "__torch_function__",
+        lambda *given, **options: asked.append(0) or once(*given, **options),
+    )
+    with torch.device("meta"):
+        found = hessian(x)
+        count = len(asked)
+        differentiated = hessian(x.clone().requires_grad_(True))
+    assert count < 10
+    assert found.device == differentiated.device == x.device
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(differentiated, expected)
+    assert differentiated.requires_grad
 
 
 def test_a_mode_that_looks_at_functions_sees_those_of_torch(calls):

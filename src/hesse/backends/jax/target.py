@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hesse.backends.jax.algebra import ALGEBRA
-from hesse.backends.jax.jitted import jitted
+from hesse.backends.jax.jitted import is_processor, jitted
 from hesse.backends.jax.machine import JAX_MACHINE, JaxMachine
 from hesse.backends.jax.sharding import distributed
 from hesse.backends.jax.writer import JaxWriter
@@ -25,6 +25,8 @@ from hesse.backends.writer import Compiled
 from hesse.errors import ArgumentError
 from hesse.plan.origins import Origins, origins
 from hesse.plan.program import Program
+from hesse.plan.sliced import SlicedProgram
+from hesse.plan.slices import sliced
 from hesse.plan.stacks import stacked
 
 COPIED_BYTES = 65_536
@@ -47,8 +49,9 @@ class JaxTarget(Target):
         has_any = any(place is not None for places in variables for place in places)
         return replace(self, variables=tuple(variables)) if has_any and jax.device_count() > 1 else self
 
-    def passes(self, program: Program) -> Program:
-        return stacked(program)
+    def passes(self, program: Program) -> SlicedProgram:
+        ordered = stacked(program)
+        return sliced(ordered, self.machine, SlicedProgram) if is_processor() else SlicedProgram.of(ordered)
 
     def compile(
         self,
@@ -58,7 +61,8 @@ class JaxTarget(Target):
         in_order: bool,
         shared: Collection[str],
     ) -> Compiled:
-        compiled = JaxWriter(program, dtype, self.machine).compiled(inputs)
+        runnable = program if isinstance(program, SlicedProgram) else SlicedProgram.of(program)
+        compiled = JaxWriter(runnable, dtype, self.machine).compiled(inputs)
         function = compiled.function
         everywhere = origins(program)
         found = [everywhere[ref] for ref in program.results]

@@ -13,11 +13,12 @@ import numpy as np
 
 from hesse.backends.jax import elementwise, records
 from hesse.backends.jax.machine import JaxMachine
-from hesse.backends.jax.runtime import added_products, affine_view, place, place_into
+from hesse.backends.jax.runtime import added_products, affine_view, in_slices, place, place_into
 from hesse.backends.kernels import Kernel
-from hesse.backends.text import Dialect
+from hesse.backends.text import Dialect, tuple_text
 from hesse.backends.writer import FunctionalWriter, Terms
-from hesse.plan.program import Contract, Placed, Program
+from hesse.plan.program import Contract, Instruction, Placed, Ref
+from hesse.plan.sliced import SlicedProgram, Slices
 
 JAX = Dialect(
     "jnp", permute="transpose", total="jnp.sum", concatenate="jnp.concatenate", has_negative_steps=False
@@ -28,16 +29,34 @@ class JaxWriter(FunctionalWriter):
     """Writes a program over `jax.numpy`."""
 
     dialect = JAX
+    program: SlicedProgram
 
-    def __init__(self, program: Program, dtype: np.dtype[Any], machine: JaxMachine) -> None:
+    def __init__(self, program: SlicedProgram, dtype: np.dtype[Any], machine: JaxMachine) -> None:
         super().__init__(program)
         self.dtype, self.machine = dtype, machine
-        self.namespace |= {"jnp": jnp, "dtype": dtype, "added_products": added_products}
+        self.namespace |= {"jnp": jnp, "dtype": dtype}
+        self.namespace |= {"added_products": added_products, "in_slices": in_slices}
         for function in (affine_view, place, place_into):
             self.namespace[function.__name__] = partial(function, most_pieces=machine.most_pieces)
 
     def literal(self, value: np.ndarray) -> Any:
         return value if value.dtype.kind in "iu" else np.asarray(value, self.dtype)
+
+    def instruction(self, k: Ref, item: Instruction) -> None:
+        slices = self.program.slices
+        if slices is None or not self.program.is_sliced(k):
+            super().instruction(k, item)
+        elif k + 1 == slices.stop:
+            self._in_slices(slices)
+
+    def _in_slices(self, slices: Slices) -> None:
+        functions = self.slice_functions(slices, lambda program: JaxWriter(program, self.dtype, self.machine))
+        made, read = (
+            ", ".join(self.names[ref] for ref, _ in part) for part in (slices.outputs, slices.reads)
+        )
+        cuts = [tuple_text(cut for _, cut in part) for part in (slices.reads, slices.outputs)]
+        where = f"range(0, {slices.length}, {slices.rows})"
+        self.lines.append(f"{made}, = in_slices(({functions}), {where}, ({read},), {cuts[0]}, {cuts[1]})")
 
     def contract(self, item: Contract, left: str, right: str) -> str:
         sizes = self.sizes(item)
@@ -49,7 +68,7 @@ class JaxWriter(FunctionalWriter):
         if is_plain and summed <= self.machine.short_sum and entries >= self.machine.long_result:
             return f"added_products({left}, {right}, {item.left_labels}, {item.right_labels}, {item.labels})"
         if summed <= self.machine.short_sum or is_small or not item.labels:
-            return JAX.multiplied_and_summed(item, left, right)
+            return JAX.multiplied_and_summed(item, left, right, sizes)
         order = _natural_order(item, sizes) if both.union(item.labels) == set(sizes) else item.labels
         product = super().contract(replace(item, labels=order), left, right)
         return JAX.permuted(product, tuple(order.index(label) for label in item.labels))
