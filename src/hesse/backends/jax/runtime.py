@@ -6,7 +6,6 @@ and selections, which XLA fuses and shards; gathers and scatters are the last re
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
@@ -18,7 +17,6 @@ from jax import Array, lax
 
 from hesse.backends.jax.lookups import Positions, linear, looked_up
 
-Labels = tuple[int, ...]
 Coefficients = tuple[tuple[int, ...], ...]
 
 
@@ -29,28 +27,6 @@ class Digit(NamedTuple):
     offset: int
     label: int | None
     stride: int = 1
-
-
-def added_products(
-    left: Array, right: Array, left_labels: Labels, right_labels: Labels, labels: Labels
-) -> Array:
-    """A product of matrices as a sum of outer products: labels that only operands have are in both."""
-    sizes = dict(zip(left_labels, left.shape, strict=True))
-    summed = [label for label in sizes if label not in labels]
-
-    def part(array: Array, own: Labels, at: dict[int, int]) -> Array:
-        found = array[tuple(at.get(label, slice(None)) for label in own)]
-        kept = [label for label in own if label not in at]
-        found = found.transpose([kept.index(label) for label in labels if label in kept])
-        return jnp.expand_dims(found, [k for k, label in enumerate(labels) if label not in kept])
-
-    total = None
-    for position in itertools.product(*(range(sizes[label]) for label in summed)):
-        at = dict(zip(summed, position, strict=True))
-        product = part(left, left_labels, at) * part(right, right_labels, at)
-        total = product if total is None else total + product
-    assert total is not None
-    return total
 
 
 def affine_view(

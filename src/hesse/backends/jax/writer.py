@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from hesse.backends.jax import elementwise, records
+from hesse.backends.jax.convolutions import convolutions, convolved, unread
 from hesse.backends.jax.machine import JaxMachine
-from hesse.backends.jax.runtime import added_products, affine_view, in_slices, place, place_into
+from hesse.backends.jax.products import added_products, contracted
+from hesse.backends.jax.runtime import affine_view, in_slices, place, place_into
 from hesse.backends.kernels import Kernel
 from hesse.backends.text import Dialect, tuple_text
 from hesse.backends.writer import FunctionalWriter, Terms
-from hesse.plan.program import Contract, Instruction, Placed, Ref
+from hesse.plan.program import Contract, Instruction, Placed, Ref, sources
 from hesse.plan.sliced import SlicedProgram, Slices
 
 JAX = Dialect(
@@ -34,8 +35,16 @@ class JaxWriter(FunctionalWriter):
     def __init__(self, program: SlicedProgram, dtype: np.dtype[Any], machine: JaxMachine) -> None:
         super().__init__(program)
         self.dtype, self.machine = dtype, machine
-        self.namespace |= {"jnp": jnp, "dtype": dtype}
-        self.namespace |= {"added_products": added_products, "in_slices": in_slices}
+        self.namespace |= {"jnp": jnp, "dtype": dtype, "in_slices": in_slices}
+        self.namespace |= {"added_products": added_products, "contracted": contracted, "convolved": convolved}
+        is_fast = jax.default_backend() == "cpu" and dtype.itemsize == 8
+        found = convolutions(program, machine.few_features if is_fast else 0, machine.most_pieces)
+        self.convolutions = {
+            k: each
+            for k, each in found.items()
+            if not any(map(program.is_sliced, (k, each.value, *sources(program.instructions[k]))))
+        }
+        self.unread = unread(program, self.convolutions)
         for function in (affine_view, place, place_into):
             self.namespace[function.__name__] = partial(function, most_pieces=machine.most_pieces)
 
@@ -44,8 +53,13 @@ class JaxWriter(FunctionalWriter):
 
     def instruction(self, k: Ref, item: Instruction) -> None:
         slices = self.program.slices
-        if slices is None or not self.program.is_sliced(k):
-            super().instruction(k, item)
+        if k in self.convolutions:
+            found = self.convolutions[k]
+            arrays = f"{self.names[found.value]}, {self.names[found.kernel]}"
+            self.set(k, f"convolved({arrays}, {found.arguments(self.program.shapes[k])})")
+        elif slices is None or not self.program.is_sliced(k):
+            if k not in self.unread:
+                super().instruction(k, item)
         elif k + 1 == slices.stop:
             self._in_slices(slices)
 
@@ -69,12 +83,16 @@ class JaxWriter(FunctionalWriter):
             return f"added_products({left}, {right}, {item.left_labels}, {item.right_labels}, {item.labels})"
         if summed <= self.machine.short_sum or is_small or not item.labels:
             return JAX.multiplied_and_summed(item, left, right, sizes)
-        order = _natural_order(item, sizes) if both.union(item.labels) == set(sizes) else item.labels
-        product = super().contract(replace(item, labels=order), left, right)
-        return JAX.permuted(product, tuple(order.index(label) for label in item.labels))
+        tables = list(item.left_labels), list(item.right_labels), list(item.labels)
+        return f"contracted({left}, {tables[0]}, {right}, {tables[1]}, {tables[2]})"
 
     def split(self, placed: Terms, shape: tuple[int, ...]) -> tuple[Terms, Terms]:
-        """Many terms at borders are added where they are: else all of them are looked at for each entry."""
+        """Many terms at borders are added where they are: else all of them are looked at for each entry.
+
+        In a small result it takes longer to start so many kernels.
+        """
+        if math.prod(shape) * len(placed) <= self.machine.few_looks:
+            return placed, []
         most = math.prod(shape) * self.machine.local_share
         local = [each for each in placed if math.prod(_extents(each[0])) <= most]
         if len(local) < self.machine.many_local:
@@ -86,32 +104,6 @@ class JaxWriter(FunctionalWriter):
 
     def record(self, name: str) -> Kernel:
         return records.kernel(name)
-
-
-def _natural_order(item: Contract, sizes: Mapping[int, int]) -> tuple[int, ...]:
-    """The labels of a product in the order in which the fewest entries are copied.
-
-    XLA multiplies `[batch, free, summed]` by `[batch, summed, free]`, copies what is not so, and its result
-    is `[batch, free, free]`. To read that in another order is a part of what is computed from it, often.
-    """
-    a, b = item.left_labels, item.right_labels
-    batch = [label for label in item.labels if label in a and label in b]
-    summed = [label for label in a if label in b and label not in batch]
-    free = {side: [label for label in side if label not in batch and label not in summed] for side in (a, b)}
-
-    def entries(labels: Sequence[int]) -> int:
-        return math.prod(sizes[label] for label in labels)
-
-    def copied(first: tuple[int, ...], second: tuple[int, ...]) -> float:
-        found = entries(first) * (list(first) != [*batch, *free[first], *summed])
-        found += entries(second) * (list(second) != [*batch, *summed, *free[second]])
-        return found + entries(item.labels) / 2 * ([*batch, *free[first], *free[second]] != list(item.labels))
-
-    orders = [(*batch, *free[first], *free[second]) for first, second in ((a, b), (b, a))]
-    costs = [copied(a, b), copied(b, a)]
-    if min(costs) == costs[item.labels == orders[1]]:
-        return item.labels
-    return orders[costs[1] < costs[0]]
 
 
 def _extents(term: Placed) -> list[int]:
