@@ -18,7 +18,7 @@ import hesse
 from hesse.backends.jax import JaxTarget, jitted, records
 from hesse.backends.jax.elementwise import kernel
 from hesse.backends.jax.machine import JaxMachine
-from hesse.backends.jax.products import contracted
+from hesse.backends.jax.products import added_products, contracted
 from hesse.backends.jax.runtime import place, place_all
 from hesse.errors import ArgumentError
 
@@ -351,3 +351,48 @@ def test_quick_calls_see_the_number_of_arguments_and_what_is_read() -> None:
         g(x, x, x)
     with pytest.raises(ArgumentError):
         g()
+
+
+PRODUCTS = ("ab,bc->ac", "ba,cb->ca", "abd,dcb->ca", "b,bc->c", "ae,bec->cab")
+
+
+@pytest.mark.parametrize("text", PRODUCTS)
+def test_short_sums_as_additions_of_products(text: str) -> None:
+    sizes = {"a": 5, "b": 2, "c": 7, "d": 2, "e": 3}
+    operands, result = text.split("->")
+    left, right = operands.split(",")
+    random = np.random.default_rng(0)
+    a, b = (random.normal(size=[sizes[label] for label in labels]) for labels in (left, right))
+    labels = [tuple(map(ord, each)) for each in (left, right, result)]
+    found = added_products(jnp.asarray(a), jnp.asarray(b), *labels)
+    np.testing.assert_allclose(found, np.einsum(text, a, b), rtol=1e-14)
+
+
+ORDERS = {"vbj,dibj": "div", "vbj,bjd": "dv", "bv,bd": "vd", "kvb,kbd": "kdv", "kvb,dkb": "dvk"}
+
+
+@pytest.mark.parametrize("operands", ORDERS)
+def test_products_are_written_in_the_order_that_copies_least(operands: str) -> None:
+    """Whatever the order, the values are those of the product; the large operand is not transposed."""
+    sizes = {"v": 60, "b": 9, "j": 2, "d": 6, "i": 3, "k": 2}
+    random = np.random.default_rng(0)
+    a, b = (random.normal(size=[sizes[label] for label in each]) for each in operands.split(","))
+    text = f"{operands}->{ORDERS[operands]}"
+    function = hesse.compile(lambda x, y: np.einsum(text, x, np.exp(y)), backend="jax")
+    np.testing.assert_allclose(function(a, b), np.einsum(text, a, np.exp(b)), rtol=1e-13)
+    if operands.startswith("vbj"):
+        lowered = jax.jit(function.explain(a, b).executable.compiled.function).lower(a, b).as_text()
+        (product,) = (line for line in lowered.splitlines() if "dot_general" in line)
+        assert ": (tensor<60x9x2xf64>" in product
+
+
+def test_large_results_are_handed_to_numpy_each_once() -> None:
+    x = np.linspace(0.0, 1.0, 20_000)
+    function = hesse.compile(lambda x: (x, np.exp(x), np.exp(x), 2.0 * x), backend="jax")
+    results = function(x)
+    for k, (result, expected) in enumerate(zip(results, (x, np.exp(x), np.exp(x), 2.0 * x), strict=True)):
+        np.testing.assert_allclose(result, expected, rtol=1e-15)
+        assert not any(np.shares_memory(result, other) for other in (x, *results[:k]))
+        result[...] = np.nan
+    assert results[3].base is not None  # it is XLA's memory
+    np.testing.assert_array_equal(function(x)[0], x)

@@ -279,6 +279,8 @@ class LoopRule(Rule):
         self.body = body
         self.variables = (body.carry, *body.items, *body.shared)
         self.names = [name.name for name in self.variables]
+        inside = sum(bool(node.operands) for node in topological([body.after]))
+        self.steps, self.lines = body.length, 1 if body.is_diagonal else body.length * inside
         self._tangents: dict[tuple[int, Shape], tuple[Variable, Node]] = {}
         self._cotangents: dict[tuple[int, Shape], tuple[Variable, Node]] = {}
         self._loops: dict[Any, Callable[..., Any]] = {}

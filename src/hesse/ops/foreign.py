@@ -50,6 +50,11 @@ class Rule(ABC):
     is_searched = True
     """Whether a search for the best order of products is worth the partials that it needs."""
 
+    lines = 1
+    """How many operations it is made of, one after the other, for estimates of time."""
+    steps = 0
+    """How often it repeats them."""
+
     def __init__(self, name: str) -> None:
         self.name = name
         with _lock:

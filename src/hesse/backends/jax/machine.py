@@ -19,6 +19,8 @@ class JaxMachine(SliceMachine):
     fuses: bool = True
     short_sum: int = 4
     """Sums of at most so many products are multiplied and summed: XLA fuses them with what is around."""
+    long_result: int = 4_096
+    """Such sums with so many entries are additions: those over axes XLA may join with dots, which is slow."""
     small_matrix: int = 16
     """The same for many products that are matrices of at most so many entries."""
     most_pieces: int = 64

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import Array, lax
 
 Labels = Sequence[int]
+
+
+class Side(NamedTuple):
+    """An operand, its labels, and those that the other one lacks."""
+
+    array: Array
+    labels: Labels
+    own: Labels
 
 
 def contracted(left: Array, left_labels: Labels, right: Array, right_labels: Labels, labels: Labels) -> Array:
@@ -19,13 +30,16 @@ def contracted(left: Array, left_labels: Labels, right: Array, right_labels: Lab
     is_plain = left.dtype == right.dtype and len(labels) == len(batch) + len(own[0]) + len(own[1])
     if not is_plain:
         return jnp.einsum(left, left_labels, right, right_labels, labels)
-    sides = [(left, left_labels), (right, right_labels)]
+    sides = [Side(left, left_labels, own[0]), Side(right, right_labels, own[1])]
+    ways = [sides, sides[::-1]]
     if [*batch, *own[0], *own[1]] != [*labels]:
-        sides.reverse()
-        own.reverse()
-    numbers = [[[axes.index(label) for label in group] for _, axes in sides] for group in (summed, batch)]
-    product = lax.dot_general(sides[0][0], sides[1][0], tuple(numbers), preferred_element_type=left.dtype)
-    made = [*batch, *own[0], *own[1]]
+        ways.reverse()
+    first, second = min(ways, key=lambda way: _copied(way[0], way[1], batch, summed, labels))
+    numbers = [
+        [[side.labels.index(n) for n in group] for side in (first, second)] for group in (summed, batch)
+    ]
+    product = lax.dot_general(first.array, second.array, tuple(numbers), preferred_element_type=left.dtype)
+    made = [*batch, *first.own, *second.own]
     return lax.transpose(product, [made.index(label) for label in labels])
 
 
@@ -34,3 +48,45 @@ def summed(array: Array, axes: int | tuple[int, ...]) -> Array:
     if array.dtype not in (jnp.float32, jnp.float64):
         return jnp.sum(array, axes)
     return lax.reduce_sum(array, (axes,) if isinstance(axes, int) else axes)
+
+
+def _copied(first: Side, second: Side, batch: Labels, summed: Labels, labels: Labels) -> float:
+    """The entries that XLA copies on a processor for one operand times the other.
+
+    It multiplies `[batch, own, summed]` by `[batch, summed, own]`, which gives `[batch, own, own]`. To read
+    that in another order is often a part of what is computed from it.
+    """
+    start, count = len(batch), len(summed)
+    last, middle = first.labels[start + len(first.own) :], second.labels[start : start + count]
+    in_order = [*first.labels[:start]] == [*batch], [*second.labels[:start]] == [*batch]
+    found = 0.0 if in_order[0] and {*last} == {*summed} else first.array.size
+    found += 0.0 if in_order[1] and {*middle} == {*summed} else second.array.size
+    if [*batch, *first.own, *second.own] == [*labels]:
+        return found
+    return found + _entries(first, [*batch, *first.own]) * _entries(second, second.own) / 2
+
+
+def _entries(side: Side, labels: Labels) -> int:
+    return math.prod(side.array.shape[side.labels.index(label)] for label in labels)
+
+
+def added_products(
+    left: Array, right: Array, left_labels: Labels, right_labels: Labels, labels: Labels
+) -> Array:
+    """A product of matrices as a sum of outer products: labels that only operands have are in both."""
+    sizes = dict(zip(left_labels, left.shape, strict=True))
+    summed = [label for label in sizes if label not in labels]
+
+    def part(array: Array, own: Labels, at: dict[int, int]) -> Array:
+        found = array[tuple(at.get(label, slice(None)) for label in own)]
+        kept = [label for label in own if label not in at]
+        found = found.transpose([kept.index(label) for label in labels if label in kept])
+        return jnp.expand_dims(found, [k for k, label in enumerate(labels) if label not in kept])
+
+    total = None
+    for position in itertools.product(*(range(sizes[label]) for label in summed)):
+        at = dict(zip(summed, position, strict=True))
+        product = part(left, left_labels, at) * part(right, right_labels, at)
+        total = product if total is None else total + product
+    assert total is not None
+    return total

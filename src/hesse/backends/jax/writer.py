@@ -14,7 +14,7 @@ from hesse.backends.jax import elementwise, records
 from hesse.backends.jax.convolutions import convolutions, convolved, unread
 from hesse.backends.jax.loops import in_slices
 from hesse.backends.jax.machine import JaxMachine
-from hesse.backends.jax.products import contracted, summed
+from hesse.backends.jax.products import added_products, contracted, summed
 from hesse.backends.jax.runtime import affine_view, place, place_all, place_into
 from hesse.backends.jax.windows import summed_windows, windows_of
 from hesse.backends.kernels import Kernel
@@ -38,7 +38,8 @@ class JaxWriter(FunctionalWriter):
         super().__init__(program)
         self.dtype, self.machine = dtype, machine
         self.namespace |= {"jnp": jnp, "dtype": dtype, "in_slices": in_slices}
-        self.namespace |= {"contracted": contracted, "convolved": convolved, "summed": summed}
+        self.namespace |= {"added_products": added_products, "contracted": contracted, "convolved": convolved}
+        self.namespace["summed"] = summed
         self.windows = {
             k: ref for k, ref in windows_of(program, machine).items() if not self._in_slice(k, ref)
         }
@@ -95,6 +96,9 @@ class JaxWriter(FunctionalWriter):
         summed = math.prod(sizes[label] for label in both - set(item.labels))
         entries = math.prod(sizes[label] for label in set(item.labels) - both)
         is_small = bool(both & set(item.labels)) and entries <= self.machine.small_matrix
+        is_plain = both.symmetric_difference(item.labels) == {*item.left_labels, *item.right_labels}
+        if is_plain and summed <= self.machine.short_sum and entries >= self.machine.long_result:
+            return f"added_products({left}, {right}, {item.left_labels}, {item.right_labels}, {item.labels})"
         if summed <= self.machine.short_sum or is_small or not item.labels:
             return JAX.multiplied_and_summed(item, left, right, sizes)
         tables = list(item.left_labels), list(item.right_labels), list(item.labels)
