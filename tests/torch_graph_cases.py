@@ -298,6 +298,12 @@ CASES: dict[str, Case] = {
     "scaled_dot_product_attention": Case(
         F.scaled_dot_product_attention, ((1, 1, 2, 3), (1, 1, 3, 3), (1, 1, 3, 2)), 2, _attention
     ),
+    "heads that share keys": Case(
+        lambda q, k: F.scaled_dot_product_attention(q, k, k, enable_gqa=True),
+        ((1, 4, 2, 2), (1, 2, 3, 2)),
+        2,
+        lambda q, k: _attention(q, *[k.repeat_interleave(2, 1)] * 2),
+    ),
     "causal attention": Case(
         lambda x: F.scaled_dot_product_attention(x, x, x, is_causal=True),
         ((1, 1, 3, 2),),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -67,17 +68,28 @@ VALUES = frozenset(
     }
 )
 """Operations that need the entries of a tensor."""
+MACHINERY = ("hesse.", "torch._", "torch.utils.")
+"""Where names of modules begin that lie between an operation and the code that calls it."""
 
 
 def _answer(name: str, tensors: list[TracedTensor]) -> Any:
     """What a tensor of one entry says, where the function may decide by values; real numbers are none."""
     if len(tensors) != 1 or name not in ("_local_scalar_dense", "is_nonzero", "item"):
         return None
+    if _is_validated():
+        return True
     (tensor,) = tensors
     if name != "is_nonzero" and tensor.dtype.is_floating_point:
         return None
     is_truth = name == "is_nonzero" or tensor.dtype == torch.bool
     return expression_of(tensor).answer("truth" if is_truth else "integer")
+
+
+def _is_validated() -> bool:
+    """Whether `torch.distributions` asks if an argument is valid, which nobody knows in a trace."""
+    names = (frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_stack(None))
+    caller = next((name for name in names if not name.startswith(MACHINERY)), "")
+    return caller == "torch.distributions.constraints"
 
 
 class Undecomposed(Exception):
