@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 from torch._C import _AutoDispatchBelowAutograd
 from torch._decomp import decomposition_table
+from torch._ops import HigherOrderOperator
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from hesse.errors import HesseError
@@ -104,6 +105,9 @@ class Tracer(TorchDispatchMode):
     outside is `made` when they are met; None: they are constants.
     """
 
+    supports_higher_order_operators = True
+    """They come here, to be refused by name."""
+
     def __init__(
         self,
         stand_ins: Sequence[tuple[Tensor, Expression]],
@@ -154,6 +158,12 @@ class Tracer(TorchDispatchMode):
         options: dict[str, Any] | None = None,
     ) -> Any:
         try:
+            if isinstance(function, HigherOrderOperator):
+                raise untraceable(
+                    f"torch's operator {function.name()} of functions",
+                    "Use torch.where for a choice and Python's own loops; "
+                    "or let the function decide by values: @hesse.branching.",
+                )
             return self._dispatched(function, arguments, options or {})
         except HesseError as refusal:
             self.refusal = refusal
