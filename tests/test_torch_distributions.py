@@ -14,6 +14,12 @@ from torch_nested import assert_agrees
 
 LABELS = torch.tensor([0, 1])
 SAMPLES = torch.tensor([0.3, 0.7], dtype=torch.float64)
+
+
+def _positive(x: Tensor) -> Tensor:
+    return torch.outer(x, x) + torch.diag(x.exp())
+
+
 CASES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "Normal": lambda a, b: D.Normal(a, b.exp()).log_prob(SAMPLES),
     "Gamma": lambda a, b: D.Gamma(a.exp(), b.exp()).log_prob(SAMPLES),
@@ -25,6 +31,13 @@ CASES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "MultivariateNormal": lambda a, b: D.MultivariateNormal(
         a, scale_tril=torch.diag(b.exp()) + torch.diag(b[:1], -1)
     ).log_prob(SAMPLES),
+    "a covariance matrix": lambda a, b: D.MultivariateNormal(a, _positive(b)).log_prob(SAMPLES),
+    "a precision matrix": lambda a, b: D.MultivariateNormal(a, precision_matrix=_positive(b)).log_prob(
+        SAMPLES
+    ),
+    "kl_divergence of matrices": lambda a, b: D.kl_divergence(
+        D.MultivariateNormal(a, _positive(b)), D.MultivariateNormal(b, _positive(a))
+    ),
     "kl_divergence": lambda a, b: D.kl_divergence(D.Normal(a, b.exp()), D.Normal(0.0, 1.0)),
     "gaussian_nll_loss": lambda a, b: F.gaussian_nll_loss(a, SAMPLES, b**2, full=True),
     "gaussian_nll_loss of rows": lambda a, b: F.gaussian_nll_loss(

@@ -199,3 +199,11 @@ def test_torch_functions_of_numpy_arrays(value):
         TracingError, match=r"a function of PyTorch, called with NumPy arrays.*torch.as_tensor"
     ):
         hesse.grad(lambda x: torch.exp(x).sum())(value)
+
+
+def test_operators_of_functions_are_refused_by_name() -> None:
+    def chosen(x: Tensor) -> Tensor:
+        return torch.cond(x.sum() > 0, lambda y: y**2, lambda y: y**3, (x,))
+
+    with pytest.raises(TracingError, match=r"operator cond of functions.*torch\.where"):
+        hesse.jacobian(chosen)(torch.ones(3))

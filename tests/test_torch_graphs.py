@@ -137,6 +137,7 @@ SUMMANDS = {
     *(("AddBackward1", name) for name in ("other", "alpha")),
     *(("SubBackward1", name) for name in ("other", "alpha")),
     ("RsubBackward1", "other"),
+    *(("NanToNumBackward0", name) for name in ("nan", "neginf", "posinf")),
     *((f"{name}Backward{k}", "value") for name in ("Fill", "Threshold") for k in (0, 1, 2)),
     *((f"{name}Backward0", "value") for name in ("ConstantPadNd", "IndexFill", "MaskedFill")),
     ("RoundBackward1", "decimals"),

@@ -298,6 +298,24 @@ CASES: dict[str, Case] = {
     "scaled_dot_product_attention": Case(
         F.scaled_dot_product_attention, ((1, 1, 2, 3), (1, 1, 3, 3), (1, 1, 3, 2)), 2, _attention
     ),
+    "mvlgamma": Case(lambda x: torch.mvlgamma(x.exp() + 2, 2), (S,)),
+    "zeta": Case(
+        lambda x: torch.special.zeta(torch.tensor(2.5), x.exp()) ** 2,
+        (S,),
+        2,
+    ),
+    "nan_to_num": Case(lambda x: torch.nan_to_num(x + 1) ** 3, (S,)),
+    "renorm": Case(lambda x: torch.renorm(x + 1, 2, 0, 0.5), (S,), 2),
+    "put": Case(lambda x, y: x.put(torch.tensor([1, 4]), y, accumulate=True) ** 3, (S, (2,))),
+    "householder_product": Case(
+        lambda x: torch.linalg.householder_product(x, torch.tensor([1.2, 0.7])), ((3, 2),), 2
+    ),
+    "heads that share keys": Case(
+        lambda q, k: F.scaled_dot_product_attention(q, k, k, enable_gqa=True),
+        ((1, 4, 2, 2), (1, 2, 3, 2)),
+        2,
+        lambda q, k: _attention(q, *[k.repeat_interleave(2, 1)] * 2),
+    ),
     "causal attention": Case(
         lambda x: F.scaled_dot_product_attention(x, x, x, is_causal=True),
         ((1, 1, 3, 2),),

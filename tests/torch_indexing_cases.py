@@ -172,6 +172,12 @@ WRITING = {
     "scatter argmax": Case(
         squared(lambda x: torch.zeros_like(x).scatter(1, x.argmax(1, keepdim=True), 1.0) * x), (normal(3, 4),)
     ),
+    "gather at counts": Case(
+        squared(lambda x: x.gather(1, (x > 0).sum(1, keepdim=True) - 1)), (normal(3, 4).abs(),)
+    ),
+    "gather at running counts": Case(
+        squared(lambda x: x.gather(1, torch.cumsum(x > -5, 1) - 1)), (normal(3, 4),)
+    ),
     "scatter by data": Case(
         squared(lambda x: torch.zeros_like(x).scatter(1, x.argsort(1)[:, 1:], x[:, 1:] ** 2)), (normal(3, 4),)
     ),

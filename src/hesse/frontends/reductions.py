@@ -41,8 +41,13 @@ def sum_(a: Any, axis: Any = None, *, keepdims: bool = False) -> Expression:
     node = as_node(a)
     axes = axis_numbers("sum", axis, node.rank)
     result = _kept(total(node, axes), axes, keepdims)
-    # How many of several conditions hold is a position: that of a threshold, of an entry of a table.
-    return Expression(result, index=as_integer(result) if is_boolean(a) else None)
+    return _counted(result, a)
+
+
+def _counted(result: Node, added: Any) -> Expression:
+    """A sum; of integers, and of conditions that hold, it may serve as a position: that of a threshold."""
+    is_integer = is_boolean(added) or (isinstance(added, Expression) and added.index is not None)
+    return Expression(result, index=as_integer(result) if is_integer else None)
 
 
 def _mean(node: Node, axes: tuple[int, ...], correction: float = 0.0) -> Node:
@@ -231,7 +236,7 @@ def argsort(a: Any, axis: Any = -1, kind: Any = None, *, stable: Any = None) -> 
 def cumsum(a: Any, axis: Any = None) -> Expression:
     """Running sums along an axis."""
     node, axis = (ravel(as_node(a)), 0) if axis is None else (as_node(a), axis)
-    return _along("cumsum", structural.cumulative_sum, axis, node, 0)
+    return _counted(_along("cumsum", structural.cumulative_sum, axis, node, 0).node, a)
 
 
 @implements(np.cumprod)

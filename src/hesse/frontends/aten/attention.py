@@ -12,6 +12,12 @@ from hesse.frontends.expression import Expression
 from hesse.frontends.special import softmax
 
 
+def _for_heads(x: Any, heads: int) -> Any:
+    """Keys or values with one for each head of the query; one for all is broadcast."""
+    shared = x.shape[-3] if x.ndim > 2 else 1
+    return x if shared in (1, heads) or heads % shared else np.repeat(x, heads // shared, -3)
+
+
 @aten("scaled_dot_product_attention")
 def attention(
     query: Any,
@@ -24,9 +30,12 @@ def attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Any:
-    """`softmax(query @ key.T * scale + mask) @ value`; a query that may see no key gets zeros."""
-    if enable_gqa:
-        key, value = (np.repeat(x, query.shape[-3] // x.shape[-3], -3) for x in (key, value))
+    """`softmax(query @ key.T * scale + mask) @ value`; a query that may see no key gets zeros.
+
+    That heads share keys (`enable_gqa`) is seen by their number: graphs do not keep the option.
+    """
+    if query.ndim > 2:
+        key, value = (_for_heads(x, query.shape[-3]) for x in (key, value))
     scale = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
     scores = np.multiply(np.einsum("...qd,...kd->...qk", query, key), scale)
     if is_causal:

@@ -22,9 +22,11 @@ expand expm1 fill.Scalar flip floor frac gather gelu glu hardshrink hardsigmoid 
 im2col index.Tensor index_fill.int_Scalar index_select leaky_relu lgamma linalg_matrix_exp
 linalg_pinv.atol_rtol_tensor linalg_vector_norm log log10 log1p log2 log_sigmoid log_softmax.int
 logcumsumexp logit logsumexp masked_fill.Scalar max_pool2d mean median mish
-multi_margin_loss nanmedian nansum neg nll_loss nll_loss2d norm.Scalar pdist permute pixel_shuffle
+multi_margin_loss multilabel_margin_loss mvlgamma nan_to_num nanmedian nansum neg
+nll_loss nll_loss2d norm.Scalar pdist permute pixel_shuffle
 pixel_unshuffle polygamma pow.Tensor_Scalar prod rad2deg reciprocal reflection_pad1d reflection_pad2d
-reflection_pad3d relu repeat replication_pad1d replication_pad2d replication_pad3d roll rot90 round rsqrt
+reflection_pad3d relu renorm repeat
+replication_pad1d replication_pad2d replication_pad3d roll rot90 round rsqrt
 select.int sgn sigmoid sign silu sin sinc sinh slice.Tensor soft_margin_loss softmax.int softplus
 softshrink special_entr special_erfcx special_i0e special_i1 special_i1e special_log_ndtr special_ndtri
 split.Tensor
@@ -48,12 +50,14 @@ diagonal_scatter(self,src) dist(self,other) div.Tensor(self,other) dot(self,tens
 fmax(self,other) fmin(self,other) grid_sampler_2d(input,grid) grid_sampler_3d(input,grid)
 huber_loss(self,target) hypot(self,other) index_add(self,source) index_copy(self,source)
 index_put(self,values) ldexp.Tensor(self,other) lerp.Scalar(self,end) linalg_cross(self,other)
-linalg_det(A) linalg_eigh(self) linalg_qr(A) linalg_slogdet(A) linalg_solve_triangular(self,B)
+linalg_det(A) linalg_eigh(self) linalg_householder_product(input,tau) linalg_qr(A)
+linalg_slogdet(A) linalg_solve_triangular(self,B)
 linalg_svd(A) linear(input,weight,bias) logaddexp(self,other) logaddexp2(self,other) matmul(self,other)
 maximum(self,other) minimum(self,other) mm(self,mat2) mse_loss(self,target) mul.Tensor(self,other)
-mv(self,vec) rsub.Tensor(self,other) scatter.src(self,src) scatter_add(self,src)
+mv(self,vec) put(self,source) rsub.Tensor(self,other) scatter.src(self,src) scatter_add(self,src)
 select_scatter(self,src) slice_scatter(self,src) smooth_l1_loss(self,target)
-special_xlog1py(self,other) stack(tensors) sub.Tensor(self,other) vdot(self,other) where.self(self,other)
+special_xlog1py(self,other) special_zeta(self,other) stack(tensors)
+sub.Tensor(self,other) vdot(self,other) where.self(self,other)
 xlogy.Tensor(self,other)
 _log_softmax_backward_data(grad_output,output) _prelu_kernel_backward(grad_output,self,weight)
 _softmax_backward_data(grad_output,output) binary_cross_entropy_backward(grad_output,self,target)

@@ -77,8 +77,8 @@ def number(x: Any) -> Any:
 
 @aten("sum")
 def sum_(x: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
-    """The sum over axes."""
-    return np.sum(number(x), axis=axes(dim, x), keepdims=keepdim)
+    """The sum over axes; how many truth values hold is an integer."""
+    return np.sum(x if dtype is None else number(x), axis=axes(dim, x), keepdims=keepdim)
 
 
 @aten("mean")
@@ -101,8 +101,8 @@ def prod_along(x: Any, dim: int, keepdim: bool = False, dtype: Any = None) -> An
 
 @aten("cumsum")
 def cumsum(x: Any, dim: int, dtype: Any = None) -> Any:
-    """Partial sums along an axis."""
-    return np.cumsum(number(x), dim) if x.ndim else x
+    """Partial sums along an axis; of truth values integers."""
+    return np.cumsum(x if dtype is None else number(x), dim) if x.ndim else number(x)
 
 
 @aten("cumprod")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -19,6 +20,7 @@ import torch
 from torch import Tensor
 from torch._C import _AutoDispatchBelowAutograd
 from torch._decomp import decomposition_table
+from torch._ops import HigherOrderOperator
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from hesse.errors import HesseError
@@ -67,17 +69,28 @@ VALUES = frozenset(
     }
 )
 """Operations that need the entries of a tensor."""
+MACHINERY = ("hesse.", "torch._", "torch.utils.")
+"""Where names of modules begin that lie between an operation and the code that calls it."""
 
 
 def _answer(name: str, tensors: list[TracedTensor]) -> Any:
     """What a tensor of one entry says, where the function may decide by values; real numbers are none."""
     if len(tensors) != 1 or name not in ("_local_scalar_dense", "is_nonzero", "item"):
         return None
+    if _is_validated():
+        return True
     (tensor,) = tensors
     if name != "is_nonzero" and tensor.dtype.is_floating_point:
         return None
     is_truth = name == "is_nonzero" or tensor.dtype == torch.bool
     return expression_of(tensor).answer("truth" if is_truth else "integer")
+
+
+def _is_validated() -> bool:
+    """Whether `torch.distributions` asks if an argument is valid, which nobody knows in a trace."""
+    names = (frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_stack(None))
+    caller = next((name for name in names if not name.startswith(MACHINERY)), "")
+    return caller == "torch.distributions.constraints"
 
 
 class Undecomposed(Exception):
@@ -91,6 +104,9 @@ class Tracer(TorchDispatchMode):
     that stand for them; the entries of further ones are `constants`. What stands for other tensors from
     outside is `made` when they are met; None: they are constants.
     """
+
+    supports_higher_order_operators = True
+    """They come here, to be refused by name."""
 
     def __init__(
         self,
@@ -142,6 +158,12 @@ class Tracer(TorchDispatchMode):
         options: dict[str, Any] | None = None,
     ) -> Any:
         try:
+            if isinstance(function, HigherOrderOperator):
+                raise untraceable(
+                    f"torch's operator {function.name()} of functions",
+                    "Use torch.where for a choice and Python's own loops; "
+                    "or let the function decide by values: @hesse.branching.",
+                )
             return self._dispatched(function, arguments, options or {})
         except HesseError as refusal:
             self.refusal = refusal
