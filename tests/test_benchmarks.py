@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from benchmarks.adbench import bundles, hands, mixtures, sequences
-from benchmarks.adbench.candidates import JAX, candidates
+from benchmarks.adbench.candidates import HESSE, JAX, SCAN, XLA, candidates
 from benchmarks.adbench.case import Case
+from benchmarks.adbench.report import HEADINGS, Row, cells, losses
 from benchmarks.calibrate import CHOICES, MEASUREMENTS, largest, smallest
 from benchmarks.compare.process import ROOT, Trouble, measure, opened, prepared, versions
 from benchmarks.compare.statistics import FOLD, differs, fingerprint, ratio
@@ -95,3 +96,17 @@ def test_the_candidates_of_adbench_agree(case: Case) -> None:
     for parts in found.values():
         for part, other in zip(parts, expected, strict=True):
             np.testing.assert_allclose(part, other, rtol=1e-9, atol=1e-11)
+
+
+def test_the_fastest_way_of_hesse_counts_in_adbench_and_is_named() -> None:
+    row = Row("LSTM", "c = 2", "gradient", function=[1.0])
+    row.samples = {HESSE: [4.0], SCAN: [3.0], XLA: [2.0], JAX: [1.0]}
+    row.first = {HESSE: 1.0, SCAN: 2.0, XLA: 9.0, JAX: 8.0}
+    found = dict(zip(HEADINGS, cells(row), strict=True))
+    assert found["fastest of hesse"] == XLA
+    assert found["library / hesse"] == "0.50"
+    assert [found[name] for name in HEADINGS[-3:]] == ["2 s", "9 s", "8 s"]
+    assert losses([row]) == [
+        f"- LSTM, c = 2: jitted JAX is 2.0 times as fast as {XLA}.",
+        f"- LSTM, c = 2: the first call of {XLA}: 9 s against 8 s of jitted JAX.",
+    ]

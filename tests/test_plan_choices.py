@@ -7,6 +7,7 @@ evaluator, inputs stay as they are and results share no memory.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -297,6 +298,29 @@ def test_mirror_images_that_overlap_another_term_are_kept() -> None:
     column = einsum([c], [[ROW]], [ROW._replace(offset=1), Axis((), 0)], (4, 4), (3,))
     overlapping = add([*pair, column], (4, 4))
     assert mirrored(overlapping, 1) is overlapping
+
+
+def test_groups_of_terms_are_mirrored_together() -> None:
+    """A model that takes a vector apart: its Hessian costs what that by the parameters costs."""
+    random = np.random.default_rng(4)
+    data, target, parts = random.normal(size=(9, 4)), random.normal(size=9), ((4, 5), (5,), (5,))
+
+    def loss(weight: Any, bias: Any, out: Any) -> Any:
+        return np.mean((np.tanh(data @ weight + bias) @ out - target) ** 2)
+
+    def of_vector(vector: Any) -> Any:
+        return loss(vector[:20].reshape(4, 5), vector[20:25], vector[25:])
+
+    values = [random.normal(size=shape) for shape in parts]
+    vector = np.concatenate([value.ravel() for value in values])
+    whole, blocks = hesse.hessian(of_vector), hesse.hessian(loss, argnums=(0, 1, 2))
+    expected = [
+        [block.reshape(value.size, -1) for block in row]
+        for row, value in zip(blocks(*values), values, strict=True)
+    ]
+    np.testing.assert_allclose(whole(vector), np.block(expected), atol=1e-12)
+    costs = [derivative.explain(*given) for derivative, given in ((whole, [vector]), (blocks, values))]
+    assert costs[0].flops <= 1.01 * costs[1].flops
 
 
 def on_band(vector: Node, row: int, column: int) -> Node:

@@ -18,13 +18,13 @@ from hesse.backends.numpy import (
     NumpyTarget,
     compile_program,
     make_plan,
-    sliced,
 )
 from hesse.backends.numpy.runtime import in_slices
 from hesse.calculus import differentiate
 from hesse.frontends.expression import Expression
 from hesse.ir import Node, variable
 from hesse.plan import Program
+from hesse.plan.slices import sliced
 from hesse.rewrite import simplify
 from oracles import assert_close
 from test_random_graphs import Picker, Term, draw_einsum, draw_sum, draw_view, mapped, tamed
@@ -61,7 +61,7 @@ def plain_plan(roots: Sequence[Node]) -> Program:
 def assert_same(roots: Sequence[Node], names: Sequence[str], arrays: Sequence[np.ndarray]) -> bool:
     """Compare a program with its slices; whether there were any."""
     straight = plain_plan(roots)
-    cut = sliced(straight, EVERYTHING_SLICED)
+    cut = sliced(straight, EVERYTHING_SLICED, NumpyProgram)
     for expected, found in zip(values(straight, names, arrays), values(cut, names, arrays), strict=True):
         assert found.shape == expected.shape
         assert_close(found, expected)

@@ -14,6 +14,7 @@ from hesse.backends.target import target_named
 from hesse.frontends import Expression
 from hesse.ir import variable
 from hesse.plan import make_plan
+from hesse.plan.program import Contract
 from hesse.plan.stacks import stacked
 from oracles import assert_close
 
@@ -90,3 +91,18 @@ def test_products_need_no_copies() -> None:
     assert "transpose" not in source and "einsum" in source
     program = make_plan([(np.tanh(Expression(variable("x", X.shape)) @ W) @ V).node], JAX_MACHINE)
     assert stacked(program) is program
+
+
+def test_outer_products_are_written_as_they_are_read() -> None:
+    """The blocks of pairs, the largest array of the program, are not transposed afterwards."""
+
+    def energy(x: Any) -> Any:
+        d = x[:, None, :] - x[None, :, :]
+        return np.sum(np.exp(-0.5 * np.sum(d * d, axis=-1)))
+
+    node = Expression(variable("x", (40, 3)))
+    program = stacked(make_plan([energy(node).diff(node, node).node], JAX_MACHINE))
+    made = [
+        program.shapes[ref] for ref, item in enumerate(program.instructions) if isinstance(item, Contract)
+    ]
+    assert (40, 3, 40, 3) in made

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from torch.utils._device import DeviceContext
 
 import hesse
 from hesse.backends.torch.hosted import MOST_ENTRIES, Hosted
@@ -136,3 +137,48 @@ def test_it_can_be_traced():
         torch.testing.assert_close(gradient(x), expected)
     exported = torch.fx.experimental.proxy_tensor.make_fx(gradient)(x)
     torch.testing.assert_close(exported(x + 1), torch.cos(x + 1))
+
+
+def test_a_default_device_changes_nothing(calls):
+    gradient = hesse.grad(lambda x: torch.sum(torch.sin(x)))
+    x = torch.arange(4.0)
+    with torch.device("cpu"):
+        torch.testing.assert_close(gradient(x), torch.cos(x))
+    assert calls == ["call"]
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_a_default_device_does_not_decide_where_programs_run(monkeypatch, dtype):
+    """Neither is it asked function by function: that takes longer than the functions."""
+    x, weight = torch.randn(5, 3, dtype=dtype), torch.randn(3, 4, dtype=dtype)
+    hessian = hesse.hessian(lambda x: torch.sum(torch.tanh(x @ weight) ** 2))
+    expected = hessian(x)
+    asked = []
+    once = DeviceContext.__torch_function__
+    monkeypatch.setattr(
+        DeviceContext,
+        "__torch_function__",
+        lambda *given, **options: asked.append(0) or once(*given, **options),
+    )
+    with torch.device("meta"):
+        found = hessian(x)
+        count = len(asked)
+        differentiated = hessian(x.clone().requires_grad_(True))
+    assert count < 10
+    assert found.device == differentiated.device == x.device
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(differentiated, expected)
+    assert differentiated.requires_grad
+
+
+def test_a_mode_that_looks_at_functions_sees_those_of_torch(calls):
+    class Watching(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, function, types, arguments=(), options=None):
+            return function(*arguments, **(options or {}))
+
+    gradient = hesse.grad(lambda x: torch.sum(torch.sin(x)))
+    x = torch.arange(4.0)
+    gradient(x)
+    with Watching(), torch.device("cpu"):
+        torch.testing.assert_close(gradient(x), torch.cos(x))
+    assert calls.count("torch") == 1

@@ -13,7 +13,8 @@ import hesse
 from benchmarks.adbench.case import BLOCKS, GRADIENT, Case, Function, seeds
 from benchmarks.speed.libraries import as_numpy, jax_library
 
-HESSE, SCAN, JAX, TORCH, HAND = "hesse", "hesse.scan", "jitted JAX", "compiled torch", "by hand"
+HESSE, SCAN, XLA = "hesse", "hesse.scan", 'hesse, backend="jax"'
+JAX, TORCH, HAND = "jitted JAX", "compiled torch", "by hand"
 
 Thunk = Callable[[], Any]
 
@@ -32,9 +33,10 @@ def candidates(case: Case, with_compile: bool) -> Iterator[Candidate]:
     yield Candidate(
         HESSE, lambda: _hesse(case, case.function(np)), lambda result: _own_products(case, result)
     )
+    looped = case.function(np) if case.scanned is None else case.scanned(np, hesse.scan)
     if case.scanned is not None:
-        looped = case.scanned(np, hesse.scan)
         yield Candidate(SCAN, lambda: _hesse(case, looped), lambda result: _own_products(case, result))
+    yield Candidate(XLA, lambda: _hesse(case, looped, "jax"), lambda result: _own_products(case, result))
     if case.by_hand is not None:
         by_hand = case.by_hand
         yield Candidate(
@@ -44,12 +46,14 @@ def candidates(case: Case, with_compile: bool) -> Iterator[Candidate]:
         yield Candidate(TORCH, lambda: _torch(case), lambda result: _products(case, result))
 
 
-def _hesse(case: Case, f: Function) -> Thunk:
+def _hesse(case: Case, f: Function, backend: str = "numpy") -> Thunk:
     if case.derivative == GRADIENT:
         derivative = hesse.grad(f, argnums=case.argnums)
     else:
         form = "structured" if case.derivative == BLOCKS else "dense"
         derivative = hesse.jacobian(f, argnums=case.argnums, form=form)
+    if backend != "numpy":
+        derivative = derivative.compile(backend=backend)
     return lambda: derivative(*case.arguments)
 
 

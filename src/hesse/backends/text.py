@@ -90,10 +90,18 @@ class Dialect:
         tables = list(item.left_labels), list(item.right_labels), list(item.labels)
         return f"{self.module}.einsum({left}, {tables[0]}, {right}, {tables[1]}, {tables[2]})"
 
-    def multiplied_and_summed(self, item: Contract, left: str, right: str) -> str:
-        """A product that is formed first, its axes as they lie in the larger operand, and summed then."""
-        largest = max(item.left_labels, item.right_labels, key=len)
-        whole = (*largest, *[label for label in item.labels if label not in largest])
+    def multiplied_and_summed(self, item: Contract, left: str, right: str, sizes: Mapping[int, int]) -> str:
+        """A product that is formed first, its axes as they lie in the larger operand, and summed then.
+
+        Long sums along the last axes of both operands are along the last axes of the product, too.
+        """
+        smaller, largest = sorted((item.right_labels, item.left_labels), key=len)
+        added = [label for label in item.labels if label not in largest]
+        summed = tuple([label for label in largest if label not in item.labels])
+        is_last = all(labels[len(labels) - len(summed) :] == summed for labels in (smaller, largest))
+        is_long = math.prod(sizes[label] for label in summed) > math.prod(sizes[label] for label in added)
+        at = len(largest) - len(summed) * (is_last and is_long)
+        whole = (*largest[:at], *added, *largest[at:])
         places = tuple([k for k, label in enumerate(whole) if label not in item.labels])
         kept = [label for label in whole if label in item.labels]
         total = self.summed(self.multiplied(replace(item, labels=whole), left, right), places)

@@ -32,6 +32,7 @@ from hesse.plan.program import (
     View,
     sources,
 )
+from hesse.plan.sliced import SlicedProgram, Slices
 
 Terms = list[tuple[Placed, str]]
 """Terms of a sum, and the names of their values."""
@@ -109,6 +110,21 @@ class Writer(ABC):
         if item.name == FOREIGN:
             self.lines.append(f"# p{k} = {item.params[0]!r}")
         return f"p{k}"
+
+    def slice_functions(self, slices: Slices, make: Callable[[SlicedProgram], Writer]) -> str:
+        """The names of the functions for a slice and for the last one, which are compiled."""
+        compiled = [
+            make(program).compiled(
+                [item.name for item in program.instructions if isinstance(item, Load)], name
+            )
+            for name, program in (("rows", slices.body), ("last_rows", slices.last))
+            if program is not None
+        ]
+        if len({part.source.partition("\n")[2] for part in compiled}) == 1:
+            compiled = compiled[:1]  # no number of rows is written there
+        self.functions += [part.source for part in compiled]
+        self.namespace.update({part.function.__name__: part.function for part in compiled})
+        return ", ".join([compiled[0].function.__name__, compiled[-1].function.__name__])
 
     @abstractmethod
     def literal(self, value: np.ndarray) -> Any:

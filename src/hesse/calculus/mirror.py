@@ -1,48 +1,68 @@
 """Schwarz's theorem inside a block: what lies below the diagonal is what lies above it.
 
-The terms of a structured second derivative are bands and blocks. Where a term and its mirror image touch no
-entry of any other term, each is the transpose of the other, and only the cheaper one is computed.
+The terms of a structured second derivative are bands and blocks. Terms that touch common entries are a group.
+Where the mirror image of a group is another group, each is the transpose of the other, and only the cheaper
+one is computed. So the Hessian by a vector that a model takes apart into its parameters costs no more than
+the Hessian by the parameters.
 """
 
 from __future__ import annotations
 
-from hesse.cost import PLAIN_MACHINE, Machine, estimate
-from hesse.ir import Add, Axis, Einsum, Node, Size, add, disjoint_outputs, is_sparse, transpose
+from collections.abc import Sequence
 
-MOST_TERMS = 64
+from hesse.cost import PLAIN_MACHINE, Machine, estimate
+from hesse.ir import Add, Einsum, Node, Size, add, is_sparse, meeting, transpose
+
+MOST_TERMS = 256
 """Sums of more terms are not searched (the search is quadratic)."""
-Support = tuple[tuple[Axis, ...], tuple[Size, ...]]
+Support = tuple[tuple[tuple[int, tuple[tuple[int, int], ...]], ...], tuple[Size, ...]]
+Group = tuple[Node, ...]
 
 
 def mirrored(node: Node, rank: int, machine: Machine = PLAIN_MACHINE) -> Node:
     """A derivative by one variable twice, `[…, rows…, columns…]`: of two mirror images one is computed."""
     if not isinstance(node, Add) or len(node.operands) > MOST_TERMS:
         return node
-    places: dict[Support, Einsum] = {}
-    for term in node.operands:
-        if not isinstance(term, Einsum) or not is_sparse(term):
-            return node  # it may touch everything
-        places[_support(term)] = term
+    terms = [term for term in node.operands if isinstance(term, Einsum) and is_sparse(term)]
+    if len(terms) < len(node.operands):
+        return node  # one of the others may touch everything
     order = [*range(node.rank - 2 * rank), *range(node.rank - rank, node.rank)]
     order += range(node.rank - 2 * rank, node.rank - rank)
-    chosen: dict[Node, Node] = {}
-    for term in node.operands:
-        assert isinstance(term, Einsum)
-        image = transpose(term, order)
-        partner = places.get(_support(image)) if isinstance(image, Einsum) else None
-        if partner is None or partner is term or term in chosen or partner in chosen:
+    groups = _groups(terms)
+    by_support = {_supports(group): group for group in groups}
+    chosen: dict[Group, Group] = {}
+    for group in groups:
+        partner = by_support.get(_supports([transpose(term, order) for term in group]))
+        if partner is None or partner is group or group in chosen:
             continue
-        if all(_apart(one, node) for one in (term, partner)):
-            kept, other = sorted((term, partner), key=lambda side: (estimate([side], machine), side.key))
-            chosen[kept], chosen[other] = kept, transpose(kept, order)
-    return add([chosen.get(term, term) for term in node.operands], node.shape) if chosen else node
+        kept, other = sorted((group, partner), key=lambda side: (estimate(side, machine), side[0].key))
+        chosen[kept], chosen[other] = kept, tuple([transpose(term, order) for term in kept])
+    found = [term for group in groups for term in chosen.get(group, group)]
+    return add(found, node.shape) if chosen else node
 
 
-def _support(term: Einsum) -> Support:
-    """Which entries a term touches: labels are numbered in the order in which the output has them."""
-    return term.output, term.ranges[: len(term.placed)]
+def _groups(terms: Sequence[Einsum]) -> list[Group]:
+    """The terms, those together that touch common entries, be it by way of others."""
+    groups = {term: [term] for term in terms}
+    for one, two in meeting(terms):
+        first, second = groups[one], groups[two]
+        if first is not second:
+            first += second
+            groups |= dict.fromkeys(second, first)
+    return [tuple(group) for term, group in groups.items() if group[0] is term]
 
 
-def _apart(term: Einsum, whole: Add) -> bool:
-    """Whether no other term of the sum touches an entry of the term."""
-    return all(disjoint_outputs(term, other) for other in whole.operands if other is not term)
+def _supports(terms: Sequence[Node]) -> frozenset[Support]:
+    """Which entries terms touch."""
+    return frozenset(map(_support, terms))
+
+
+def _support(term: Node) -> Support:
+    """Which entries a term touches: its output, with labels numbered by axes and by steps along them."""
+    assert isinstance(term, Einsum), "so are transposes of it"
+    numbers: dict[int, int] = {}
+    axes = []
+    for axis in term.output:
+        steps = sorted(axis.terms, key=lambda pair: -pair[1])
+        axes.append((axis.offset, tuple([(numbers.setdefault(k, len(numbers)), step) for k, step in steps])))
+    return tuple(axes), tuple([term.ranges[label] for label in numbers])

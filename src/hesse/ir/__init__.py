@@ -47,8 +47,8 @@ from hesse.ir.canonical import keep_symmetry, symmetries
 from hesse.ir.einsum import einsum, einsum_of, opened
 from hesse.ir.labelled import Product
 from hesse.ir.node import Add, Apply, Constant, Einsum, Map, Node, Shape, Variable, keep_nodes, remembered
-from hesse.ir.product import core, core_and_pattern, disjoint_outputs, is_zero, zero
-from hesse.ir.sum import add, has_delta, is_sparse, negated, sum_pieces, unscaled, without_sign
+from hesse.ir.product import core, core_and_pattern, is_zero, zero
+from hesse.ir.sum import add, has_delta, is_sparse, meeting, negated, sum_pieces, unscaled, without_sign
 from hesse.ir.walk import bind_sizes, dependents, rebuild, substitute, topological, use_counts
 
 __all__ = [
@@ -81,7 +81,6 @@ __all__ = [
     "delta",
     "dependents",
     "diagonal_map",
-    "disjoint_outputs",
     "einsum",
     "einsum_of",
     "first_labels",
@@ -94,6 +93,7 @@ __all__ = [
     "label_axis",
     "labels_of",
     "map_",
+    "meeting",
     "multiply",
     "negated",
     "number",

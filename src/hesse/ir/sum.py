@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from hesse.errors import ShapeError
 from hesse.ir.axis import PATTERNS, Axis, Size, label_axis, labels_of, number
@@ -203,7 +203,7 @@ def _pieces(node: Add) -> list[Node] | None:
     full = [term for term in node.operands if not is_sparse(term)]
     if not _are_told_apart(sparse, node.shape, FEW_FACTORS):
         return None
-    if any(map(has_delta, sparse)) or (not full and _disjoint(sparse)):
+    if any(map(has_delta, sparse)) or (not full and not any(meeting(sparse))):
         return sparse + ([add(full, node.shape)] if full else [])
     return None
 
@@ -216,14 +216,15 @@ def _are_told_apart(sparse: Sequence[Node], shape: Shape, few: int) -> bool:
     return entries >= ENTRIES_PER_PATTERN * len(sparse) or any(map(has_delta, sparse))
 
 
-def _disjoint(terms: Sequence[Node]) -> bool:
-    """Whether no entry is touched by two of the terms, which may interleave (blocks of a merged axis)."""
+def meeting(terms: Iterable[Node]) -> Iterator[tuple[Einsum, Einsum]]:
+    """The pairs of products that may touch a common entry; those that interleave (merged axes) do not."""
     boxes = {term: _bounding_box(term) for term in terms if isinstance(term, Einsum)}
-    return all(
-        any(one[1] < two[0] or two[1] < one[0] for one, two in zip(boxes[a], boxes[b], strict=True))
-        or disjoint_outputs(a, b)
-        for a, b in itertools.combinations(boxes, 2)
-    )
+    for a, b in itertools.combinations(boxes, 2):
+        is_beside = any(
+            one[1] < two[0] or two[1] < one[0] for one, two in zip(boxes[a], boxes[b], strict=True)
+        )
+        if not is_beside and not disjoint_outputs(a, b):
+            yield a, b
 
 
 def _bounding_box(node: Einsum) -> list[tuple[int, int]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from hesse.plan.program import CallMap, Combine, Contract, Instruction, Program, Ref, Scale
+from hesse.plan.program import CallMap, Combine, Contract, Program, Ref, Scale
 from hesse.plan.reading import Order, permuted
 
 SMALLEST = 2**12
@@ -28,15 +28,11 @@ def batches_first(program: Program) -> Program:
     for ref, (_, first) in wanted.items():
         shape = program.shapes[ref]
         order = (*first, *[k for k in range(len(shape)) if k not in first])
-        is_free = _is_outer(program.instructions[ref]) and ref not in program.results
+        item = program.instructions[ref]
+        is_free = isinstance(item, Contract) and not item.is_sum and ref not in program.results
         if is_free and math.prod(shape) >= SMALLEST and order != tuple(range(len(shape))):
             orders[ref] = order
     return permuted(program, orders)
-
-
-def _is_outer(item: Instruction) -> bool:
-    """Whether it is a product without a sum."""
-    return isinstance(item, Contract) and {*item.left_labels, *item.right_labels} == {*item.labels}
 
 
 def _wishes(
@@ -46,7 +42,7 @@ def _wishes(
     item = program.instructions[ref]
     work, first = own or (0.0, ())
     match item:
-        case Contract() if not _is_outer(item):
+        case Contract() if item.is_sum:
             repeated = [k for k in item.left_labels if k in item.right_labels and k in item.labels]
             has_matrices = len(repeated) + 1 < len(item.left_labels) or len(repeated) + 1 < len(
                 item.right_labels

@@ -76,6 +76,11 @@ class Contract:
     labels: tuple[int, ...]
     is_symmetric: bool = False
 
+    @property
+    def is_sum(self) -> bool:
+        """Whether some labels are summed over."""
+        return {*self.left_labels, *self.right_labels} != {*self.labels}
+
 
 @dataclass(frozen=True)
 class Scale:

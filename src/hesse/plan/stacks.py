@@ -146,9 +146,10 @@ def _order_of_product(item: Contract, orders: dict[Ref, Order], wish: _Want) -> 
     sides = (item.left, item.left_labels), (item.right, item.right_labels)
     lying = [[own[k] for k in orders.get(source, range(len(own)))] for source, own in sides]
     first, second = sorted(lying, key=len, reverse=True)
-    if len(first) < 2:
-        return tuple(range(len(item.labels)))
     summed, wanted = _summed(item), {item.labels[k] for k in wish.last}
+    is_outer = not summed and len(item.labels) > len(first)  # written once, as its reader wants it
+    if len(first) < 2 or is_outer:
+        return tuple(range(len(item.labels)))
     if summed and len(second) > 1 and second[-1] in summed:
         is_read_across = first[-1] not in summed
         if is_read_across or (wanted and wanted <= set(first)):

@@ -39,6 +39,11 @@ def jitted(function: Function, is_long: bool) -> Function:
     return run
 
 
+def is_processor() -> bool:
+    """Whether programs run on one processor: loops over slices of arrays would be run by each of several."""
+    return bool(jax.default_backend() == "cpu" and jax.device_count() == 1)
+
+
 @functools.cache
 def _has_options() -> bool:
     """Whether programs run on a processor, by an XLA that has the options."""

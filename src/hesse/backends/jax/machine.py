@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hesse.cost import Machine
+from hesse.plan.sliced import SliceMachine
 
 
 @dataclass(frozen=True)
-class JaxMachine(Machine):
+class JaxMachine(SliceMachine):
     """The thresholds of the JAX back end."""
 
     call_cost: float = 10_000.0
+    least_saved: int = 2**20
+    slice_entries: int = 2**18
+    largest_whole: int = 2**8
+    largest_read: int = 2**8
+    fuses: bool = True
     short_sum: int = 4
     """Sums of at most so many products are multiplied and summed: XLA fuses them with what is around."""
     small_matrix: int = 16

@@ -7,12 +7,15 @@ and selections, which XLA fuses and shards; gathers and scatters are the last re
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+
+from hesse.backends.jax.lookups import Form, Positions, linear, looked_up
 
 Coefficients = tuple[tuple[int, ...], ...]
 
@@ -144,9 +147,9 @@ def place(
     if all(found is not None for found in digits):
         flat = [digit for found in digits for digit in found or ()]
         return _placed(value, flat, ranges).reshape(shape)
-    looked_up = _looked_up(value, axes, offsets, ranges, shape)
-    if looked_up is not None:
-        return looked_up
+    found = looked_up(value, axes, offsets, ranges, shape)
+    if found is not None:
+        return found
     overlapping = [terms for terms, found in zip(axes, digits, strict=True) if found is None]
     loop = sorted({label for terms in overlapping for label in _all_but_longest(terms, ranges)})
     if math.prod(ranges[label] for label in loop) > most_pieces:
@@ -193,7 +196,7 @@ def place_all(shape: tuple[int, ...], *terms: Term, most_pieces: int) -> Array:
         *inner, outer = sorted(twins, key=lambda pair: digits[pair[0]].size)
         value = _selected(value, digits, inner)
         sizes = tuple([digit.size for digit in digits])
-        key = (sizes, outer, _agreement(*[digits[axis] for axis in outer]))
+        key = (sizes, *_gap(digits, *outer).items())
         known = groups.get(key)
         groups[key] = (value if known is None else known[0] + value), digits, outer
     parts += [
@@ -231,44 +234,48 @@ def place_into(
     return lax.dynamic_update_slice(total, lax.slice(total, first, last) + piece, first)
 
 
-def _looked_up(
-    value: Array,
-    axes: Sequence[Sequence[tuple[int, int]]],
-    offsets: tuple[int, ...],
-    ranges: tuple[int, ...],
-    shape: tuple[int, ...],
-) -> Array | None:
-    """The result entry by entry, where the position decides which entry of the value goes there, else None.
+def in_slices(
+    functions: tuple[Callable[..., Sequence[Array]], Callable[..., Sequence[Array]]],
+    starts: range,
+    arrays: Sequence[Array],
+    cuts: Sequence[int | None],
+    ends: Sequence[int | None],
+) -> list[Array]:
+    """The results of a function called for slices of arrays; the second function is for the last slice.
 
-    The Jacobian of a convolution is such a case: `i` is known by the row and then `k` by the column `i + k`.
+    `cuts` are the axes along which the arrays are cut (None: not at all) and `ends` those along which the
+    results are put together (None: they are added up). If nothing is added up the last slice is as long as
+    the others and begins earlier: the loop is all there is to compile.
     """
-    rank = len(shape)
-    positions = [
-        lax.expand_dims(lax.iota(jnp.int32, size), [k for k in range(rank) if k != axis])
-        for axis, size in enumerate(shape)
+    length, rows = starts.stop, starts.step
+    overlaps = None not in ends
+    count = len(starts) if overlaps else length // rows
+
+    def parts(function: Callable[..., Sequence[Array]], start: Array | int, rows: int) -> Sequence[Array]:
+        return function(
+            *(
+                array if cut is None else lax.dynamic_slice_in_dim(array, start, rows, cut)
+                for array, cut in zip(arrays, cuts, strict=True)
+            )
+        )
+
+    def added(totals: Sequence[Array], pieces: Sequence[Array], start: Array | int) -> list[Array]:
+        return [
+            total + piece if end is None else lax.dynamic_update_slice_in_dim(total, piece, start, end)
+            for total, piece, end in zip(totals, pieces, ends, strict=True)
+        ]
+
+    def step(k: Array, totals: list[Array]) -> list[Array]:
+        start = jnp.minimum(k * rows, length - rows) if overlaps else k * rows
+        return added(totals, parts(functions[0], start, rows), start)
+
+    totals = [
+        jnp.zeros([length if k == end else size for k, size in enumerate(piece.shape)], piece.dtype)
+        for piece, end in zip(jax.eval_shape(lambda: parts(functions[0], 0, rows)), ends, strict=True)
     ]
-    labels: dict[int, Array] = {}
-    solved = {}  # the stride by which an axis gave its last label
-    while len(labels) < len(ranges):
-        for axis, terms in enumerate(axes):
-            unknown = [term for term in terms if term[0] not in labels]
-            if len(unknown) == 1:
-                ((label, stride),) = unknown
-                known = sum(step * labels[other] for other, step in terms if other != label)
-                labels[label] = (positions[axis] - offsets[axis] - known) // stride
-                solved[axis] = stride
-                break
-        else:
-            return None
-    is_there = jnp.array(True)
-    for axis, terms in enumerate(axes):
-        if abs(solved.get(axis, 0)) != 1:
-            reached = offsets[axis] + sum(step * labels[label] for label, step in terms)
-            is_there &= positions[axis] == reached
-    for label, size in enumerate(ranges):
-        is_there &= (labels[label] >= 0) & (labels[label] < size)
-    index = tuple(jnp.clip(labels[label], 0, size - 1) for label, size in enumerate(ranges))
-    return jnp.where(is_there, value[index], jnp.zeros((), value.dtype))
+    totals = lax.fori_loop(0, count, step, totals)
+    start = count * rows
+    return added(totals, parts(functions[1], start, length - start), start) if start < length else totals
 
 
 def _digits(
@@ -307,7 +314,7 @@ def _padded(
             first.setdefault(digit.label, axis)
     for label, axis in first.items():
         if digits[axis].stride < 0:
-            value = jnp.flip(value, label)
+            value = lax.rev(value, [label])
     order = sorted(first, key=first.__getitem__)
     value = value.transpose(order)
     value = jnp.expand_dims(value, [axis for axis in range(len(digits)) if axis not in first.values()])
@@ -321,20 +328,17 @@ def _padded(
 def _selected(value: Array, digits: Sequence[Digit], twins: Sequence[tuple[int, int]]) -> Array:
     """The value repeated along further axes of its labels, and zeros where these do not agree."""
     axes = {axis for axis, _ in twins}
-    shape = tuple([digits[k].size if k in axes else size for k, size in enumerate(value.shape)])
-    mask = None
-    for axis, other in twins:
-        here, there = (lax.broadcasted_iota(jnp.int32, shape, k) for k in (axis, other))
-        step, beside, shift = _agreement(digits[axis], digits[other])
-        same = here * beside == there * step + shift
-        mask = same if mask is None else mask & same
-    return value if mask is None else jnp.where(mask, value, jnp.zeros((), value.dtype))
+    positions = Positions(tuple([digits[k].size if k in axes else n for k, n in enumerate(value.shape)]))
+    conditions = [positions.are_equal(_gap(digits, *pair), {}) for pair in twins]
+    return positions.chosen(conditions, value)
 
 
-def _agreement(digit: Digit, other: Digit) -> tuple[int, int, int]:
-    """Two axes have the same label at `k` and `l` where `k * beside == l * step + shift`: these three."""
-    shift = digit.offset * other.stride - other.offset * digit.stride
-    return digit.stride, other.stride, shift
+def _gap(digits: Sequence[Digit], axis: int, there: int) -> Form:
+    """What is 0 where two axes have the same label."""
+    digit, other = digits[axis], digits[there]
+    scales = (other.stride, -digit.stride) if other.stride != digit.stride else (1, -1)
+    sides = [({axis: 1, None: -digit.offset}, scales[0]), ({there: 1, None: -other.offset}, scales[1])]
+    return linear(sides, 0)
 
 
 def _padding(digit: Digit, holds_label: bool, ranges: tuple[int, ...]) -> tuple[int, int, int]:

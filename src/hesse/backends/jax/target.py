@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hesse.backends.jax.algebra import ALGEBRA
-from hesse.backends.jax.jitted import jitted
+from hesse.backends.jax.jitted import is_processor, jitted
 from hesse.backends.jax.machine import JAX_MACHINE, JaxMachine
 from hesse.backends.jax.sharding import distributed
 from hesse.backends.jax.writer import JaxWriter
@@ -25,7 +25,12 @@ from hesse.backends.writer import Compiled
 from hesse.errors import ArgumentError
 from hesse.plan.origins import Origins, origins
 from hesse.plan.program import Program
+from hesse.plan.sliced import SlicedProgram
+from hesse.plan.slices import sliced
 from hesse.plan.stacks import stacked
+
+COPIED_BYTES = 65_536
+"""Results of at most so many bytes are copied for NumPy: that takes less time than to hand them over."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +49,9 @@ class JaxTarget(Target):
         has_any = any(place is not None for places in variables for place in places)
         return replace(self, variables=tuple(variables)) if has_any and jax.device_count() > 1 else self
 
-    def passes(self, program: Program) -> Program:
-        return stacked(program)
+    def passes(self, program: Program) -> SlicedProgram:
+        ordered = stacked(program)
+        return sliced(ordered, self.machine, SlicedProgram) if is_processor() else SlicedProgram.of(ordered)
 
     def compile(
         self,
@@ -55,7 +61,8 @@ class JaxTarget(Target):
         in_order: bool,
         shared: Collection[str],
     ) -> Compiled:
-        compiled = JaxWriter(program, dtype, self.machine).compiled(inputs)
+        runnable = program if isinstance(program, SlicedProgram) else SlicedProgram.of(program)
+        compiled = JaxWriter(runnable, dtype, self.machine).compiled(inputs)
         function = compiled.function
         everywhere = origins(program)
         found = [everywhere[ref] for ref in program.results]
@@ -183,16 +190,22 @@ class _Buffer:
 
 
 def _as_numpy(results: Sequence[Any], arguments: Sequence[Any]) -> list[np.ndarray]:
-    """Results as NumPy arrays: those on the processor are handed over, each buffer to one array."""
-    found: list[np.ndarray] = []
-    taken = {_address(argument) for argument in arguments}
-    for result in results:
-        view = np.asarray(result)
-        is_here = view.size > 0 and result.device.platform == "cpu" and not view.flags.owndata
-        is_ours = is_here and _address(view) not in taken
-        found.append(np.asarray(_Buffer(result)) if is_ours else np.array(view))
-        taken.add(_address(view))
-    return found
+    """Results as NumPy arrays: large ones on the processor are handed over, each buffer to one array."""
+    is_large = [result.nbytes > COPIED_BYTES for result in results]
+    taken = {_address(argument) for argument in arguments} if any(is_large) else set[int]()
+    return [
+        _handed_over(result, taken) if large else np.array(result)
+        for result, large in zip(results, is_large, strict=True)
+    ]
+
+
+def _handed_over(result: Any, taken: set[int]) -> np.ndarray:
+    """A result as a NumPy array, which has its memory unless that is taken."""
+    view = np.asarray(result)
+    is_here = result.device.platform == "cpu" and not view.flags.owndata
+    is_ours = is_here and _address(view) not in taken
+    taken.add(_address(view))
+    return np.asarray(_Buffer(result)) if is_ours else np.array(view)
 
 
 def _address(array: Any) -> int:

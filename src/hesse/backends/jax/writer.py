@@ -11,11 +11,12 @@ import numpy as np
 
 from hesse.backends.jax import elementwise, records
 from hesse.backends.jax.machine import JaxMachine
-from hesse.backends.jax.runtime import affine_view, place, place_all, place_into
+from hesse.backends.jax.runtime import affine_view, in_slices, place, place_all, place_into
 from hesse.backends.kernels import Kernel
 from hesse.backends.text import Dialect, tuple_text
 from hesse.backends.writer import FunctionalWriter, Terms
-from hesse.plan.program import Contract, Placed, Program
+from hesse.plan.program import Contract, Instruction, Placed, Ref
+from hesse.plan.sliced import SlicedProgram, Slices
 
 JAX = Dialect(
     "jnp", permute="transpose", total="jnp.sum", concatenate="jnp.concatenate", has_negative_steps=False
@@ -26,16 +27,33 @@ class JaxWriter(FunctionalWriter):
     """Writes a program over `jax.numpy`."""
 
     dialect = JAX
+    program: SlicedProgram
 
-    def __init__(self, program: Program, dtype: np.dtype[Any], machine: JaxMachine) -> None:
+    def __init__(self, program: SlicedProgram, dtype: np.dtype[Any], machine: JaxMachine) -> None:
         super().__init__(program)
         self.dtype, self.machine = dtype, machine
-        self.namespace |= {"jnp": jnp, "dtype": dtype}
+        self.namespace |= {"jnp": jnp, "dtype": dtype, "in_slices": in_slices}
         for function in (affine_view, place, place_all, place_into):
             self.namespace[function.__name__] = partial(function, most_pieces=machine.most_pieces)
 
     def literal(self, value: np.ndarray) -> Any:
         return value if value.dtype.kind in "iu" else np.asarray(value, self.dtype)
+
+    def instruction(self, k: Ref, item: Instruction) -> None:
+        slices = self.program.slices
+        if slices is None or not self.program.is_sliced(k):
+            super().instruction(k, item)
+        elif k + 1 == slices.stop:
+            self._in_slices(slices)
+
+    def _in_slices(self, slices: Slices) -> None:
+        functions = self.slice_functions(slices, lambda program: JaxWriter(program, self.dtype, self.machine))
+        made, read = (
+            ", ".join(self.names[ref] for ref, _ in part) for part in (slices.outputs, slices.reads)
+        )
+        cuts = [tuple_text(cut for _, cut in part) for part in (slices.reads, slices.outputs)]
+        where = f"range(0, {slices.length}, {slices.rows})"
+        self.lines.append(f"{made}, = in_slices(({functions}), {where}, ({read},), {cuts[0]}, {cuts[1]})")
 
     def contract(self, item: Contract, left: str, right: str) -> str:
         sizes = self.sizes(item)
@@ -44,7 +62,7 @@ class JaxWriter(FunctionalWriter):
         entries = math.prod(sizes[label] for label in set(item.labels) - both)
         is_small = bool(both & set(item.labels)) and entries <= self.machine.small_matrix
         if summed <= self.machine.short_sum or is_small or not item.labels:
-            return JAX.multiplied_and_summed(item, left, right)
+            return JAX.multiplied_and_summed(item, left, right, sizes)
         return super().contract(item, left, right)
 
     def split(self, placed: Terms, shape: tuple[int, ...]) -> tuple[Terms, Terms]:

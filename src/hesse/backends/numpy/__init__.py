@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from hesse import plan
 from hesse.backends.numpy.machine import NUMPY_MACHINE, NumpyMachine
 from hesse.backends.numpy.program import NumpyProgram
-from hesse.backends.numpy.slices import sliced
 from hesse.backends.numpy.target import TARGET, NumpyTarget
 from hesse.backends.numpy.writer import compile_program
 from hesse.ir import Node
@@ -18,7 +17,6 @@ __all__ = [
     "NumpyTarget",
     "compile_program",
     "make_plan",
-    "sliced",
 ]
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hesse.cost import Machine
+from hesse.plan.sliced import SliceMachine
 
 
 @dataclass(frozen=True)
-class NumpyMachine(Machine):
+class NumpyMachine(SliceMachine):
     """The thresholds of the NumPy back end; sizes are in array entries.
 
     `python -m benchmarks.calibrate` measures them and says how far these values are off.
@@ -18,31 +18,6 @@ class NumpyMachine(Machine):
     halved_share: float = 5 / 8
     """10 of 4 by 4 blocks."""
     large_sum: float = 2**14
-
-    # slices
-    least_saved: int = 2**17
-    """Entries of intermediates that slices must save: fewer than this fit the cache anyway."""
-    slice_entries: int = 2**15
-    """Entries of the largest intermediate of a slice, if that makes enough slices."""
-    smallest_slice: int = 2**13
-    """Slices of fewer entries would take longer to call than to compute."""
-    small_instruction: int = 2**13
-    """Instructions that touch no more entries than this are not worth being cut."""
-    largest_whole: int = 2**13
-    """Entries of a matrix that a product reads for each slice, and of a sum over all slices."""
-    largest_read: int = 2**16
-    """The same for a product in a chain of many slices that saves much more than its results have."""
-    product_rows: int = 16
-    """Slices that are multiplied with such a matrix have a multiple of this many rows."""
-    many_slices: int = 8
-    """How many of those there must be."""
-    fewest_rows: int = 8
-    """Rows of a slice, however long they are."""
-    fewest_slices: int = 4
-    """Slices of fewer rows are made where there would be fewer slices than this."""
-    most_seeds: int = 6
-    """How many of the largest values are tried as the beginning of what is cut."""
-
     # what NumPy's loops and BLAS like
     short_axis: int = 8
     """An axis with fewer entries than this is too short to be the innermost loop."""

@@ -12,7 +12,6 @@ from hesse.backends.numpy.algebra import ALGEBRA
 from hesse.backends.numpy.beside import beside_softmax
 from hesse.backends.numpy.machine import NUMPY_MACHINE, NumpyMachine
 from hesse.backends.numpy.program import NumpyProgram
-from hesse.backends.numpy.slices import sliced
 from hesse.backends.numpy.writer import compile_program
 from hesse.backends.records import Namespace
 from hesse.backends.target import Target, host_bytes
@@ -22,6 +21,7 @@ from hesse.plan.layout import aligned
 from hesse.plan.pairs import with_shared_pairs
 from hesse.plan.program import Program
 from hesse.plan.scales import with_few_scales
+from hesse.plan.slices import sliced
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class NumpyTarget(Target):
 
     def passes(self, program: Program) -> NumpyProgram:
         lean = with_shared_pairs(with_few_scales(program))
-        return sliced(beside_softmax(batches_first(aligned(lean))), self.machine)
+        return sliced(beside_softmax(batches_first(aligned(lean))), self.machine, NumpyProgram)
 
     def compile(
         self,

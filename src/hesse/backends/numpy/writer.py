@@ -13,7 +13,7 @@ import numpy as np
 
 from hesse.backends.numpy import elementwise, records
 from hesse.backends.numpy.machine import NUMPY_MACHINE, NumpyMachine
-from hesse.backends.numpy.program import IN_PLACE, NumpyProgram, Slices
+from hesse.backends.numpy.program import IN_PLACE, NumpyProgram
 from hesse.backends.numpy.runtime import (
     affine_view,
     in_slices,
@@ -48,6 +48,7 @@ from hesse.plan.program import (
     View,
     sources,
 )
+from hesse.plan.sliced import SlicedProgram, Slices
 
 WRITTEN = Contract | Scale | CallMap | Combine
 """Instructions that may write to an array that is done with."""
@@ -117,11 +118,11 @@ class NumpyWriter(Writer):
     """
 
     dialect = NUMPY
-    program: NumpyProgram
+    program: SlicedProgram
 
     def __init__(
         self,
-        program: NumpyProgram,
+        program: SlicedProgram,
         dtype: np.dtype[Any],
         machine: NumpyMachine,
         results_in_order: bool,
@@ -168,18 +169,9 @@ class NumpyWriter(Writer):
 
     def _in_slices(self, slices: Slices) -> None:
         """Call the programs of the slices, and give back what is read there last."""
-        compiled = [
-            NumpyWriter(program, self.dtype, self.machine, self.results_in_order).compiled(
-                [item.name for item in program.instructions if isinstance(item, Load)], name
-            )
-            for name, program in (("rows", slices.body), ("last_rows", slices.last))
-            if program is not None
-        ]
-        if len({part.source.partition("\n")[2] for part in compiled}) == 1:
-            compiled = compiled[:1]  # no number of rows is written there
-        self.functions += [part.source for part in compiled]
-        self.namespace.update({part.function.__name__: part.function for part in compiled})
-        functions = ", ".join([compiled[0].function.__name__, compiled[-1].function.__name__])
+        functions = self.slice_functions(
+            slices, lambda program: NumpyWriter(program, self.dtype, self.machine, self.results_in_order)
+        )
         read = tuple_text(self._along_first_axis(ref) for ref, _ in slices.reads)
         made = ", ".join(self.names[ref] for ref, _ in slices.outputs)
         cuts = [tuple_text(cut for _, cut in part) for part in (slices.reads, slices.outputs)]

@@ -13,17 +13,14 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch._C import _len_torch_dispatch_stack as count_dispatch_modes
-from torch._C import _len_torch_function_stack as count_function_modes
 
-from hesse.backends.torch.tensors import as_tensor, is_differentiated
+from hesse.backends.torch.tensors import as_tensor, is_plain
 from hesse.ops.foreign import FOREIGN
 from hesse.plan.program import CallApply, Program
 
 MOST_ENTRIES = 2**15
 """From so many entries on PyTorch shares element-wise operations among threads."""
 DTYPES = (torch.float64, torch.float32)
-PLAIN = (Tensor, torch.nn.Parameter)
 
 
 def is_worth_hosting(program: Program, dtype: torch.dtype) -> bool:
@@ -41,7 +38,7 @@ class Hosted:
         self._function, self._numpy_function = function, numpy_function
 
     def __call__(self, *arrays: Tensor) -> tuple[Tensor, ...]:
-        if not _is_plain(arrays):
+        if not is_plain(arrays):
             return self._function(*arrays)
         try:
             given = [array.detach().numpy() if array.requires_grad else array.numpy() for array in arrays]
@@ -53,10 +50,3 @@ class Hosted:
         except np.linalg.LinAlgError:
             return self._function(*arrays)  # which raises PyTorch's error
         return tuple(map(as_tensor, results))
-
-
-def _is_plain(arrays: Sequence[Tensor]) -> bool:
-    """Whether nothing but the values is asked for, of tensors that are nothing but arrays."""
-    if is_differentiated(arrays) or count_dispatch_modes() or count_function_modes():
-        return False
-    return not torch.compiler.is_compiling() and all(type(array) in PLAIN for array in arrays)

@@ -21,7 +21,7 @@ from hesse.backends.torch.graphs import Graphed, is_worth_capturing
 from hesse.backends.torch.hosted import Hosted, is_worth_hosting
 from hesse.backends.torch.machine import TORCH_MACHINE, TorchMachine
 from hesse.backends.torch.runtime import transformed_zeros
-from hesse.backends.torch.tensors import as_tensor
+from hesse.backends.torch.tensors import as_tensor, has_only_a_default_device
 from hesse.backends.torch.writer import TorchWriter
 from hesse.backends.writer import Compiled
 from hesse.errors import ArgumentError
@@ -76,6 +76,11 @@ class TorchTarget(Target):
                 device, is_transformed = key
                 plain = written(device, is_transformed).compiled(names).function
                 known[key] = plain if is_transformed else finished(plain, device.type)
+            if has_only_a_default_device(
+                arrays
+            ):  # what a program makes, it makes on the device of the arrays
+                with torch._C.DisableTorchFunction():
+                    return known[key](*arrays)
             return known[key](*arrays)
 
         return Compiled(function, tuple(inputs), source)

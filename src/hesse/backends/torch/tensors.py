@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch._C import _len_torch_dispatch_stack as count_dispatch_modes
+from torch._C import _len_torch_function_stack as count_function_modes
 from torch.autograd import forward_ad
+from torch.overrides import _get_current_function_mode_stack
+from torch.utils._device import DeviceContext
+
+PLAIN = (Tensor, torch.nn.Parameter)
 
 
 def as_tensor(value: Any) -> Tensor:
@@ -28,3 +34,27 @@ def is_differentiated(arrays: Sequence[Tensor]) -> bool:
     if torch.is_grad_enabled() and any(array.requires_grad for array in arrays):
         return True
     return bool(forward_ad._current_level >= 0)
+
+
+def is_plain(arrays: Sequence[Tensor]) -> bool:
+    """Whether nothing but the values is asked for, of tensors that are nothing but arrays."""
+    if is_differentiated(arrays) or count_dispatch_modes() or _is_observed():
+        return False
+    return not torch.compiler.is_compiling() and all(type(array) in PLAIN for array in arrays)
+
+
+def has_only_a_default_device(arrays: Sequence[Tensor]) -> bool:
+    """Whether functions of tensors are sent through Python for the sake of a default device alone.
+
+    That takes longer than many functions themselves.
+    """
+    if not count_function_modes() or _is_observed() or torch.compiler.is_compiling():
+        return False
+    return all(type(array) in PLAIN for array in arrays)
+
+
+def _is_observed() -> bool:
+    """Whether a mode looks at functions; a default device, a mode as well, is none of these."""
+    if not count_function_modes():
+        return False
+    return not all(isinstance(mode, DeviceContext) for mode in _get_current_function_mode_stack())

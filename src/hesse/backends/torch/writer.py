@@ -80,7 +80,7 @@ class TorchWriter(FunctionalWriter):
             right = TORCH.permuted(right, tuple(b.index(label) for label in a))
             return f"torch.dot({left}.reshape(-1), {right}.reshape(-1))"
         if found is None or self._is_small(found, sizes):
-            return TORCH.multiplied_and_summed(item, left, right)
+            return TORCH.multiplied_and_summed(item, left, right, sizes)
         return found.finished(f"torch.matmul({found.first}, {found.second})", item, sizes, TORCH)
 
     def _is_small(self, product: Matrices, sizes: Mapping[int, int]) -> bool:

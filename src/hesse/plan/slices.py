@@ -10,10 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from hesse.backends.numpy.machine import NUMPY_MACHINE, NumpyMachine
-from hesse.backends.numpy.program import NumpyProgram, Slices
 from hesse.plan.program import (
     CallMap,
     Combine,
@@ -29,7 +27,9 @@ from hesse.plan.program import (
     sources,
     with_sources,
 )
+from hesse.plan.sliced import SlicedProgram, SliceMachine, Slices
 
+P = TypeVar("P", bound=SlicedProgram)
 Cut = int | None
 """The axis along which a value is cut; None: it is read whole, or it is a sum over all slices."""
 
@@ -46,17 +46,14 @@ class Way(NamedTuple):
     arranged: int = 0
 
 
-def sliced(program: Program, machine: NumpyMachine = NUMPY_MACHINE) -> NumpyProgram:
+def sliced(program: Program, machine: SliceMachine, kind: type[P]) -> P:
     """The program with its largest chain of intermediates cut, if that is worth it."""
     sizes = [math.prod(shape) for shape in program.shapes]
-    large = [
-        k
-        for k, item in enumerate(program.instructions)
-        if sizes[k] > machine.small_instruction and _is_computed(item)
-    ]
+    stored = _stored(program, machine)
+    large = [k for k in stored if sizes[k] > machine.small_instruction]
     if sum(sizes[k] for k in large) < machine.least_saved:
-        return NumpyProgram.of(program)
-    graph = _Graph(program, sizes, machine)
+        return kind.of(program)
+    graph = _Graph(program, sizes, frozenset(stored), machine)
     has_large = any(way.arranged > machine.largest_whole for ways in graph.ways for way in ways)
     limits = (machine.largest_whole, machine.largest_read) if has_large else (machine.largest_whole,)
     chains = [
@@ -67,20 +64,33 @@ def sliced(program: Program, machine: NumpyMachine = NUMPY_MACHINE) -> NumpyProg
     ]
     best = max(chains, key=lambda chain: chain.saved, default=None)
     if best is None or best.saved < machine.least_saved:
-        return NumpyProgram.of(program)
-    return best.cut()
+        return kind.of(program)
+    return best.cut(kind)
 
 
-def _is_computed(item: Instruction) -> bool:
-    return isinstance(item, Reduce | Contract | Scale | Combine | CallMap)
+def _stored(program: Program, machine: SliceMachine) -> list[Ref]:
+    """The values that are computed and put into memory."""
+    summed: set[Ref] = set()
+    for item in program.instructions:
+        if isinstance(item, Reduce) or (isinstance(item, Contract) and item.is_sum):
+            summed.update(sources(item))
+    return [
+        k
+        for k, item in enumerate(program.instructions)
+        if isinstance(item, Reduce | Contract | Scale | Combine | CallMap)
+        and (k in summed or not machine.fuses)
+    ]
 
 
 class _Graph:
     """A program with what reads each value, and the ways in which each instruction can be cut."""
 
-    def __init__(self, program: Program, sizes: Sequence[int], machine: NumpyMachine) -> None:
+    def __init__(
+        self, program: Program, sizes: Sequence[int], stored: frozenset[Ref], machine: SliceMachine
+    ) -> None:
         self.program = program
         self.sizes = sizes
+        self.stored = stored
         self.machine = machine
         self.sources = [sources(item) for item in program.instructions]
         self.ways = [list(_ways(program, k, machine)) for k in range(len(sizes))]
@@ -90,7 +100,7 @@ class _Graph:
                 self.readers[source].append(k)
 
 
-def _ways(program: Program, k: Ref, machine: NumpyMachine) -> Iterator[Way]:
+def _ways(program: Program, k: Ref, machine: SliceMachine) -> Iterator[Way]:
     item, shapes = program.instructions[k], program.shapes
     rank = len(shapes[k])
     match item:
@@ -237,9 +247,7 @@ class _Chain:
         sizes = self.graph.sizes
         if any(self.ways[k].axis is None and sizes[k] > self.machine.largest_whole for k in self.outputs):
             return 0  # a large sum over the slices would be read and written for each of them
-        items = self.graph.program.instructions
-        inner = [k for k in self.ways if k not in self.outputs and not isinstance(items[k], View)]
-        saved = sum(sizes[k] for k in inner)
+        saved = sum(sizes[k] for k in self.ways if k not in self.outputs and k in self.graph.stored)
         made = sum(sizes[k] for k in self.outputs)  # slices of those are copied
         if self.has_large:
             pays = saved > 4 * made and self.length >= self.machine.many_slices * self.rows
@@ -247,7 +255,7 @@ class _Chain:
             pays = saved > made
         return saved if pays else 0
 
-    def cut(self) -> NumpyProgram:
+    def cut(self, kind: type[P]) -> P:
         """The program with the chain in one piece, and the programs of its slices."""
         inside = sorted(self.ways)
         needed = self._needed()
@@ -265,14 +273,14 @@ class _Chain:
             if source not in ways
         )
         body, last = (
-            _slice(program, ways, list(reads), outputs, count) if count else None
+            _slice(program, ways, list(reads), outputs, count, kind) if count else None
             for count in (self.rows, self.length % self.rows)
         )
         assert body is not None
         start, stop = len(before), len(before) + len(inside)
         ends = tuple((k, ways[k].axis) for k in outputs)
         slices = Slices(start, stop, self.length, self.rows, tuple(reads), ends, body, last)
-        return NumpyProgram.of(program, slices)
+        return kind.of(program, slices)
 
     def _needed(self) -> set[Ref]:
         """The chain and all it depends on."""
@@ -289,7 +297,8 @@ def _slice(
     reads: Sequence[tuple[Ref, Cut]],
     outputs: Sequence[Ref],
     count: int,
-) -> NumpyProgram:
+    kind: type[P],
+) -> P:
     """The program of a slice of `count` rows; its inputs are called by their position in `reads`."""
     instructions: list[Instruction] = [Load(str(n)) for n in range(len(reads))]
     shapes = [_shape(program.shapes[ref], cut, count) for ref, cut in reads]
@@ -301,7 +310,7 @@ def _slice(
         instructions.append(with_sources(_cut(item, way.axis, count), refs))
         shapes.append(_shape(program.shapes[k], way.axis, count))
     results = tuple(number[k, ways[k].axis] for k in outputs)
-    return NumpyProgram(tuple(instructions), tuple(shapes), (0.0,) * len(shapes), results, len(shapes))
+    return kind(tuple(instructions), tuple(shapes), (0.0,) * len(shapes), results, len(shapes))
 
 
 def _shape(shape: tuple[int, ...], cut: Cut, count: int) -> tuple[int, ...]:
