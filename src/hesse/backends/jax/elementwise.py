@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import jax.scipy.special
 import numpy as np
+from jax import lax
 
 from hesse.backends.kernels import Kernel, find
 from hesse.ops.choices import INDICATORS
@@ -29,10 +30,28 @@ def kernel(name: str) -> Kernel:
     return find(name, KERNELS, "hesse.backends.jax.elementwise.KERNELS", jnp)
 
 
-def _as_floats(function: Kernel) -> Kernel:
+COMPARISONS: dict[str, Kernel] = {
+    "equal": lax.eq,
+    "greater": lax.gt,
+    "greater_equal": lax.ge,
+    "less": lax.lt,
+    "less_equal": lax.le,
+    "not_equal": lax.ne,
+}
+"""XLA's own operations, for arrays that are alike: functions of `jax.numpy` take longer to trace."""
+
+
+def _as_floats(name: str) -> Kernel:
     """A function with true-or-false values, as zeros and ones of the type of the operands."""
+    function, primitive = getattr(jnp, name), COMPARISONS.get(name)
 
     def computed(*operands: Any) -> Any:
+        if (
+            primitive is not None
+            and _are_alike(*operands)
+            and jnp.issubdtype(operands[0].dtype, jnp.floating)
+        ):
+            return lax.convert_element_type(primitive(*operands), operands[0].dtype)
         dtype = jnp.result_type(*operands)
         return function(*operands).astype(dtype if jnp.issubdtype(dtype, jnp.floating) else float)
 
@@ -41,7 +60,17 @@ def _as_floats(function: Kernel) -> Kernel:
 
 def where(condition: Any, a: Any, b: Any) -> Any:
     """A choice by a condition that is true where it is not 0."""
+    if _are_alike(condition, a, b):
+        return lax.select(lax.ne(condition, np.zeros((), condition.dtype)), a, b)
     return jnp.where(condition != 0, a, b)
+
+
+def _are_alike(*operands: Any) -> bool:
+    """Whether these are arrays of one shape and dtype: XLA's own operations take them as they are."""
+    first = operands[0]
+    return all(
+        isinstance(x, jax.Array) and x.shape == first.shape and x.dtype == first.dtype for x in operands
+    )
 
 
 def log_ndtr(x: Any) -> Any:
@@ -154,7 +183,7 @@ polygamma = jax.custom_jvp(_polygamma)
 polygamma.defjvp(_polygamma_jvp)
 
 KERNELS: dict[str, Kernel] = {
-    **{name: _as_floats(getattr(jnp, name)) for name in sorted(INDICATORS)},
+    **{name: _as_floats(name) for name in sorted(INDICATORS)},
     "clamp": jnp.clip,
     "digamma": digamma,
     "erf": jax.scipy.special.erf,

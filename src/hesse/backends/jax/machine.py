@@ -23,12 +23,16 @@ class JaxMachine(SliceMachine):
     """The same for many products that are matrices of at most so many entries."""
     most_pieces: int = 64
     """Overlapping windows of at most this many positions are read, or added up, one position at a time."""
+    few_features: int = 8
+    """Kernels of at most so many features are convolved; others are multiplied with windows."""
     long_program: int = 100
     """Programs of so many instructions are compiled in the way that takes XLA less time."""
     local_share: float = 1 / 8
     """The share of a sum in which a term lies that may be added there alone."""
     many_local: int = 4
     """Such terms from which that is done."""
+    few_looks: int = 4096
+    """Terms times entries of a sum up to which that is not done: it would take longer to start them."""
     large_sum: int = 10_000
     """In results of so many entries, terms on one diagonal are added up before they are put there."""
     little_work: int = 100_000

@@ -179,7 +179,7 @@ class Term(NamedTuple):
 def place_all(shape: tuple[int, ...], *terms: Term, most_pieces: int) -> Array:
     """The sum of several terms: those on one diagonal are added up before they are put there.
 
-    What is put on a diagonal is stored: XLA would compute it again for each entry beside the diagonal.
+    On a processor what is put on a diagonal is stored: XLA would compute it again for each entry beside it.
     """
     groups: dict[tuple[object, ...], tuple[Array, list[Digit], tuple[int, int]]] = {}
     parts = []
@@ -207,6 +207,8 @@ def place_all(shape: tuple[int, ...], *terms: Term, most_pieces: int) -> Array:
 
 def _stored(value: Array) -> Array:
     """The same: XLA stores what a reduction gives before it is repeated, except for sums and maxima."""
+    if jax.default_backend() != "cpu":
+        return value
     layers = lax.pad(value[None], jnp.ones((), value.dtype), [(0, 1, 0), *[(0, 0, 0)] * value.ndim])
     return lax.reduce_prod(layers, (0,))
 

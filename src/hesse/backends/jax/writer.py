@@ -6,16 +6,19 @@ import math
 from functools import partial
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from hesse.backends.jax import elementwise, records
+from hesse.backends.jax.convolutions import convolutions, convolved, unread
 from hesse.backends.jax.machine import JaxMachine
+from hesse.backends.jax.products import contracted
 from hesse.backends.jax.runtime import affine_view, in_slices, place, place_all, place_into
 from hesse.backends.kernels import Kernel
 from hesse.backends.text import Dialect, tuple_text
 from hesse.backends.writer import FunctionalWriter, Terms
-from hesse.plan.program import Contract, Instruction, Placed, Ref
+from hesse.plan.program import Contract, Instruction, Placed, Ref, sources
 from hesse.plan.sliced import SlicedProgram, Slices
 
 JAX = Dialect(
@@ -33,6 +36,15 @@ class JaxWriter(FunctionalWriter):
         super().__init__(program)
         self.dtype, self.machine = dtype, machine
         self.namespace |= {"jnp": jnp, "dtype": dtype, "in_slices": in_slices}
+        self.namespace |= {"contracted": contracted, "convolved": convolved}
+        is_fast = jax.default_backend() == "cpu" and dtype.itemsize == 8
+        found = convolutions(program, machine.few_features if is_fast else 0, machine.most_pieces)
+        self.convolutions = {
+            k: each
+            for k, each in found.items()
+            if not any(map(program.is_sliced, (k, each.value, *sources(program.instructions[k]))))
+        }
+        self.unread = unread(program, self.convolutions)
         for function in (affine_view, place, place_all, place_into):
             self.namespace[function.__name__] = partial(function, most_pieces=machine.most_pieces)
 
@@ -41,8 +53,13 @@ class JaxWriter(FunctionalWriter):
 
     def instruction(self, k: Ref, item: Instruction) -> None:
         slices = self.program.slices
-        if slices is None or not self.program.is_sliced(k):
-            super().instruction(k, item)
+        if k in self.convolutions:
+            found = self.convolutions[k]
+            arrays = f"{self.names[found.value]}, {self.names[found.kernel]}"
+            self.set(k, f"convolved({arrays}, {found.arguments(self.program.shapes[k])})")
+        elif slices is None or not self.program.is_sliced(k):
+            if k not in self.unread:
+                super().instruction(k, item)
         elif k + 1 == slices.stop:
             self._in_slices(slices)
 
@@ -63,10 +80,16 @@ class JaxWriter(FunctionalWriter):
         is_small = bool(both & set(item.labels)) and entries <= self.machine.small_matrix
         if summed <= self.machine.short_sum or is_small or not item.labels:
             return JAX.multiplied_and_summed(item, left, right, sizes)
-        return super().contract(item, left, right)
+        tables = list(item.left_labels), list(item.right_labels), list(item.labels)
+        return f"contracted({left}, {tables[0]}, {right}, {tables[1]}, {tables[2]})"
 
     def split(self, placed: Terms, shape: tuple[int, ...]) -> tuple[Terms, Terms]:
-        """Many terms at borders are added where they are: else all of them are looked at for each entry."""
+        """Many terms at borders are added where they are: else all of them are looked at for each entry.
+
+        In a small result it takes longer to start so many kernels.
+        """
+        if math.prod(shape) * len(placed) <= self.machine.few_looks:
+            return placed, []
         most = math.prod(shape) * self.machine.local_share
         local = [each for each in placed if math.prod(_extents(each[0])) <= most]
         if len(local) < self.machine.many_local:

@@ -66,8 +66,19 @@ def whole(equation: JaxprEqn, operands: Sequence[Any]) -> list[Any] | None:
         found = internals.bound(equation, arrays)
         return found if len(found) > 1 else found[0]
 
-    is_same = same_function(called, reference, avals) or same_function(called, _mapped(name), avals)
+    is_same = _is_call(equation, reference, avals) or any(
+        same_function(called, function, avals) for function in (reference, _mapped(name))
+    )
     return own(*operands) if is_same else None
+
+
+def _is_call(equation: JaxprEqn, reference: Function, avals: Avals) -> bool:
+    """Whether an equation calls a function of JAX: then JAX finds again what it traced."""
+    try:
+        made = jax.make_jaxpr(reference)(*avals).eqns
+    except (TypeError, ValueError):
+        return False
+    return len(made) == 1 and made[0].params.get("jaxpr") is equation.params.get("jaxpr") is not None
 
 
 @functools.cache
