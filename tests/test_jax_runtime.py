@@ -396,3 +396,20 @@ def test_large_results_are_handed_to_numpy_each_once() -> None:
         result[...] = np.nan
     assert results[3].base is not None  # it is XLA's memory
     np.testing.assert_array_equal(function(x)[0], x)
+
+
+def test_multiples_of_products_take_no_pass() -> None:
+    """The factors of both gradients go into what is multiplied; a value that is used twice stays as it is."""
+    X = jnp.asarray(np.random.default_rng(0).standard_normal((30, 20)))
+
+    def loss(w: Any) -> Any:
+        return jnp.sum(3.0 * jnp.log1p((X @ w) ** 2))
+
+    g, w = hesse.grad(loss), jnp.linspace(-1.0, 1.0, 20)
+    np.testing.assert_allclose(g(w), jax.grad(loss)(w), rtol=1e-12)
+    lines = g.explain(w).source.splitlines()
+    assert " = contracted(" in lines[-2], "nothing is done with the last product"
+    twice = hesse.derivative(lambda w: (X.T @ jnp.sin(X @ w), jnp.cos(X @ w)), order=1)
+    found, expected = twice(w), jax.jacfwd(lambda w: (X.T @ jnp.sin(X @ w), jnp.cos(X @ w)))(w)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-12)

@@ -132,11 +132,11 @@ def _written(derivative: hesse.Derivative, *arguments: np.ndarray) -> str:
 def test_every_field_is_explained(backend: str) -> None:
     """One line after each field, but those that only have another value here."""
     record = type(target_named(backend).machine)
-    lines = inspect.getsource(record).splitlines()
-    inherited = {field.name for field in fields(Machine)}
-    for field in fields(record):
-        if field.name not in inherited:
-            (at,) = (k for k, line in enumerate(lines) if line.startswith(f"    {field.name}: "))
+    for cls in record.__mro__[: record.__mro__.index(Machine)]:
+        lines = inspect.getsource(cls).splitlines()
+        inherited = {field.name for parent in cls.__bases__ for field in fields(parent)}
+        for name in {*cls.__annotations__} - inherited:
+            (at,) = (k for k, line in enumerate(lines) if line.startswith(f"    {name}: "))
             assert lines[at + 1].startswith('    """') and lines[at + 1].endswith('."""')
 
 

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from hesse.backends.jax.lookups import Positions, linear, looked_up
+from hesse.backends.jax.lookups import Form, Positions, linear, looked_up
 
 Coefficients = tuple[tuple[int, ...], ...]
 
@@ -196,7 +196,7 @@ def place_all(shape: tuple[int, ...], *terms: Term, most_pieces: int) -> Array:
         *inner, outer = sorted(twins, key=lambda pair: digits[pair[0]].size)
         value = _selected(value, digits, inner)
         sizes = tuple([digit.size for digit in digits])
-        key = (sizes, outer, _agreement(*[digits[axis] for axis in outer]))
+        key = (sizes, *_gap(digits, *outer).items())
         known = groups.get(key)
         groups[key] = (value if known is None else known[0] + value), digits, outer
     parts += [
@@ -286,22 +286,17 @@ def _padded(
 def _selected(value: Array, digits: Sequence[Digit], twins: Sequence[tuple[int, int]]) -> Array:
     """The value repeated along further axes of its labels, and zeros where these do not agree."""
     axes = {axis for axis, _ in twins}
-    shape = tuple([digits[k].size if k in axes else size for k, size in enumerate(value.shape)])
-    positions = Positions(shape)
-    conditions = []
-    for axis, other in twins:
-        step, beside, shift = _agreement(digits[axis], digits[other])
-        sides = linear([({axis: 1}, beside)], 0), linear([({other: 1}, step)], shift)
-        conditions.append(positions.are_equal(*sides))
+    positions = Positions(tuple([digits[k].size if k in axes else n for k, n in enumerate(value.shape)]))
+    conditions = [positions.are_equal(_gap(digits, *pair), {}) for pair in twins]
     return positions.chosen(conditions, value)
 
 
-def _agreement(digit: Digit, other: Digit) -> tuple[int, int, int]:
-    """Two axes have the same label at `k` and `l` where `k * beside == l * step + shift`: these three."""
-    if digit.stride == other.stride:
-        return 1, 1, digit.offset - other.offset
-    shift = digit.offset * other.stride - other.offset * digit.stride
-    return digit.stride, other.stride, shift
+def _gap(digits: Sequence[Digit], axis: int, there: int) -> Form:
+    """What is 0 where two axes have the same label."""
+    digit, other = digits[axis], digits[there]
+    scales = (other.stride, -digit.stride) if other.stride != digit.stride else (1, -1)
+    sides = [({axis: 1, None: -digit.offset}, scales[0]), ({there: 1, None: -other.offset}, scales[1])]
+    return linear(sides, 0)
 
 
 def _padding(digit: Digit, holds_label: bool, ranges: tuple[int, ...]) -> tuple[int, int, int]:

@@ -25,6 +25,7 @@ from hesse.backends.writer import Compiled
 from hesse.errors import ArgumentError
 from hesse.plan.origins import Origins, origins
 from hesse.plan.program import Program
+from hesse.plan.scalings import scaled_before
 from hesse.plan.sliced import SlicedProgram
 from hesse.plan.slices import sliced
 from hesse.plan.stacks import stacked
@@ -50,7 +51,7 @@ class JaxTarget(Target):
         return replace(self, variables=tuple(variables)) if has_any and jax.device_count() > 1 else self
 
     def passes(self, program: Program) -> SlicedProgram:
-        ordered = stacked(program)
+        ordered = stacked(scaled_before(program))
         return sliced(ordered, self.machine, SlicedProgram) if is_processor() else SlicedProgram.of(ordered)
 
     def compile(

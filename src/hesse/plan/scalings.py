@@ -1,0 +1,71 @@
+"""Factors of products move to what the products are made of, where a compiler fuses them with that.
+
+A product of matrices is a call of a library. What is done with its result takes another pass, and on small
+arrays starting that takes as long as the product.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hesse.plan.program import (
+    CallMap,
+    Combine,
+    Contract,
+    Instruction,
+    Program,
+    Ref,
+    Scale,
+    sources,
+    with_sources,
+)
+
+
+def scaled_before(program: Program) -> Program:
+    """The program in which multiples of products are products of multiples.
+
+    That is done where one of the two values that are multiplied is computed entry by entry, for this alone.
+    """
+    uses = Counter([ref for item in program.instructions for ref in sources(item)])
+    uses.update(program.results)
+    factors: dict[Ref, tuple[Ref, float]] = {}
+    for item in program.instructions:
+        if isinstance(item, Scale) and uses[item.source] == 1:
+            product = program.instructions[item.source]
+            sides = [
+                ref for ref in sources(product) if uses[ref] == 1 and _is_fused(program.instructions[ref])
+            ]
+            if isinstance(product, Contract) and not _is_fused(product) and sides:
+                factors[item.source] = sides[0], item.factor
+    return _moved(program, factors) if factors else program
+
+
+def _is_fused(item: Instruction) -> bool:
+    """Whether a value is computed entry by entry."""
+    if isinstance(item, Contract):
+        return {*item.left_labels, *item.right_labels} <= set(item.labels)
+    return isinstance(item, Combine | CallMap)
+
+
+def _moved(program: Program, factors: dict[Ref, tuple[Ref, float]]) -> Program:
+    instructions: list[Instruction] = []
+    kept: list[Ref] = []  # for each new instruction the value whose shape and cost it has
+    new: dict[Ref, Ref] = {}
+
+    def emit(item: Instruction, like: Ref) -> Ref:
+        instructions.append(item)
+        kept.append(like)
+        return len(instructions) - 1
+
+    for ref, item in enumerate(program.instructions):
+        if isinstance(item, Scale) and item.source in factors:
+            new[ref] = new[item.source]
+            continue
+        read = {source: new[source] for source in sources(item)}
+        if ref in factors:
+            side, factor = factors[ref]
+            read[side] = emit(Scale(read[side], factor), side)
+        new[ref] = emit(with_sources(item, [read[source] for source in sources(item)]), ref)
+    shapes, flops = tuple([program.shapes[k] for k in kept]), tuple([program.flops[k] for k in kept])
+    results = tuple([new[ref] for ref in program.results])
+    return Program(tuple(instructions), shapes, flops, results, program.node_count)
