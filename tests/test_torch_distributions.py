@@ -10,6 +10,7 @@ import torch.distributions as D
 import torch.nn.functional as F
 from torch import Tensor
 
+import hesse
 from torch_nested import assert_agrees
 
 LABELS = torch.tensor([0, 1])
@@ -53,3 +54,14 @@ CASES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 def test_arguments_are_not_checked(name: str) -> None:
     points = torch.tensor([0.3, -0.6], dtype=torch.float64), torch.tensor([0.5, 1.2], dtype=torch.float64)
     assert_agrees(CASES[name], *points)
+
+
+def test_checks_that_a_function_makes_itself_are_not_taken_for_granted() -> None:
+    def chosen(c: Tensor) -> Tensor:
+        is_valid = D.constraints.positive_definite.check(c)
+        return (c**2).sum() if is_valid else (c**3).sum()
+
+    c = torch.tensor([[1.0, 2.0], [0.0, 1.0]], dtype=torch.float64)
+    torch.testing.assert_close(hesse.grad(hesse.branching(chosen))(c), 3 * c**2)
+    with pytest.raises(hesse.HesseError):
+        hesse.grad(chosen)(c)

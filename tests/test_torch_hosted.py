@@ -171,6 +171,24 @@ def test_a_default_device_does_not_decide_where_programs_run(monkeypatch, dtype)
     assert differentiated.requires_grad
 
 
+def test_a_default_device_holds_inside_of_foreign_functions():
+    seen = []
+
+    @hesse.custom_derivative(native=True, shape=lambda shape: shape)
+    def doubled(x):
+        seen.append(torch.zeros(1).device.type)
+        return 2.0 * x
+
+    doubled.defjvp(lambda primals, tangents: 2.0 * tangents[0])
+    function = hesse.compile(lambda x: torch.sum(doubled(x) * x))
+    x = torch.ones(3)
+    expected = function(x)
+    with torch.device("meta"):
+        found = function(x)
+    assert seen[-1] == "meta"
+    torch.testing.assert_close(found, expected)
+
+
 def test_a_mode_that_looks_at_functions_sees_those_of_torch(calls):
     class Watching(torch.overrides.TorchFunctionMode):
         def __torch_function__(self, function, types, arguments=(), options=None):

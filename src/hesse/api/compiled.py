@@ -83,8 +83,9 @@ class Derivative:
         self.__name__ = f"{kind} {self.building.parameters.function_name}"
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
-        if self._quick is not None and not options:
-            count, kind, is_same, run = self._quick
+        quick = self._quick  # another thread may change it
+        if quick is not None and not options:
+            count, kind, is_same, run = quick
             for argument in arguments:  # quicker than a comparison of tuples
                 if type(argument) is not kind:
                     break

@@ -21,16 +21,17 @@ from hesse.plan.program import (
 )
 
 
-def scaled_before(program: Program) -> Program:
+def scaled_before(program: Program, most: float) -> Program:
     """The program in which multiples of products are products of multiples.
 
-    That is done where one of the two values that are multiplied is computed entry by entry, for this alone.
+    That is done where one of the two values that are multiplied is computed entry by entry, for this alone,
+    and where factors and their reciprocals are at most `most`: others might leave the range of the type.
     """
     uses = Counter([ref for item in program.instructions for ref in sources(item)])
     uses.update(program.results)
     factors: dict[Ref, tuple[Ref, float]] = {}
     for item in program.instructions:
-        if isinstance(item, Scale) and uses[item.source] == 1:
+        if isinstance(item, Scale) and uses[item.source] == 1 and 1 / most <= abs(item.factor) <= most:
             product = program.instructions[item.source]
             sides = [
                 ref for ref in sources(product) if uses[ref] == 1 and _is_fused(program.instructions[ref])

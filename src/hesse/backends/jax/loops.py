@@ -16,7 +16,7 @@ def in_slices(
     cuts: Sequence[int | None],
     ends: Sequence[int | None],
 ) -> list[Array]:
-    """The results of a function called for slices of arrays; the second function is for the last slice.
+    """The results of a function called for slices of arrays; the second function is for what is left then.
 
     `cuts` are the axes along which the arrays are cut (None: not at all) and `ends` those along which the
     results are put together (None: they are added up). If nothing is added up the last slice is as long as

@@ -61,18 +61,19 @@ XP = records.Namespace(
 
 
 def _exponentials(x: Any) -> tuple[Any, Any]:
-    """The largest entries, 0 where they are infinite, and the exponentials of x without them.
+    """The largest entries, 0 where they are -inf, and the exponentials of x without them.
 
     All kernels that need them spell them alike, so XLA computes them once for a value and its derivatives.
     """
     largest = jax.lax.stop_gradient(jnp.max(x, axis=-1, keepdims=True))
-    shift = jnp.where(jnp.isfinite(largest), largest, jnp.zeros_like(largest))
+    shift = jnp.where(largest == -jnp.inf, jnp.zeros_like(largest), largest)
     return shift, jnp.exp(x - shift)
 
 
 def logsumexp(params: Params, x: Any) -> Any:
     shift, exponentials = _exponentials(x)
-    return (shift + jnp.log(jnp.sum(exponentials, axis=-1, keepdims=True)))[..., 0]
+    found = shift + jnp.log(jnp.sum(exponentials, axis=-1, keepdims=True))
+    return jnp.where(shift == jnp.inf, shift, found)[..., 0]
 
 
 def softmax(params: Params, x: Any) -> Any:

@@ -41,7 +41,7 @@ def affine_view(
     Overlapping windows of at most `most_pieces` positions are read one position at a time.
     """
     axes = _axes(strides, len(offsets))
-    loop = [label for terms in axes for label in _all_but_longest(terms, shape)]
+    loop = list(dict.fromkeys(label for terms in axes for label in _all_but_longest(terms, shape)))
     if math.prod(shape[label] for label in loop) > most_pieces:
         return array[_positions(offsets, strides, shape)]
     kept = [label for label in range(len(shape)) if label not in loop]
@@ -205,12 +205,19 @@ def place_all(shape: tuple[int, ...], *terms: Term, most_pieces: int) -> Array:
     return sum(parts[1:], parts[0])
 
 
+@jax.custom_jvp  # type: ignore[untyped-decorator]
 def _stored(value: Array) -> Array:
     """The same: XLA stores what a reduction gives before it is repeated, except for sums and maxima."""
     if jax.default_backend() != "cpu":
         return value
     layers = lax.pad(value[None], jnp.ones((), value.dtype), [(0, 1, 0), *[(0, 0, 0)] * value.ndim])
     return lax.reduce_prod(layers, (0,))
+
+
+@_stored.defjvp  # type: ignore[untyped-decorator]
+def _stored_jvp(values: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    """The tangent as it is: that of a product would be no number where a value is infinite."""
+    return _stored(*values), tangents[0]
 
 
 def place_into(

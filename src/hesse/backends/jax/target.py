@@ -33,6 +33,9 @@ from hesse.plan.stacks import stacked
 COPIED_BYTES = 65_536
 """Results of at most so many bytes are copied for NumPy: that takes less time than to hand them over."""
 
+MOST_FACTORS = {8: 2.0**64, 4: 2.0**10}
+"""By bytes of an entry: factors that may be moved into products, which stay far inside of the range then."""
+
 
 @dataclass(frozen=True)
 class JaxTarget(Target):
@@ -51,7 +54,7 @@ class JaxTarget(Target):
         return replace(self, variables=tuple(variables)) if has_any and jax.device_count() > 1 else self
 
     def passes(self, program: Program) -> SlicedProgram:
-        ordered = stacked(scaled_before(program))
+        ordered = stacked(program)
         return sliced(ordered, self.machine, SlicedProgram) if is_processor() else SlicedProgram.of(ordered)
 
     def compile(
@@ -63,6 +66,8 @@ class JaxTarget(Target):
         shared: Collection[str],
     ) -> Compiled:
         runnable = program if isinstance(program, SlicedProgram) else SlicedProgram.of(program)
+        if runnable.slices is None and dtype.itemsize in MOST_FACTORS:
+            runnable = SlicedProgram.of(scaled_before(runnable, MOST_FACTORS[dtype.itemsize]))
         compiled = JaxWriter(runnable, dtype, self.machine).compiled(inputs)
         function = compiled.function
         everywhere = origins(program)

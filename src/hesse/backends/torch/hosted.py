@@ -25,8 +25,14 @@ DTYPES = (torch.float64, torch.float32)
 
 def is_worth_hosting(program: Program, dtype: torch.dtype) -> bool:
     """Whether all that a program computes is small, and nothing of it is code for tensors."""
-    is_own = not any(isinstance(item, CallApply) and item.name == FOREIGN for item in program.instructions)
-    return is_own and dtype in DTYPES and max(map(math.prod, program.shapes), default=0) <= MOST_ENTRIES
+    if has_foreign_code(program) or dtype not in DTYPES:
+        return False
+    return max(map(math.prod, program.shapes), default=0) <= MOST_ENTRIES
+
+
+def has_foreign_code(program: Program) -> bool:
+    """Whether functions of users run as they are."""
+    return any(isinstance(item, CallApply) and item.name == FOREIGN for item in program.instructions)
 
 
 class Hosted:

@@ -101,7 +101,8 @@ def foreign(params: Params, *operands: Any) -> list[Any]:
     (rule,) = params
     if rule.is_native:
         # Results share no memory with operands, as those of all kernels.
-        return [torch.as_tensor(result).clone() for result in rule.call(*operands)]
+        device = operands[0].device  # not a default one
+        return [torch.as_tensor(result, device=device).clone() for result in rule.call(*operands)]
     if is_hidden(*operands):
         raise _not_differentiable(rule)
     return list(_OnHost.apply(rule, *operands))

@@ -18,7 +18,7 @@ from hesse.backends.target import Target, host_bytes
 from hesse.backends.torch.algebra import ALGEBRA
 from hesse.backends.torch.fused import Fused
 from hesse.backends.torch.graphs import Graphed, is_worth_capturing
-from hesse.backends.torch.hosted import Hosted, is_worth_hosting
+from hesse.backends.torch.hosted import Hosted, has_foreign_code, is_worth_hosting
 from hesse.backends.torch.machine import TORCH_MACHINE, TorchMachine
 from hesse.backends.torch.runtime import transformed_zeros
 from hesse.backends.torch.tensors import as_tensor, has_only_a_default_device
@@ -67,6 +67,7 @@ class TorchTarget(Target):
         on_host = functools.partial(self._hosted, program, names, dtype, in_order, shared)
         finished = functools.partial(self._finished, program, dtype, on_host)
         source = written(torch.device("cpu")).compiled(names).source
+        is_own = not has_foreign_code(program)
         known: dict[tuple[torch.device, bool], Callable[..., tuple[Tensor, ...]]] = {}
 
         def function(*given: Tensor) -> tuple[Tensor, ...]:
@@ -76,9 +77,8 @@ class TorchTarget(Target):
                 device, is_transformed = key
                 plain = written(device, is_transformed).compiled(names).function
                 known[key] = plain if is_transformed else finished(plain, device.type)
-            if has_only_a_default_device(
-                arrays
-            ):  # what a program makes, it makes on the device of the arrays
+            # what a program makes, it makes on the device of the arrays
+            if is_own and has_only_a_default_device(arrays):
                 with torch._C.DisableTorchFunction():
                     return known[key](*arrays)
             return known[key](*arrays)

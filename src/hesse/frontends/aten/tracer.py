@@ -9,6 +9,7 @@ computed at once.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -77,20 +78,21 @@ def _answer(name: str, tensors: list[TracedTensor]) -> Any:
     """What a tensor of one entry says, where the function may decide by values; real numbers are none."""
     if len(tensors) != 1 or name not in ("_local_scalar_dense", "is_nonzero", "item"):
         return None
-    if _is_validated():
-        return True
     (tensor,) = tensors
     if name != "is_nonzero" and tensor.dtype.is_floating_point:
         return None
     is_truth = name == "is_nonzero" or tensor.dtype == torch.bool
-    return expression_of(tensor).answer("truth" if is_truth else "integer")
+    found = expression_of(tensor).answer("truth" if is_truth else "integer")
+    return True if found is None and _is_validated() else found
 
 
 def _is_validated() -> bool:
-    """Whether `torch.distributions` asks if an argument is valid, which nobody knows in a trace."""
+    """Whether a distribution of PyTorch asks if an argument is valid, which nobody knows in a trace."""
     names = (frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_stack(None))
-    caller = next((name for name in names if not name.startswith(MACHINERY)), "")
-    return caller == "torch.distributions.constraints"
+    callers = (name for name in names if not name.startswith(MACHINERY))
+    inside = itertools.groupby(callers)
+    first, second = (next(inside, ("", None))[0] for _ in range(2))
+    return (first, second) == ("torch.distributions.constraints", "torch.distributions.distribution")
 
 
 class Undecomposed(Exception):
