@@ -44,8 +44,7 @@ well (and the loop is a scan). `gradient / function` compares that way with the 
 First calls trace, differentiate, compile and run: those of hesse as it is called without options (where JAX
 is given a scan, so is hesse), and those of its fastest way.
 `Jacobian, blocks` are derivatives of each point by its own arguments: `form="structured"` in hesse,
-`vmap(jacrev)` or one column at a time in the others. torch is left out where it compiles for minutes.
-Other work ran on the machine beside this, so times are noisy."""
+`vmap(jacrev)` or one column at a time in the others. torch is left out where it compiles for minutes."""
 
 
 @dataclass

@@ -29,6 +29,8 @@ class JaxMachine(SliceMachine):
     """Kernels of at most so many features are convolved; others are multiplied with windows."""
     long_program: int = 100
     """Programs of so many instructions are compiled in the way that takes XLA less time."""
+    little_work: int = 100_000
+    """They are if they have at most so many operations for each: then it does not matter to their calls."""
     local_share: float = 1 / 8
     """The share of a sum in which a term lies that may be added there alone."""
     many_local: int = 4
@@ -37,8 +39,6 @@ class JaxMachine(SliceMachine):
     """Terms times entries of a sum up to which that is not done: it would take longer to start them."""
     large_result: int = 10_000
     """In results of so many entries, terms on one diagonal are added up before they are put there."""
-    little_work: int = 100_000
-    """They are if they have at most so many operations for each: then it does not matter to their calls."""
 
 
 JAX_MACHINE = JaxMachine()
