@@ -207,3 +207,9 @@ def test_operators_of_functions_are_refused_by_name() -> None:
 
     with pytest.raises(TracingError, match=r"operator cond of functions.*torch\.where"):
         hesse.jacobian(chosen)(torch.ones(3))
+
+
+def test_heads_share_keys_only_on_request() -> None:
+    q, k = torch.randn(2, 4, 5, 3), torch.randn(2, 2, 6, 3)
+    with pytest.raises(hesse.HesseError):
+        hesse.grad(lambda q: torch.nn.functional.scaled_dot_product_attention(q, k, k).sum())(q)

@@ -30,11 +30,8 @@ def attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Any:
-    """`softmax(query @ key.T * scale + mask) @ value`; a query that may see no key gets zeros.
-
-    That heads share keys (`enable_gqa`) is seen by their number: graphs do not keep the option.
-    """
-    if query.ndim > 2:
+    """`softmax(query @ key.T * scale + mask) @ value`; a query that may see no key gets zeros."""
+    if enable_gqa and query.ndim > 2:
         key, value = (_for_heads(x, query.shape[-3]) for x in (key, value))
     scale = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
     scores = np.multiply(np.einsum("...qd,...kd->...qk", query, key), scale)

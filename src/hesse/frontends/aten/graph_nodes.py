@@ -158,9 +158,8 @@ FREE: dict[str, Any] = {
         ("atol", "attn_mask", "compute_mode", "device", "driver", "dtype", "layout", "memory_format")
     ),
     **dict.fromkeys(("pin_memory", "rtol", "running_mean", "running_var")),
-    **dict.fromkeys(
-        ("check_errors", "cudnn_enabled", "enable_gqa", "hermitian", "implicit", "training"), False
-    ),
+    **dict.fromkeys(("check_errors", "cudnn_enabled", "hermitian", "implicit", "training"), False),
+    "enable_gqa": True,  # PyTorch has checked the numbers of heads
     "UPLO": "L",
     "input_dtype": torch.float64,
     "self_is_result": False,

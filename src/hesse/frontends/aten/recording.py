@@ -247,7 +247,10 @@ def _in_other_words(line: Line) -> Line:
         mask = given.get("attn_mask", given.get("attn_bias"))
         settings = (given.get("dropout_p", 0.0), given.get("is_causal", False))
         arguments = (given["query"], given["key"], given["value"], mask, *settings)
-        options = {"scale": given.get("scale")}
+        options = {
+            "scale": given.get("scale"),
+            "enable_gqa": True,
+        }  # PyTorch has checked the numbers of heads
         return line._replace(
             function=aten.scaled_dot_product_attention.default, arguments=arguments, options=options
         )
