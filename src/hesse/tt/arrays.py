@@ -99,7 +99,7 @@ def _is_even(matrix: np.ndarray, inverse: np.ndarray) -> bool:
     return bool((matrix * matrix).sum() * (inverse * inverse).sum() <= count * (count + 2))
 
 
-def _times(tall: np.ndarray, small: np.ndarray) -> np.ndarray:
+def _times(tall: Array, small: Array) -> Array:
     """A product of matrices, in memory in the order of the first one."""
     return tall @ small if tall.flags.c_contiguous else (small.T @ tall.T).T
 

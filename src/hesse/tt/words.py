@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from hesse.tt.arrays import Array
 from hesse.tt.chain import Chain
 from hesse.tt.forms import Form
 from hesse.tt.functional import Deltas, FormFunctional
@@ -85,13 +86,13 @@ class WordsFunctional(FormFunctional):
         return total
 
 
-def _read(words: np.ndarray, core: np.ndarray) -> np.ndarray:
+def _read(words: Array, core: Array) -> Array:
     """A core times vectors at its position: a stack of products for its left bond."""
     if core.shape[2] == 1:
         return (words @ core[:, :, 0].T)[:, :, None]
     return (words @ core).transpose(1, 0, 2)
 
 
-def _spread(words: np.ndarray, before: np.ndarray, behind: np.ndarray) -> np.ndarray:
+def _spread(words: Array, before: Array, behind: Array) -> Array:
     """The sum over words of the products of what is before, at and behind a position."""
     return words.T @ (before.T[:, :, None] * behind)
