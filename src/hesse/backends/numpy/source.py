@@ -110,13 +110,22 @@ MOST_COMPARED = 64
 
 
 class Destination(NamedTuple):
-    """The array that a sum is written to, on a machine; `is_result`: in memory its axes are in order."""
+    """The array that a sum is written to, on a machine.
+
+    In memory the axes of a result (`is_result`) are in order; the first axis may be innermost (`by_columns`).
+    """
 
     name: str
     shape: tuple[int, ...]
     itemsize: int
     is_result: bool
+    by_columns: bool
     machine: NumpyMachine
+
+    def made(self, function: str, is_contiguous: bool) -> str:
+        """A new array."""
+        order = ", order='F'" if self.by_columns and not is_contiguous else ""
+        return f"np.{function}({tuple_text(self.shape)}, dtype{order})"
 
 
 class Written(NamedTuple):
@@ -141,21 +150,22 @@ def combine_source(
     placed = [k for k in range(len(item.terms)) if k not in dense]
     whole = [k for k in dense if k in spare and len(item.terms[k].labels) == len(shape)]
     own = min(whole, key=lambda k: item.terms[k].factor != 1, default=None)
-    in_order = not dense
+    is_contiguous = any(not _is_indexed(item.terms[k]) for k in placed) or bool(placed and target.is_result)
+    in_order = not dense and (is_contiguous or not target.by_columns)
     fresh = set() if dense else _fresh([item.terms[k] for k in placed[:MOST_COMPARED]])
     if not dense:
         is_filled = len(fresh) == len(placed) and _fills([item.terms[k] for k in placed], shape)
-        lines = [f"{target.name} = np.{'empty' if is_filled else 'zeros'}({tuple_text(shape)}, dtype)"]
+        lines = [f"{target.name} = {target.made('empty' if is_filled else 'zeros', is_contiguous)}"]
     elif own is not None:
         first = NUMPY.aligned(names[own], item.terms[own].labels, dense_labels(item.terms[own]))
         in_order = first == names[own] and not placed
-        lines = [f"{target.name} = {f'np.ascontiguousarray({first})' if placed else first}"]
+        lines = [f"{target.name} = {f'np.ascontiguousarray({first})' if is_contiguous else first}"]
         others = [(item.terms[k], names[k]) for k in dense if k != own]
         lines += _added_to(item.terms[own].factor, others, target)
     elif len(dense) > 1 and not placed and not item.repeats(shape) and (held := buffer()) is not None:
         lines, in_order = _buffered_sum([(item.terms[k], names[k]) for k in dense], target, held), True
     else:
-        text = _dense_text(item, dense, names, target, is_written=bool(placed))
+        text = _dense_text(item, dense, names, target, bool(placed), is_contiguous)
         lines = [f"{target.name} = {text}"]
     for position, k in enumerate(placed):
         lines.append(_place(item.terms[k], names[k], target, is_first=position in fresh))
@@ -187,21 +197,26 @@ def _fills(terms: list[Placed], shape: tuple[int, ...]) -> bool:
 
 
 def _dense_text(
-    item: Combine, dense: list[int], names: list[str], target: Destination, is_written: bool
+    item: Combine,
+    dense: list[int],
+    names: list[str],
+    target: Destination,
+    is_written: bool,
+    is_contiguous: bool,
 ) -> str:
     """The sum of dense terms as an expression; `is_written`: others will be added into it."""
     terms = [(item.terms[k], names[k]) for k in dense]
     missing = item.missing(target.shape)  # an axis that no term has cannot be moved to the front
-    text = _dense_sum(terms, target, in_order=is_written or target.is_result or bool(missing))
+    text = _dense_sum(terms, target, in_order=is_contiguous or target.is_result or bool(missing))
     is_shared = len(dense) == 1
     if item.repeats(target.shape):
         text, is_shared = f"np.broadcast_to({text}, {tuple_text(target.shape)})", True
     elif 0 in missing:  # `aligned` leaves leading axes out; an index takes a tenth of the time of a function
         leading = next((k for k in range(len(target.shape)) if k not in missing), len(target.shape))
         text = f"({text})[{', '.join(['None'] * leading)}]"
-    if not is_written:
-        return text
-    return f"np.array({text}, order='C')" if is_shared else f"np.ascontiguousarray({text})"
+    if is_written and is_shared:
+        return f"np.array({text}, order={'C' if is_contiguous else 'K'!r})"
+    return f"np.ascontiguousarray({text})" if is_contiguous else text
 
 
 def _added_to(factor: float, terms: list[tuple[Placed, str]], target: Destination) -> list[str]:
@@ -244,7 +259,10 @@ def _dense_sum(terms: list[tuple[Placed, str]], target: Destination, in_order: b
 
 
 def _place(term: Placed, name: str, target: Destination, is_first: bool) -> str:
-    """One term added into a part of a contiguous array (which is all zero if `is_first`)."""
+    """One term added into a part of an array (which is all zero if `is_first`).
+
+    The array must be contiguous unless the part is an index expression.
+    """
     labels = placed_labels(term)
     value = NUMPY.aligned(name, term.labels, labels)
     overlapping = overlapping_labels(term.output, term.ranges)
@@ -258,11 +276,16 @@ def _place(term: Placed, name: str, target: Destination, is_first: bool) -> str:
     else:
         write, factor = "-=" if term.factor < 0 else "+=", abs(term.factor)
     value = value if factor == 1 else f"-{value}" if factor == -1 else f"{factor!r} * {value}"
-    simple = all(len(axis.terms) <= 1 for axis in term.output)
-    if simple and sum(len(axis.terms) for axis in term.output) == len(labels):
+    if _is_indexed(term):
         index = [position_text(a, term.ranges, n) for a, n in zip(term.output, target.shape, strict=True)]
         return f"{target.name}[{', '.join(index)}] {write} {value}"
     return f"{_strided(term, labels, target)} {write} {value}"
+
+
+def _is_indexed(term: Placed) -> bool:
+    """Whether the entries that a term hits are an index expression."""
+    is_simple = all(len(axis.terms) <= 1 for axis in term.output)
+    return is_simple and sum(len(axis.terms) for axis in term.output) == len(placed_labels(term))
 
 
 def _strided(term: Placed, labels: Labels, target: Destination) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, assert_never
@@ -12,6 +12,7 @@ from typing import Any, assert_never
 import numpy as np
 
 from hesse.backends.numpy import elementwise, records
+from hesse.backends.numpy.columns import is_narrow, read_by_columns
 from hesse.backends.numpy.machine import NUMPY_MACHINE, NumpyMachine
 from hesse.backends.numpy.program import IN_PLACE, NumpyProgram
 from hesse.backends.numpy.runtime import (
@@ -67,7 +68,8 @@ def compile_program(
     Sums and products that are results are made in the order of their axes in memory, unless that is said not
     to matter. Results are no inputs but those named by `shared`.
     """
-    compiled = NumpyWriter(program, dtype, machine, results_in_order, shared).compiled(inputs)
+    columns = read_by_columns(program, machine)
+    compiled = NumpyWriter(program, dtype, machine, results_in_order, shared, columns).compiled(inputs)
     return _buffered(compiled, program, machine)
 
 
@@ -127,6 +129,7 @@ class NumpyWriter(Writer):
         machine: NumpyMachine,
         results_in_order: bool,
         shared: Collection[str] = (),
+        columns: Collection[str] = (),
     ) -> None:
         super().__init__(program)
         self.dtype, self.machine = dtype, machine
@@ -146,11 +149,20 @@ class NumpyWriter(Writer):
         """Names of arrays that the current instruction writes over."""
         self.in_order: set[Ref] = set()
         """Values with memory of their own, in the order of their axes."""
+        self.columns = columns
+        """Inputs that are copied column by column."""
+        self.by_columns = _over(program, columns)
+        """Values that may lie in memory as those do."""
         self.wanted: Counter[tuple[int, ...]] = Counter(
             shape
             for k, (item, shape) in enumerate(zip(program.instructions, program.shapes, strict=True))
             if isinstance(item, WRITTEN) and not program.is_sliced(k)
         )
+
+    def written(self, arguments: Mapping[str, str]) -> list[str]:
+        names = [argument for label, argument in arguments.items() if label in self.columns]
+        self.lines += [f"{name} = np.asfortranarray({name})" for name in names]
+        return super().written(arguments)
 
     def literal(self, value: np.ndarray) -> Any:
         return value if value.dtype.kind in "iu" else np.asarray(value, self.dtype)
@@ -199,7 +211,7 @@ class NumpyWriter(Writer):
                 continue
             shape = self.program.shapes[source]
             kept = self.buffers.setdefault(shape, [])
-            if source in spare & self.in_order and len(kept) < self.wanted[shape]:
+            if source in spare & self.in_order - self.by_columns and len(kept) < self.wanted[shape]:
                 kept.append(self.names[source])
             else:
                 dead.append(self.names[source])
@@ -223,7 +235,8 @@ class NumpyWriter(Writer):
         item = self.program.instructions[ref]
         is_given = isinstance(item, Load) and item.name in self.shared
         if is_given or (self.program.is_fresh(ref) and self.program.results.count(ref) == 1):
-            return self.names[ref]
+            is_turned = self.results_in_order and ref in self.by_columns
+            return f"np.ascontiguousarray({self.names[ref]})" if is_turned else self.names[ref]
         return f"np.array({self.names[ref]}, order={'C' if self.results_in_order else 'K'!r})"
 
     def _instruction(self, item: Instruction, k: Ref, spare: set[Ref]) -> Ref | None:
@@ -322,7 +335,8 @@ class NumpyWriter(Writer):
         readers = Counter(owners)  # what is changed in place must not be read by another term afterwards
         shape = self.program.shapes[k]
         free = {j for j, term in enumerate(item.terms) if term.source in spare and readers[owners[j]] == 1}
-        target = Destination(f"t{k}", shape, self.dtype.itemsize, k in self.final, self.machine)
+        by_columns = k in self.by_columns and k not in self.final and is_narrow(shape, self.machine)
+        target = Destination(f"t{k}", shape, self.dtype.itemsize, k in self.final, by_columns, self.machine)
         names = [self.names[term.source] for term in item.terms]
         lines, own, in_order = combine_source(item, target, names, free, lambda: self._buffer(k))
         self.lines += lines
@@ -330,6 +344,16 @@ class NumpyWriter(Writer):
         if in_order and (source is None or source in self.in_order):
             self.in_order.add(k)
         return source
+
+
+def _over(program: Program, names: Collection[str]) -> set[Ref]:
+    """All that is computed from some inputs and has several axes."""
+    found: set[Ref] = set()
+    for k, item in enumerate(program.instructions):
+        is_input = isinstance(item, Load) and item.name in names
+        if is_input or (len(program.shapes[k]) > 1 and any(source in found for source in sources(item))):
+            found.add(k)
+    return found
 
 
 def _final(program: Program) -> set[Ref]:
