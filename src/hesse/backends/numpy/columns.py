@@ -26,25 +26,29 @@ from hesse.plan.program import (
 
 FEWEST_ROWS = 64
 """Arrays of fewer rows are done at once."""
-ROW, LINE = 8, 500
+FEWEST_LINES = 8
+"""Programs that compute less with such arrays stay as they are: results are copied once more, too."""
+ROW, CALL = 8, 500
 """The entries that are copied in the time that a row, or a call of NumPy, takes."""
 
 
 def read_by_columns(program: Program, machine: NumpyMachine) -> set[str]:
     """The names of the inputs that are copied so that their first axis is the innermost one in memory."""
     below: dict[Ref, set[Ref]] = {}
-    saved, found = 0, set[Ref]()
+    lines, saved, found = 0, 0, set[Ref]()
     for k, item in enumerate(program.instructions):
         if isinstance(item, Load):
             below[k] = {k} if _has_rows(program.shapes[k]) and k not in program.results else set()
         elif isinstance(item, View) or _is_by_entry(item):
             below[k] = set().union(*[below.get(source, ()) for source in sources(item)])
         if below.get(k) and _is_by_entry(item) and is_narrow(program.shapes[k], machine):
+            lines += 1
             saved += ROW * math.prod(program.shapes[k][:-1])
             found |= below[k]
-    spent = sum(LINE + math.prod(program.shapes[k]) for k in found)
-    loads = [program.instructions[k] for k in found]
-    return {item.name for item in loads if isinstance(item, Load)} if saved > 2 * spent else set()
+    spent = sum(CALL + math.prod(program.shapes[k]) for k in found)
+    if lines < FEWEST_LINES or saved < 2 * spent:
+        return set()
+    return {item.name for k in found if isinstance(item := program.instructions[k], Load)}
 
 
 def is_narrow(shape: tuple[int, ...], machine: NumpyMachine) -> bool:
