@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import platform
+import subprocess
 import sys
 import threading
 import time
@@ -281,3 +283,25 @@ def test_who_wants_no_collections_gets_none():
         assert gc.get_threshold()[0] == 0
     finally:
         gc.set_threshold(*before)
+
+
+FAULTS = """
+import resource
+import numpy as np
+import hesse
+
+derivative, x = hesse.hessian(lambda x: np.sum(np.tanh(x[:, None] - x) ** 2)), np.linspace(0, 1, 400)
+for _ in range(3):
+    derivative(x)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(10):
+    derivative(x)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other allocators do as they like")
+def test_memory_of_earlier_calls_is_used_again() -> None:
+    """The arrays of a call are 300 pages each, which the operating system would have to hand out anew."""
+    done = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 300

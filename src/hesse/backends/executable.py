@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from hesse.backends.memory import keep_freed_memory
 from hesse.backends.named import Origin, enter
 from hesse.backends.target import Array, DType, Target
 from hesse.backends.writer import Compiled
@@ -37,6 +38,7 @@ class Executable:
     @cached_property
     def compiled(self) -> Compiled:
         """The function and its source."""
+        keep_freed_memory()
         found = self.target.compile(self.program, self.inputs, self.dtype, self.in_order, self.shared)
         if self.origin is not None:
             enter(found.function, self.origin)

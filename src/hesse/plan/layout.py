@@ -3,7 +3,9 @@
 A product of matrices can be computed as it is or transposed, at no cost. What is computed from it entry by
 entry lies in memory as it does, and reading one operand by rows and the other by columns takes two to four
 times as long. So for each product it is decided which of the two it is: operands and results of element-wise
-operations are linked, the largest first, and a link that contradicts larger ones is given up.
+operations are linked, the largest first, and a link that contradicts larger ones is given up. What is made
+entry by entry gets the axes of the products that it is linked with, so that no compiler is led to write it in
+another order.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from hesse.plan.program import (
     Reduce,
     Ref,
     Scale,
+    Sizes,
     View,
     sources,
 )
@@ -48,7 +51,8 @@ def aligned(program: Program) -> Program:
     free = {k for k in range(len(program.shapes)) if _is_free(program, k)}
     if not free:
         return program
-    turned = _turned(sorted(_links(program, free), key=lambda link: -link.weight), free)
+    links = sorted(_links(program, free), key=lambda link: -link.weight)
+    turned = _turned(links, {ref: program.shapes[ref] for ref in sorted(free)}, _followers(program, free))
     return permuted(program, dict.fromkeys(turned, (1, 0)))
 
 
@@ -153,17 +157,40 @@ class _Groups:
             self._above[first] = second, a ^ b ^ link.is_turned
 
 
-def _turned(links: Iterable[Link], free: set[Ref]) -> set[Ref]:
-    """The products that are computed transposed."""
+def _turned(links: Iterable[Link], free: dict[Ref, Sizes], followers: Iterable[Ref]) -> set[Ref]:
+    """The products, which have these shapes, that are computed transposed, and all that follows them."""
     groups = _Groups()
     for link in links:
         groups.link(link)
-    members: dict[Ref, dict[Ref, bool]] = {}
-    for ref in sorted(free):
+    members: dict[Ref, list[tuple[Ref, bool]]] = {}
+    for ref in free:
         above, turned = groups.find(ref)
-        members.setdefault(above, {})[ref] = turned
-    found: set[Ref] = set()
-    for above, group in members.items():
-        first = False if above == ROWS else next(iter(group.values()))
-        found |= {ref for ref, turned in group.items() if turned != first}
+        members.setdefault(above, []).append((ref, turned))
+    first = {
+        above: above != ROWS and _is_better_turned([(free[k], turned) for k, turned in group])
+        for above, group in members.items()
+    }
+    found = {ref for above, group in members.items() for ref, turned in group if turned != first[above]}
+    for ref in followers:
+        above, turned = groups.find(ref)
+        if turned != first.get(above, turned):
+            found.add(ref)
     return found
+
+
+def _followers(program: Program, free: set[Ref]) -> Iterator[Ref]:
+    """Matrices that are computed entry by entry, and whose axes may change places."""
+    for ref, item in enumerate(program.instructions):
+        if ref in free or ref in program.results or not _is_large(program, ref):
+            continue
+        if isinstance(item, Scale | CallMap | Combine) or (isinstance(item, Contract) and not item.is_sum):
+            yield ref
+
+
+def _is_better_turned(shapes: Iterable[tuple[Sizes, bool]]) -> bool:
+    """Whether matrices of a group have their longer axis last if those that are not turned are transposed.
+
+    Loops run along the last axis, and where a row or a column is repeated, each of them is a loop.
+    """
+    gains = [(shape[0] - shape[1]) * (-1 if turned else 1) for shape, turned in shapes]
+    return sum(gains) > 0

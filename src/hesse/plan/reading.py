@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from hesse.ir import Axis, plain_axes
 from hesse.plan.program import (
+    CallMap,
     Combine,
     Contract,
     Instruction,
@@ -15,6 +16,7 @@ from hesse.plan.program import (
     Load,
     Program,
     Ref,
+    Scale,
     View,
     sources,
     with_sources,
@@ -26,7 +28,7 @@ Order = tuple[int, ...]
 
 
 def permuted(program: Program, orders: Mapping[Ref, Order]) -> Program:
-    """The program with the axes of some products in other orders."""
+    """The program with the axes of some values, computed entry by entry or products, in other orders."""
     return _Permuting(program, orders).run() if orders else program
 
 
@@ -72,11 +74,17 @@ class _Permuting:
             case Combine():
                 terms = [
                     replace(
-                        term, source=self.new[term.source], labels=self._ordered(term.source, term.labels)
+                        term,
+                        source=self.new[term.source],
+                        labels=self._ordered(term.source, term.labels),
+                        output=self._ordered(ref, term.output),
                     )
                     for term in item.terms
                 ]
-                return self._emitted(replace(item, terms=tuple(terms)), shape, work)
+                return self._emitted(replace(item, terms=tuple(terms)), self._ordered(ref, shape), work)
+            case Scale() | CallMap() if ref in self.orders:
+                read = [self._in_order(k, self.orders[ref], shape) for k in sources(item)]
+                return self._emitted(with_sources(item, read), self._ordered(ref, shape), work)
             case Load() | Literal():
                 return self._emitted(item, shape, work)
             case _:
@@ -94,6 +102,14 @@ class _Permuting:
     def _ordered(self, ref: Ref, items: tuple[Item, ...]) -> tuple[Item, ...]:
         order = self.orders.get(ref)
         return items if order is None else tuple([items[k] for k in order])
+
+    def _in_order(self, ref: Ref, order: Order, shape: tuple[int, ...]) -> Ref:
+        """A value with its axes in an order; as it is, if it has another shape than the result."""
+        if self.orders.get(ref) == order or self.program.shapes[ref] != shape:
+            return self.new[ref]
+        labels = tuple(range(len(shape)))
+        view = View(self._as_it_was(ref), plain_axes(len(shape)), tuple([labels[k] for k in order]), shape)
+        return self._emitted(view, tuple([shape[k] for k in order]), 0.0)
 
     def _as_it_was(self, ref: Ref) -> Ref:
         if ref not in self.orders:

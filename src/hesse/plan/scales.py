@@ -35,6 +35,8 @@ ROUNDING = 1e-14
 """Factors that are one but for rounding are one."""
 SMALL_SHARE = 64
 """Where multiplications by numbers are a smaller part of the work than one in so many, nothing is tried."""
+MORE_MEMORY = 1 / 16
+"""By how much the memory that is needed at once may grow."""
 
 
 def with_few_scales(program: Program) -> Program:
@@ -43,7 +45,8 @@ def with_few_scales(program: Program) -> Program:
     if before * SMALL_SHARE < program.moved_entries + CALL * len(program.instructions):
         return program
     found = _Waiting(program).run()
-    is_smaller = found.total_flops <= program.total_flops and found.peak_elements() <= program.peak_elements()
+    most = program.peak_elements() * (1 + MORE_MEMORY)
+    is_smaller = found.total_flops <= program.total_flops and found.peak_elements() <= most
     return found if is_smaller and _scaling(found) < before else program
 
 

@@ -61,29 +61,30 @@ def contract_source(
     sizes: dict[int, int],
     buffer: Callable[[], str | None],
     machine: NumpyMachine,
-) -> tuple[str, bool]:
+) -> tuple[str, Labels]:
     """A product of two arrays that is summed: a dot product, an einsum or a matrix product.
 
-    A matrix product is written to the array of `buffer()`, if there is one. The answer says, too, whether
-    the axes of the result are in order in memory.
+    A matrix product is written to the array of `buffer()`, if there is one. The answer has the labels of
+    the result in their order in memory, too.
     """
     found = matrices(item, left, right, sizes, NUMPY)
     if found is None:
-        return _inner_source(item, left, right), True
+        return _inner_source(item, left, right), item.labels
     summed = math.prod(sizes[label] for label in found.summed)
     is_batch = len({*item.left_labels, *item.right_labels}) == 3 and found.batch
     if is_batch and summed <= machine.small_block:
-        return NUMPY.einsum(item, left, right), True  # for many small blocks quicker than a product of each
+        return NUMPY.einsum(
+            item, left, right
+        ), item.labels  # for many small blocks quicker than a product of each
     second = found.second
     groups = [found.rows, found.summed, found.columns]
     if second.endswith(".T") and _is_slow_transposed(groups, sizes, machine):
         second = f"np.ascontiguousarray({second})"
     is_plain = not found.drop and len(found.rows) == len(found.columns) == 1 and found.produced == item.labels
     if is_plain and not item.is_symmetric and (held := buffer()) is not None:
-        return f"np.matmul({found.first}, {second}, out={held})", True
+        return f"np.matmul({found.first}, {second}, out={held})", item.labels
     function = "symmetric_product" if item.is_symmetric else "np.matmul"
-    text = found.finished(f"{function}({found.first}, {second})", item, sizes, NUMPY)
-    return text, found.produced == item.labels
+    return found.finished(f"{function}({found.first}, {second})", item, sizes, NUMPY), found.produced
 
 
 def _is_slow_transposed(groups: list[list[int]], sizes: dict[int, int], machine: NumpyMachine) -> bool:
@@ -122,19 +123,20 @@ class Destination(NamedTuple):
     by_columns: bool
     machine: NumpyMachine
 
-    def made(self, function: str, is_contiguous: bool) -> str:
-        """A new array."""
-        order = ", order='F'" if self.by_columns and not is_contiguous else ""
-        return f"np.{function}({tuple_text(self.shape)}, dtype{order})"
-
 
 class Written(NamedTuple):
-    """The lines of a sum, the term whose array it has taken over, and whether it is in that array's order
-    (or, where it has taken none, certain to be in the order of its axes)."""
+    """The lines of a sum, the term whose array it has taken over, and the order that it was given in memory,
+    where that is not the order of its terms."""
 
     lines: list[str]
     own: int | None
-    in_order: bool
+    order: Labels | None
+
+
+def is_written_contiguous(item: Combine, target: Destination) -> bool:
+    """Whether the array of a sum must be contiguous, for terms to be put into it."""
+    placed = [term for term in item.terms if not term.is_dense(target.shape)]
+    return bool(placed) and (target.is_result or not all(map(_is_indexed, placed)))
 
 
 def combine_source(
@@ -150,26 +152,27 @@ def combine_source(
     placed = [k for k in range(len(item.terms)) if k not in dense]
     whole = [k for k in dense if k in spare and len(item.terms[k].labels) == len(shape)]
     own = min(whole, key=lambda k: item.terms[k].factor != 1, default=None)
-    is_contiguous = any(not _is_indexed(item.terms[k]) for k in placed) or bool(placed and target.is_result)
-    in_order = not dense and (is_contiguous or not target.by_columns)
+    is_contiguous, order = is_written_contiguous(item, target), None
     fresh = set() if dense else _fresh([item.terms[k] for k in placed[:MOST_COMPARED]])
     if not dense:
         is_filled = len(fresh) == len(placed) and _fills([item.terms[k] for k in placed], shape)
-        lines = [f"{target.name} = {target.made('empty' if is_filled else 'zeros', is_contiguous)}"]
+        order = tuple(reversed(range(len(shape)))) if target.by_columns and not is_contiguous else None
+        function, layout = "empty" if is_filled else "zeros", "" if order is None else ", order='F'"
+        lines = [f"{target.name} = np.{function}({tuple_text(shape)}, dtype{layout})"]
     elif own is not None:
         first = NUMPY.aligned(names[own], item.terms[own].labels, dense_labels(item.terms[own]))
-        in_order = first == names[own] and not placed
         lines = [f"{target.name} = {f'np.ascontiguousarray({first})' if is_contiguous else first}"]
         others = [(item.terms[k], names[k]) for k in dense if k != own]
         lines += _added_to(item.terms[own].factor, others, target)
     elif len(dense) > 1 and not placed and not item.repeats(shape) and (held := buffer()) is not None:
-        lines, in_order = _buffered_sum([(item.terms[k], names[k]) for k in dense], target, held), True
+        lines = _buffered_sum([(item.terms[k], names[k]) for k in dense], target, held)
     else:
-        text = _dense_text(item, dense, names, target, bool(placed), is_contiguous)
+        order = None if placed else _sum_order(item, target)
+        text = _dense_text(item, dense, names, target, order, bool(placed), is_contiguous)
         lines = [f"{target.name} = {text}"]
     for position, k in enumerate(placed):
         lines.append(_place(item.terms[k], names[k], target, is_first=position in fresh))
-    return Written(lines, own, in_order)
+    return Written(lines, own, order)
 
 
 def _fresh(terms: list[Placed]) -> set[int]:
@@ -196,18 +199,26 @@ def _fills(terms: list[Placed], shape: tuple[int, ...]) -> bool:
     return sum(counts) == math.prod(shape)
 
 
+def _sum_order(item: Combine, target: Destination) -> Labels | None:
+    """The order in memory to ask for, for a sum of dense terms."""
+    # an axis that no term has cannot be moved to the front
+    if len(item.terms) == 1 or target.is_result or item.missing(target.shape):
+        return None
+    return loop_order(tuple(range(len(target.shape))), dict(enumerate(target.shape)), target.machine)
+
+
 def _dense_text(
     item: Combine,
     dense: list[int],
     names: list[str],
     target: Destination,
+    order: Labels | None,
     is_written: bool,
     is_contiguous: bool,
 ) -> str:
     """The sum of dense terms as an expression; `is_written`: others will be added into it."""
-    terms = [(item.terms[k], names[k]) for k in dense]
-    missing = item.missing(target.shape)  # an axis that no term has cannot be moved to the front
-    text = _dense_sum(terms, target, in_order=is_contiguous or target.is_result or bool(missing))
+    text = _dense_sum([(item.terms[k], names[k]) for k in dense], order)
+    missing = item.missing(target.shape)
     is_shared = len(dense) == 1
     if item.repeats(target.shape):
         text, is_shared = f"np.broadcast_to({text}, {tuple_text(target.shape)})", True
@@ -242,10 +253,7 @@ def _buffered_sum(terms: list[tuple[Placed, str]], target: Destination, buffer: 
     return lines + [_added(term, name, target) for term, name in others]
 
 
-def _dense_sum(terms: list[tuple[Placed, str]], target: Destination, in_order: bool) -> str:
-    shape, order = target.shape, None
-    if len(terms) > 1 and not in_order:
-        order = loop_order(tuple(range(len(shape))), dict(enumerate(shape)), target.machine)
+def _dense_sum(terms: list[tuple[Placed, str]], order: Labels | None) -> str:
     if order is None:
         return NUMPY.dense_sum(terms)
     ordered = sorted(terms, key=lambda pair: pair[0].factor < 0)  # begin with a positive term
@@ -254,7 +262,7 @@ def _dense_sum(terms: list[tuple[Placed, str]], target: Destination, in_order: b
     function = "np.subtract" if negative[1] else "np.add"
     text = f"{function}({'-' if negative[0] else ''}{first}, {second}, order='C')"
     more = [f" {'-' if sign else '+'} {part}" for sign, part in zip(negative[2:], parts, strict=True)]
-    back = tuple(order.index(k) for k in range(len(shape)))
+    back = tuple(order.index(k) for k in range(len(order)))
     return NUMPY.permuted(f"({''.join([text, *more])})" if more else text, back)
 
 

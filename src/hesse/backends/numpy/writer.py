@@ -14,6 +14,7 @@ import numpy as np
 from hesse.backends.numpy import elementwise, records
 from hesse.backends.numpy.columns import is_narrow, read_by_columns
 from hesse.backends.numpy.machine import NUMPY_MACHINE, NumpyMachine
+from hesse.backends.numpy.orders import Order, agreed, seen, viewed
 from hesse.backends.numpy.program import IN_PLACE, NumpyProgram
 from hesse.backends.numpy.runtime import (
     affine_view,
@@ -27,11 +28,12 @@ from hesse.backends.numpy.source import (
     Destination,
     combine_source,
     contract_source,
+    is_written_contiguous,
     loop_order,
     product_source,
     view_source,
 )
-from hesse.backends.text import tuple_text
+from hesse.backends.text import dense_labels, tuple_text
 from hesse.backends.writer import Compiled, Writer
 from hesse.plan.program import (
     CallApply,
@@ -116,7 +118,7 @@ class NumpyWriter(Writer):
     """Writes the lines of a program, instruction by instruction, and keeps track of memory.
 
     Large arrays that nobody reads any more are written over, in place or by a later instruction of the
-    same shape: touching new memory costs more than the arithmetic.
+    same shape and order in memory: touching new memory costs more than the arithmetic.
     """
 
     dialect = NUMPY
@@ -144,17 +146,18 @@ class NumpyWriter(Writer):
         self.last, self.last_reads = program.last_uses(), program.last_reads()
         self.results_in_order, self.shared = results_in_order, shared
         self.final = _final(program) if results_in_order else set()
-        self.buffers: dict[tuple[int, ...], list[str]] = {}
+        self.buffers: dict[tuple[int, ...], list[Ref]] = {}
+        """Arrays that nobody reads any more, by their sizes in the order of memory."""
         self.dead: list[str] = []
         """Names of arrays that the current instruction writes over."""
-        self.in_order: set[Ref] = set()
-        """Values with memory of their own, in the order of their axes."""
+        self.orders: dict[Ref, Order] = {}
+        """The order in memory of values of which it is known."""
         self.columns = columns
         """Inputs that are copied column by column."""
         self.by_columns = _over(program, columns)
         """Values that may lie in memory as those do."""
         self.wanted: Counter[tuple[int, ...]] = Counter(
-            shape
+            tuple(sorted(shape))
             for k, (item, shape) in enumerate(zip(program.instructions, program.shapes, strict=True))
             if isinstance(item, WRITTEN) and not program.is_sliced(k)
         )
@@ -162,6 +165,9 @@ class NumpyWriter(Writer):
     def written(self, arguments: Mapping[str, str]) -> list[str]:
         names = [argument for label, argument in arguments.items() if label in self.columns]
         self.lines += [f"{name} = np.asfortranarray({name})" for name in names]
+        for k, item in enumerate(self.program.instructions):
+            if isinstance(item, Load) and item.name in self.columns:
+                self.orders[k] = tuple(reversed(range(len(self.program.shapes[k]))))
         return super().written(arguments)
 
     def literal(self, value: np.ndarray) -> Any:
@@ -174,7 +180,7 @@ class NumpyWriter(Writer):
                 self._in_slices(slices)
             return
         if isinstance(item, WRITTEN):
-            self.wanted[self.program.shapes[k]] -= 1
+            self.wanted[tuple(sorted(self.program.shapes[k]))] -= 1
         spare = {s for s in sources(item) if self.last_reads[s] <= k and self.program.is_fresh(s)}
         taken = self._instruction(item, k, spare)
         self._release(item, k, spare - {taken})
@@ -209,10 +215,10 @@ class NumpyWriter(Writer):
         for source in dict.fromkeys(sources(item)):
             if self.last[source] != k or not self._is_large(source):
                 continue
-            shape = self.program.shapes[source]
-            kept = self.buffers.setdefault(shape, [])
-            if source in spare & self.in_order - self.by_columns and len(kept) < self.wanted[shape]:
-                kept.append(self.names[source])
+            kept = self.buffers.setdefault(self._sizes_in(source, self._order(source)), [])
+            wanted = self.wanted[tuple(sorted(self.program.shapes[source]))]
+            if source in spare & self.orders.keys() and len(kept) < wanted:
+                kept.append(source)
             else:
                 dead.append(self.names[source])
         if dead and k + 1 < len(self.program.instructions):
@@ -222,13 +228,22 @@ class NumpyWriter(Writer):
         is_large = math.prod(self.program.shapes[ref]) > self.machine.large_array
         return is_large and not isinstance(self.program.instructions[ref], Load | Literal)
 
-    def _buffer(self, k: Ref) -> str | None:
-        """An array of the shape of value k that nobody reads any more."""
-        kept = self.buffers.get(self.program.shapes[k])
+    def _order(self, ref: Ref) -> Order:
+        """The order of a value in memory; that of its axes, where nothing else is known."""
+        return self.orders.get(ref, tuple(range(len(self.program.shapes[ref]))))
+
+    def _sizes_in(self, ref: Ref, order: Order) -> tuple[int, ...]:
+        return tuple([self.program.shapes[ref][axis] for axis in order])
+
+    def _buffer(self, k: Ref, order: Order) -> str | None:
+        """An array of the shape of value k, in an order in memory, that nobody reads any more."""
+        kept = self.buffers.get(self._sizes_in(k, order))
         if not kept:
             return None
-        self.dead.append(kept[-1])  # from now on the array is known as value k only
-        return kept.pop()
+        ref = kept.pop()
+        self.dead.append(self.names[ref])  # from now on the array is known as value k only
+        own = self._order(ref)
+        return NUMPY.permuted(self.names[ref], tuple([own[place] for place in np.argsort(order)]))
 
     def result(self, ref: Ref) -> str:
         """A result; it shares no memory with literals, other results and inputs that are not `shared`."""
@@ -244,6 +259,7 @@ class NumpyWriter(Writer):
         match item:
             case View():
                 self.set(k, view_source(item, self.names[item.source], self.program.shapes[item.source]))
+                self.orders[k] = viewed(item, self._order(item.source))
             case Reduce():
                 self.set(k, NUMPY.summed(self.names[item.source], item.positions))
             case Scale():
@@ -262,24 +278,23 @@ class NumpyWriter(Writer):
                 assert_never(item)
         return None
 
-    def _take_over(self, k: Ref, source: Ref, text: str, update: str) -> Ref:
+    def _take_over(self, k: Ref, source: Ref, text: str, order: Order, update: str) -> Ref:
         """Value k is the array of `source`, changed in place."""
         self.set(k, text)
         self.lines.append(f"t{k} {update}")
-        if source in self.in_order and text == self.names[source]:
-            self.in_order.add(k)
+        self.orders[k] = order
         return source
 
     def _scale(self, item: Scale, k: Ref, spare: set[Ref]) -> Ref | None:
-        source = self.names[item.source]
+        source, order = self.names[item.source], self._order(item.source)
         if item.source in spare:
-            return self._take_over(k, item.source, source, f"*= {item.factor!r}")
-        buffer = self._buffer(k)
+            return self._take_over(k, item.source, source, order, f"*= {item.factor!r}")
+        buffer = self._buffer(k, order)
         if buffer is not None:
             self.set(k, f"np.multiply({source}, {item.factor!r}, out={buffer})")
-            self.in_order.add(k)
         else:
             self.set(k, f"-{source}" if item.factor == -1 else f"{item.factor!r} * {source}")
+        self.orders[k] = order
         return None
 
     def _map(self, item: CallMap, k: Ref, spare: set[Ref]) -> Ref | None:
@@ -290,10 +305,11 @@ class NumpyWriter(Writer):
             own = None
         elif own is not None:
             operands.append(f"out={self.names[own]}")
-            self.in_order |= {k} if own in self.in_order else set()
-        elif (buffer := self._buffer(k)) is not None:
-            operands.append(f"out={buffer}")
-            self.in_order.add(k)
+            self.orders[k] = self._order(own)
+        else:
+            order = self.orders[k] = agreed(map(self._order, item.sources), len(self.program.shapes[k]))
+            buffer = self._buffer(k, order)
+            operands += [] if buffer is None else [f"out={buffer}"]
         self.set(k, f"{item.name}({', '.join(operands)})")
         return own
 
@@ -305,7 +321,7 @@ class NumpyWriter(Writer):
             own = None
         elif own is not None:
             operands.append(f"out={self.names[own]}")
-            self.in_order |= {k} if own in self.in_order else set()
+            self.orders[k] = self._order(own)
         self.set(k, f"{item.name}({', '.join(operands)})")
         return own
 
@@ -313,21 +329,28 @@ class NumpyWriter(Writer):
         left, right = self.names[item.left], self.names[item.right]
         sizes = self.sizes(item)
         if not set(item.left_labels) & set(item.right_labels) <= set(item.labels):
-            text, in_order = contract_source(item, left, right, sizes, lambda: self._buffer(k), self.machine)
+            in_order = tuple(range(len(item.labels)))
+            text, produced = contract_source(
+                item, left, right, sizes, lambda: self._buffer(k, in_order), self.machine
+            )
             self.set(k, text)
-            self.in_order |= {k} if in_order else set()
+            self.orders[k] = seen(in_order, produced, item.labels)
             return None
-        for ref, labels, other, other_labels in (
-            (item.left, item.left_labels, right, item.right_labels),
-            (item.right, item.right_labels, left, item.left_labels),
-        ):
+        sides = (item.left, item.left_labels), (item.right, item.right_labels)
+        orders = [seen(self._order(ref), labels, item.labels) for ref, labels in sides]
+        for side, order, (other, other_labels) in zip(sides, orders, reversed(sides), strict=True):
+            ref, labels = side
             if ref in spare and item.left != item.right and len(labels) == len(item.labels) > 0:
                 text = NUMPY.permuted(self.names[ref], tuple(labels.index(label) for label in item.labels))
-                return self._take_over(k, ref, text, f"*= {NUMPY.aligned(other, other_labels, item.labels)}")
-        order = None if k in self.final else loop_order(item.labels, sizes, self.machine)
-        buffer = self._buffer(k) if order is None else None
-        self.set(k, product_source(item, left, right, order, buffer))
-        self.in_order |= {k} if order is None else set()
+                factor = NUMPY.aligned(self.names[other], other_labels, item.labels)
+                return self._take_over(k, ref, text, order, f"*= {factor}")
+        loops = None if k in self.final else loop_order(item.labels, sizes, self.machine)
+        if loops is None:
+            self.orders[k] = agreed(orders, len(item.labels))
+            self.set(k, product_source(item, left, right, None, self._buffer(k, self.orders[k])))
+        else:
+            self.orders[k] = tuple([item.labels.index(label) for label in loops])
+            self.set(k, product_source(item, left, right, loops, None))
         return None
 
     def _combine(self, item: Combine, k: Ref, spare: set[Ref]) -> Ref | None:
@@ -338,12 +361,22 @@ class NumpyWriter(Writer):
         by_columns = k in self.by_columns and k not in self.final and is_narrow(shape, self.machine)
         target = Destination(f"t{k}", shape, self.dtype.itemsize, k in self.final, by_columns, self.machine)
         names = [self.names[term.source] for term in item.terms]
-        lines, own, in_order = combine_source(item, target, names, free, lambda: self._buffer(k))
+        orders = [
+            seen(self._order(term.source), term.labels, dense_labels(term)) if term.is_dense(shape) else None
+            for term in item.terms
+        ]
+        order, dense = tuple(range(len(shape))), [found for found in orders if found is not None]
+        is_contiguous = is_written_contiguous(item, target)
+        if dense and not is_contiguous:
+            order = agreed(dense, len(shape))
+        lines, own, loops = combine_source(item, target, names, free, lambda: self._buffer(k, order))
         self.lines += lines
-        source = None if own is None else item.terms[own].source
-        if in_order and (source is None or source in self.in_order):
-            self.in_order.add(k)
-        return source
+        self.orders[k] = loops or order
+        if own is None:
+            return None
+        if (taken := orders[own]) is not None and not is_contiguous:
+            self.orders[k] = taken
+        return item.terms[own].source
 
 
 def _over(program: Program, names: Collection[str]) -> set[Ref]:
