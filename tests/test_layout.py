@@ -1,5 +1,7 @@
 """Products are computed in the orientation in which they are read; results stay the same."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
@@ -11,6 +13,7 @@ from hesse.ir import Variable, topological
 from hesse.plan import make_plan
 from hesse.plan.layout import aligned
 from hesse.plan.program import CallMap, Combine, Contract, Scale, View
+from oracles import TOLERANCE, evaluate_jax, nested_jax, relative_error
 
 RANDOM = np.random.default_rng(0)
 WIDTH, COUNT = 40, 60
@@ -167,3 +170,44 @@ def test_terms_with_merged_axes():
     gradient = torch.func.grad(attention)
     expected = torch.func.jvp(lambda w: gradient(w, x), (weight,), (along,))[1]
     torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
+
+
+def turned(points, axes, xp=np):
+    """Points turned about axes of their own: `(n, 3)`."""
+    angle = xp.sqrt(xp.sum(axes**2, 1))[:, None]
+    unit, along = axes / angle, xp.sum(axes * points, 1)[:, None]
+    parts = [unit[:, i] * points[:, j] - unit[:, j] * points[:, i] for i, j in ((1, 2), (2, 0), (0, 1))]
+    cosine = xp.cos(angle)
+    return points * cosine + xp.stack(parts, 1) * xp.sin(angle) + unit * along * (1.0 - cosine)
+
+
+@pytest.mark.parametrize("count", [100, 3000])
+def test_points_are_read_by_columns(count):
+    """Nobody sees it in arguments and results."""
+    points, axes = np.random.default_rng(0).normal(size=(2, count, 3))
+    given = points.copy(), axes.copy()
+    gradient = hesse.grad(lambda p, a: np.sum(np.sin(turned(p, a))), argnums=(0, 1))
+    assert "np.asfortranarray(x0)" in gradient.explain(points, axes).source
+    reference = jax.grad(lambda p, a: jnp.sum(jnp.sin(turned(p, a, jnp))), argnums=(0, 1))
+    for arrays in (given, tuple(map(np.asfortranarray, given)), (points[::-1], axes[::-1])):
+        found = gradient(*arrays)
+        for part, right in zip(found, evaluate_jax(reference, *arrays), strict=True):
+            assert part.flags.c_contiguous
+            assert relative_error(part, right) < TOLERANCE
+    np.testing.assert_array_equal(points, given[0])
+    np.testing.assert_array_equal(axes, given[1])
+
+
+def test_structured_results_of_columns_are_right():
+    points, axes = np.random.default_rng(0).normal(size=(2, 100, 3))
+    jacobian = hesse.jacobian(turned, argnums=(0, 1), form="structured")
+    reference = nested_jax(lambda p, a: turned(p, a, jnp), 1, (0, 1))
+    for found, right in zip(jacobian(points, axes), evaluate_jax(reference, points, axes), strict=True):
+        assert relative_error(found.dense(), right) < TOLERANCE
+
+
+def test_arguments_that_are_results_stay_themselves():
+    """The structured form refers to data; a copy by columns would be another array."""
+    points, weights = np.random.default_rng(0).normal(size=(2, 100, 3))
+    same = hesse.jacobian(lambda w, p: p * w, form="structured")(weights, points)
+    assert same.terms[0].factors[0] is points

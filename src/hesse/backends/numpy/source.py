@@ -111,12 +111,16 @@ MOST_COMPARED = 64
 
 
 class Destination(NamedTuple):
-    """The array that a sum is written to, on a machine; `is_result`: in memory its axes are in order."""
+    """The array that a sum is written to, on a machine.
+
+    In memory the axes of a result (`is_result`) are in order; the first axis may be innermost (`by_columns`).
+    """
 
     name: str
     shape: tuple[int, ...]
     itemsize: int
     is_result: bool
+    by_columns: bool
     machine: NumpyMachine
 
 
@@ -127,6 +131,12 @@ class Written(NamedTuple):
     lines: list[str]
     own: int | None
     order: Labels | None
+
+
+def is_written_contiguous(item: Combine, target: Destination) -> bool:
+    """Whether the array of a sum must be contiguous, for terms to be put into it."""
+    placed = [term for term in item.terms if not term.is_dense(target.shape)]
+    return bool(placed) and (target.is_result or not all(map(_is_indexed, placed)))
 
 
 def combine_source(
@@ -142,21 +152,23 @@ def combine_source(
     placed = [k for k in range(len(item.terms)) if k not in dense]
     whole = [k for k in dense if k in spare and len(item.terms[k].labels) == len(shape)]
     own = min(whole, key=lambda k: item.terms[k].factor != 1, default=None)
-    order = None
+    is_contiguous, order = is_written_contiguous(item, target), None
     fresh = set() if dense else _fresh([item.terms[k] for k in placed[:MOST_COMPARED]])
     if not dense:
         is_filled = len(fresh) == len(placed) and _fills([item.terms[k] for k in placed], shape)
-        lines = [f"{target.name} = np.{'empty' if is_filled else 'zeros'}({tuple_text(shape)}, dtype)"]
+        order = tuple(reversed(range(len(shape)))) if target.by_columns and not is_contiguous else None
+        function, layout = "empty" if is_filled else "zeros", "" if order is None else ", order='F'"
+        lines = [f"{target.name} = np.{function}({tuple_text(shape)}, dtype{layout})"]
     elif own is not None:
         first = NUMPY.aligned(names[own], item.terms[own].labels, dense_labels(item.terms[own]))
-        lines = [f"{target.name} = {f'np.ascontiguousarray({first})' if placed else first}"]
+        lines = [f"{target.name} = {f'np.ascontiguousarray({first})' if is_contiguous else first}"]
         others = [(item.terms[k], names[k]) for k in dense if k != own]
         lines += _added_to(item.terms[own].factor, others, target)
     elif len(dense) > 1 and not placed and not item.repeats(shape) and (held := buffer()) is not None:
         lines = _buffered_sum([(item.terms[k], names[k]) for k in dense], target, held)
     else:
         order = None if placed else _sum_order(item, target)
-        text = _dense_text(item, dense, names, target, order, is_written=bool(placed))
+        text = _dense_text(item, dense, names, target, order, bool(placed), is_contiguous)
         lines = [f"{target.name} = {text}"]
     for position, k in enumerate(placed):
         lines.append(_place(item.terms[k], names[k], target, is_first=position in fresh))
@@ -202,6 +214,7 @@ def _dense_text(
     target: Destination,
     order: Labels | None,
     is_written: bool,
+    is_contiguous: bool,
 ) -> str:
     """The sum of dense terms as an expression; `is_written`: others will be added into it."""
     text = _dense_sum([(item.terms[k], names[k]) for k in dense], order)
@@ -212,9 +225,9 @@ def _dense_text(
     elif 0 in missing:  # `aligned` leaves leading axes out; an index takes a tenth of the time of a function
         leading = next((k for k in range(len(target.shape)) if k not in missing), len(target.shape))
         text = f"({text})[{', '.join(['None'] * leading)}]"
-    if not is_written:
-        return text
-    return f"np.array({text}, order='C')" if is_shared else f"np.ascontiguousarray({text})"
+    if is_written and is_shared:
+        return f"np.array({text}, order={'C' if is_contiguous else 'K'!r})"
+    return f"np.ascontiguousarray({text})" if is_contiguous else text
 
 
 def _added_to(factor: float, terms: list[tuple[Placed, str]], target: Destination) -> list[str]:
@@ -254,7 +267,10 @@ def _dense_sum(terms: list[tuple[Placed, str]], order: Labels | None) -> str:
 
 
 def _place(term: Placed, name: str, target: Destination, is_first: bool) -> str:
-    """One term added into a part of a contiguous array (which is all zero if `is_first`)."""
+    """One term added into a part of an array (which is all zero if `is_first`).
+
+    The array must be contiguous unless the part is an index expression.
+    """
     labels = placed_labels(term)
     value = NUMPY.aligned(name, term.labels, labels)
     overlapping = overlapping_labels(term.output, term.ranges)
@@ -268,11 +284,16 @@ def _place(term: Placed, name: str, target: Destination, is_first: bool) -> str:
     else:
         write, factor = "-=" if term.factor < 0 else "+=", abs(term.factor)
     value = value if factor == 1 else f"-{value}" if factor == -1 else f"{factor!r} * {value}"
-    simple = all(len(axis.terms) <= 1 for axis in term.output)
-    if simple and sum(len(axis.terms) for axis in term.output) == len(labels):
+    if _is_indexed(term):
         index = [position_text(a, term.ranges, n) for a, n in zip(term.output, target.shape, strict=True)]
         return f"{target.name}[{', '.join(index)}] {write} {value}"
     return f"{_strided(term, labels, target)} {write} {value}"
+
+
+def _is_indexed(term: Placed) -> bool:
+    """Whether the entries that a term hits are an index expression."""
+    is_simple = all(len(axis.terms) <= 1 for axis in term.output)
+    return is_simple and sum(len(axis.terms) for axis in term.output) == len(placed_labels(term))
 
 
 def _strided(term: Placed, labels: Labels, target: Destination) -> str:

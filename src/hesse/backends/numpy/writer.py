@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, assert_never
@@ -12,6 +12,7 @@ from typing import Any, assert_never
 import numpy as np
 
 from hesse.backends.numpy import elementwise, records
+from hesse.backends.numpy.columns import is_narrow, read_by_columns
 from hesse.backends.numpy.machine import NUMPY_MACHINE, NumpyMachine
 from hesse.backends.numpy.orders import Order, agreed, seen, viewed
 from hesse.backends.numpy.program import IN_PLACE, NumpyProgram
@@ -27,6 +28,7 @@ from hesse.backends.numpy.source import (
     Destination,
     combine_source,
     contract_source,
+    is_written_contiguous,
     loop_order,
     product_source,
     view_source,
@@ -68,7 +70,8 @@ def compile_program(
     Sums and products that are results are made in the order of their axes in memory, unless that is said not
     to matter. Results are no inputs but those named by `shared`.
     """
-    compiled = NumpyWriter(program, dtype, machine, results_in_order, shared).compiled(inputs)
+    columns = read_by_columns(program, machine)
+    compiled = NumpyWriter(program, dtype, machine, results_in_order, shared, columns).compiled(inputs)
     return _buffered(compiled, program, machine)
 
 
@@ -128,6 +131,7 @@ class NumpyWriter(Writer):
         machine: NumpyMachine,
         results_in_order: bool,
         shared: Collection[str] = (),
+        columns: Collection[str] = (),
     ) -> None:
         super().__init__(program)
         self.dtype, self.machine = dtype, machine
@@ -148,11 +152,23 @@ class NumpyWriter(Writer):
         """Names of arrays that the current instruction writes over."""
         self.orders: dict[Ref, Order] = {}
         """The order in memory of values of which it is known."""
+        self.columns = columns
+        """Inputs that are copied column by column."""
+        self.by_columns = _over(program, columns)
+        """Values that may lie in memory as those do."""
         self.wanted: Counter[tuple[int, ...]] = Counter(
             tuple(sorted(shape))
             for k, (item, shape) in enumerate(zip(program.instructions, program.shapes, strict=True))
             if isinstance(item, WRITTEN) and not program.is_sliced(k)
         )
+
+    def written(self, arguments: Mapping[str, str]) -> list[str]:
+        names = [argument for label, argument in arguments.items() if label in self.columns]
+        self.lines += [f"{name} = np.asfortranarray({name})" for name in names]
+        for k, item in enumerate(self.program.instructions):
+            if isinstance(item, Load) and item.name in self.columns:
+                self.orders[k] = tuple(reversed(range(len(self.program.shapes[k]))))
+        return super().written(arguments)
 
     def literal(self, value: np.ndarray) -> Any:
         return value if value.dtype.kind in "iu" else np.asarray(value, self.dtype)
@@ -234,7 +250,8 @@ class NumpyWriter(Writer):
         item = self.program.instructions[ref]
         is_given = isinstance(item, Load) and item.name in self.shared
         if is_given or (self.program.is_fresh(ref) and self.program.results.count(ref) == 1):
-            return self.names[ref]
+            is_turned = self.results_in_order and ref in self.by_columns
+            return f"np.ascontiguousarray({self.names[ref]})" if is_turned else self.names[ref]
         return f"np.array({self.names[ref]}, order={'C' if self.results_in_order else 'K'!r})"
 
     def _instruction(self, item: Instruction, k: Ref, spare: set[Ref]) -> Ref | None:
@@ -341,23 +358,35 @@ class NumpyWriter(Writer):
         readers = Counter(owners)  # what is changed in place must not be read by another term afterwards
         shape = self.program.shapes[k]
         free = {j for j, term in enumerate(item.terms) if term.source in spare and readers[owners[j]] == 1}
-        target = Destination(f"t{k}", shape, self.dtype.itemsize, k in self.final, self.machine)
+        by_columns = k in self.by_columns and k not in self.final and is_narrow(shape, self.machine)
+        target = Destination(f"t{k}", shape, self.dtype.itemsize, k in self.final, by_columns, self.machine)
         names = [self.names[term.source] for term in item.terms]
         orders = [
             seen(self._order(term.source), term.labels, dense_labels(term)) if term.is_dense(shape) else None
             for term in item.terms
         ]
-        order = tuple(range(len(shape)))
-        if None not in orders:
-            order = agreed([found for found in orders if found is not None], len(shape))
+        order, dense = tuple(range(len(shape))), [found for found in orders if found is not None]
+        is_contiguous = is_written_contiguous(item, target)
+        if dense and not is_contiguous:
+            order = agreed(dense, len(shape))
         lines, own, loops = combine_source(item, target, names, free, lambda: self._buffer(k, order))
         self.lines += lines
         self.orders[k] = loops or order
         if own is None:
             return None
-        if (taken := orders[own]) is not None and None not in orders:
+        if (taken := orders[own]) is not None and not is_contiguous:
             self.orders[k] = taken
         return item.terms[own].source
+
+
+def _over(program: Program, names: Collection[str]) -> set[Ref]:
+    """All that is computed from some inputs and has several axes."""
+    found: set[Ref] = set()
+    for k, item in enumerate(program.instructions):
+        is_input = isinstance(item, Load) and item.name in names
+        if is_input or (len(program.shapes[k]) > 1 and any(source in found for source in sources(item))):
+            found.add(k)
+    return found
 
 
 def _final(program: Program) -> set[Ref]:
