@@ -154,6 +154,18 @@ def test_blocks_beside_a_diagonal_are_computed_once() -> None:
     np.testing.assert_allclose(third, jax.jacfwd(lambda s: expected(s * x))(1.0), atol=1e-11)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_diagonals_are_stored_by_one_loop(dtype: Any) -> None:
+    def chain(x: Any) -> Any:
+        return jnp.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
+
+    x = jnp.asarray(np.linspace(-1.0, 1.0, 120, dtype=dtype))
+    H = hesse.hessian(chain)
+    np.testing.assert_allclose(H(x), jax.hessian(chain)(x), rtol=1e-5)
+    assert H(x).dtype == dtype
+    assert str(jax.make_jaxpr(H)(x)).count("reduce_prod") == 1
+
+
 def cubes(x):
     return np.sum(x**3) + np.prod(x)
 

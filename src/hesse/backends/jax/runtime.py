@@ -6,6 +6,7 @@ and selections, which XLA fuses and shards; gathers and scatters are the last re
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -203,7 +204,8 @@ def place_all(shape: tuple[int, ...], *terms: Term, most_pieces: int) -> Array:
         where = _diagonals(digits, twins)
         groups[where] = groups[where] + value if where in groups else value
     _merge(groups)
-    parts += [_selected(_stored(value), where).reshape(shape) for where, value in groups.items()]
+    stored = _stored_together(list(groups.values()))
+    parts += [_selected(value, where).reshape(shape) for value, where in zip(stored, groups, strict=True)]
     return sum(parts[1:], parts[0])
 
 
@@ -229,6 +231,17 @@ def _stored(value: Array) -> Array:
 def _stored_jvp(values: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     """The tangent as it is: that of a product would be no number where a value is infinite."""
     return _stored(*values), tangents[0]
+
+
+def _stored_together(values: Sequence[Array]) -> list[Array]:
+    """The same, stored one after the other: XLA takes long to compile a loop for each."""
+    sizes = [value.size for value in values]
+    if len(values) < 2 or len({value.dtype for value in values}) > 1 or jax.default_backend() != "cpu":
+        return list(map(_stored, values))
+    whole = _stored(lax.concatenate([lax.reshape(value, (value.size,)) for value in values], 0))
+    ends = list(itertools.accumulate(sizes, initial=0))
+    rows = [lax.slice(whole, (start,), (stop,)) for start, stop in itertools.pairwise(ends)]
+    return [lax.reshape(row, value.shape) for row, value in zip(rows, values, strict=True)]
 
 
 def place_into(
