@@ -89,3 +89,25 @@ def test_views_of_flat_parameters_are_not_strided():
     plain = product.compile(backend="torch", graph=False)
     torch.testing.assert_close(plain(p, v), expected)
     torch.testing.assert_close(torch.vmap(lambda p: product(p, v))(torch.stack([p, p]))[1], expected)
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated", "ignore:.torch._prims_common.check")
+def test_blocks_are_placed_by_views_that_know_their_axes():
+    """A compiler may give what is added to another order in memory than strides would know of."""
+
+    def loss(x, first, second):
+        hidden = torch.tanh(x @ first.T)
+        return torch.sum(torch.tanh(hidden @ second) ** 2) + torch.sum(second[1:, 0] * second[:-1, 1] ** 2)
+
+    generator = torch.Generator().manual_seed(0)
+    arrays = [torch.randn(n, dtype=torch.float64, generator=generator) for n in ((4, 3), (5, 3), (5, 2))]
+    numbers = (0, 1, 2)
+    expected = torch.func.hessian(loss, argnums=numbers)(*arrays)
+    derivative = hesse.hessian(loss, argnums=numbers)
+    source = derivative.explain(*arrays).source
+    assert ".diagonal(" in source and "place(" not in source
+    for made in (derivative, *(derivative.compile(backend="torch", fuse=fuse) for fuse in (False, True))):
+        for _ in range(2):
+            torch.testing.assert_close(made(*arrays), expected)
+    mapped = torch.vmap(derivative, (0, None, None))(torch.stack([arrays[0], 2 * arrays[0]]), *arrays[1:])
+    torch.testing.assert_close([[b[0] for b in row] for row in mapped], [list(row) for row in expected])

@@ -2,7 +2,8 @@
 
 Views are strided ones. A sum is written into new memory which nobody has seen, so that it can be
 differentiated, compiled and captured like everything else. Inside of transformations of functions (`vmap`,
-`jacrev`, …) strided views are of wrong entries: there the same functions work by indices.
+`jacrev`, …) strided views are of wrong entries: there the same functions work by indices. So they do in
+programs that are fused: a compiler may give an array another order in memory than the one it seems to have.
 """
 
 from __future__ import annotations
@@ -67,8 +68,7 @@ def place(target: Tensor, value: Tensor, factor: float, start: int, strides: Siz
         value = value.expand(shape).flip(backwards)
         start += sum(strides[k] * (shape[k] - 1) for k in backwards)
         strides = tuple(map(abs, strides))
-    # flat, since a compiler may give arrays of several axes another order in memory than they seem to have
-    target.view(-1).as_strided(shape, strides, start).add_(value, alpha=factor)
+    target.as_strided(shape, strides, start).add_(value, alpha=factor)
 
 
 def place_overlapping(
@@ -117,12 +117,15 @@ STRIDED: dict[str, Callable[..., Any]] = {
     "place": place,
     "place_overlapping": place_overlapping,
 }
-TRANSFORMED: dict[str, Callable[..., Any]] = {
+FUSED: dict[str, Callable[..., Any]] = STRIDED | {
     "affine_view": indexed_view,
+    "place": place_indexed,
+    "place_overlapping": place_indexed,
+}
+"""The same for programs that are fused."""
+TRANSFORMED: dict[str, Callable[..., Any]] = FUSED | {
     "new_array": transformed_array,
     "new_zeros": transformed_zeros,
     "own_array": transformed_array,
-    "place": place_indexed,
-    "place_overlapping": place_indexed,
 }
 """The same for arrays that a transformation of functions has wrapped."""

@@ -20,7 +20,7 @@ from hesse.backends.text import (
 )
 from hesse.backends.torch import elementwise, records
 from hesse.backends.torch.machine import TorchMachine
-from hesse.backends.torch.runtime import STRIDED, TRANSFORMED
+from hesse.backends.torch.runtime import FUSED, STRIDED, TRANSFORMED
 from hesse.backends.torch.sums import Sums
 from hesse.backends.writer import FunctionalWriter
 from hesse.ir import Axis, overlapping_labels
@@ -55,7 +55,7 @@ class TorchWriter(FunctionalWriter):
         self.sums = Sums(program, is_fused)
         self.last = self.sums.last_uses()
         self.namespace |= {"torch": torch, "dtype": dtype, "device": device}
-        self.namespace |= TRANSFORMED if is_transformed else STRIDED
+        self.namespace |= TRANSFORMED if is_transformed else FUSED if is_fused else STRIDED
 
     def instruction(self, k: Ref, item: Instruction) -> None:
         if k not in self.sums.inside:
@@ -70,7 +70,7 @@ class TorchWriter(FunctionalWriter):
             return torch.tensor(value, dtype=dtype, device=self.device)
 
     def view(self, item: View, name: str, shape: tuple[int, ...]) -> str:
-        text = TORCH.indexed(item, name, shape)
+        text = _indexed(item, name, shape)
         return text or f"affine_view({name}, {_flat(item.axes, item.labels, item.ranges, shape)})"
 
     def contract(self, item: Contract, left: str, right: str) -> str:
@@ -127,7 +127,7 @@ class TorchWriter(FunctionalWriter):
     def _added(self, target: str, term: Placed, name: str, shape: tuple[int, ...]) -> str:
         labels = placed_labels(term)
         value, factor = TORCH.aligned(name, term.labels, labels), f"{term.factor!r}"
-        entries = TORCH.indexed(View(term.source, term.output, labels, term.ranges), target, shape)
+        entries = _indexed(View(term.source, term.output, labels, term.ranges), target, shape)
         if entries is not None:
             return f"{entries}.add_({value}{'' if term.factor == 1 else f', alpha={factor}'})"
         text = f"{target}, {value}, {factor}, {_flat(term.output, labels, term.ranges, shape)}"
@@ -149,6 +149,29 @@ class TorchWriter(FunctionalWriter):
 
     def record(self, name: str) -> Kernel:
         return records.kernel(name)
+
+
+def _indexed(view: View, name: str, shape: tuple[int, ...]) -> str | None:
+    """A view as an index expression; where a label occurs in several axes, as a diagonal of one."""
+    axes, ranges, twins = [], list(view.ranges), dict[int, int]()
+    first: set[int] = set()
+    for axis in view.axes:
+        names = {}
+        for label in axis.labels():
+            names[label] = len(ranges) if label in first else label
+            if label in first:
+                twins[len(ranges)] = label
+                ranges.append(view.ranges[label])
+        first.update(names)
+        axes.append(axis.rename(names.__getitem__))
+    labels = [*view.labels, *twins]
+    text = TORCH.indexed(View(view.source, tuple(axes), tuple(labels), tuple(ranges)), name, shape)
+    if text is None or not twins:
+        return text
+    for twin, label in twins.items():
+        text += f".diagonal(0, {labels.index(label)}, {labels.index(twin)})"
+        labels = [other for other in labels if other not in (label, twin)] + [label]
+    return TORCH.permuted(text, tuple([labels.index(label) for label in view.labels]))
 
 
 def _flat(axes: tuple[Axis, ...], labels: Labels, ranges: tuple[int, ...], shape: tuple[int, ...]) -> str:
