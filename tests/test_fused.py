@@ -91,7 +91,7 @@ def test_views_of_flat_parameters_are_not_strided():
     torch.testing.assert_close(torch.vmap(lambda p: product(p, v))(torch.stack([p, p]))[1], expected)
 
 
-@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated", "ignore:.torch._prims_common.check")
+@pytest.mark.filterwarnings("ignore:.torch.jit.script", "ignore:.torch._prims_common.check")
 def test_blocks_are_placed_by_views_that_know_their_axes():
     """A compiler may give what is added to another order in memory than strides would know of."""
 
