@@ -14,6 +14,7 @@ import torch
 from hesse.backends.executable import executable
 from hesse.backends.target import target_named
 from hesse.ir import Node
+from oracles import FAST_COMPILATION
 
 
 class Library(NamedTuple):
@@ -48,9 +49,6 @@ def plain(array: Any) -> Any:
 def dtype_name(array: Any) -> str:
     """The name of a dtype, which is the same in all libraries."""
     return str(array.dtype).removeprefix("torch.")
-
-
-FAST_COMPILATION = {"xla_backend_optimization_level": 0}
 
 
 def values_of(roots: Sequence[Node], values: Mapping[str, np.ndarray], library: Library, dtype: str) -> Any:

@@ -111,6 +111,38 @@ def test_placements_together(
     np.testing.assert_allclose(found, expected, atol=1e-14)
 
 
+def test_terms_on_the_same_diagonals_are_put_there_once() -> None:
+    """A chain of blocks and a grid: terms inside of blocks join these, others those with both gaps."""
+    both, random = ((1, 0, 1, 0), (0, 1, 0, 1)), np.random.default_rng(0)
+
+    def selections(*terms: tuple[tuple[int, ...], Any, tuple[int, ...]]) -> int:
+        values = [jnp.asarray(random.standard_normal(ranges)) for *_, ranges in terms]
+
+        def together(*values: Any) -> Any:
+            placed = [(value, *term) for value, term in zip(values, terms, strict=True)]
+            return place_all((6, 6, 6, 6), *placed, most_pieces=64)
+
+        separate = [place(v, *term, (6, 6, 6, 6), 64) for v, term in zip(values, terms, strict=True)]
+        np.testing.assert_allclose(together(*values), sum(separate), atol=1e-14)
+        return str(jax.make_jaxpr(together)(*values)).count("select_n")
+
+    main, beside = ((0, 0, 0, 0), both, (6, 6)), ((1, 0, 0, 0), both, (5, 6))
+    blocks = ((0, 0, 0, 0), ((1, 0, 1, 0), (0, 1, 0, 0), (0, 0, 0, 1)), (6, 6, 6))
+    assert selections(main, main, beside, ((1, 1, 1, 1), both, (5, 5)), beside) == 2
+    assert selections(main, blocks) == 2  # one inside of the blocks, which is small
+
+
+def test_what_is_placed_is_added_up_before_it_joins_a_dense_term() -> None:
+    def rod(u: Any) -> Any:
+        return jnp.sum(jnp.sqrt(1.0 + (u[1:] - u[:-1]) ** 2)) + jnp.sum(jnp.exp(u))
+
+    u = jnp.linspace(0.0, 1.0, 7)
+    H = hesse.hessian(rod, form="structured")
+    np.testing.assert_allclose(H(u).dense(), jax.hessian(rod)(u), atol=1e-12)
+    (line,) = [each for each in H.explain(u).source.splitlines() if "place(" in each]
+    assert "+ (place(" in line
+
+
 def test_blocks_beside_a_diagonal_are_computed_once() -> None:
     def chain(x: Any) -> Any:
         return jnp.sum(jnp.tanh(x[1:] @ jnp.ones((4, 4)) - x[:-1] ** 2) ** 2) + jnp.sum(x**3)
@@ -120,6 +152,18 @@ def test_blocks_beside_a_diagonal_are_computed_once() -> None:
     np.testing.assert_allclose(H(x), expected(x), atol=1e-12)
     third = jax.jacfwd(lambda s: H(s * x))(1.0)
     np.testing.assert_allclose(third, jax.jacfwd(lambda s: expected(s * x))(1.0), atol=1e-11)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_diagonals_are_stored_by_one_loop(dtype: Any) -> None:
+    def chain(x: Any) -> Any:
+        return jnp.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
+
+    x = jnp.asarray(np.linspace(-1.0, 1.0, 120, dtype=dtype))
+    H = hesse.hessian(chain)
+    np.testing.assert_allclose(H(x), jax.hessian(chain)(x), rtol=1e-5)
+    assert H(x).dtype == dtype
+    assert str(jax.make_jaxpr(H)(x)).count("reduce_prod") == 1
 
 
 def cubes(x):

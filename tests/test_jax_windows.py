@@ -69,3 +69,15 @@ def test_jax_transforms_sums_over_windows() -> None:
     np.testing.assert_allclose(stacked[1], slopes(x[1], kernel), atol=1e-12)
     found = jax.jacrev(run)(jnp.asarray(x[0]), jnp.asarray(kernel))
     np.testing.assert_allclose(found, hesse.jacobian(slopes)(x[0], kernel), atol=1e-12)
+
+
+def test_digits_are_no_windows() -> None:
+    """Heads inside of channels do not overlap: their products are those of matrices."""
+    Q, K = RANDOM.normal(size=(5, 8)), RANDOM.normal(size=(5, 8))
+
+    def scores(Q: Any, K: Any) -> Any:
+        return np.sum(np.exp(np.einsum("qhk,jhk->hqj", Q.reshape(5, 2, 4), K.reshape(5, 2, 4))))
+
+    H = hesse.hessian(scores, backend="jax")
+    assert "summed_windows" not in H.explain(Q, K).source
+    np.testing.assert_allclose(H(Q, K), hesse.hessian(scores)(Q, K), rtol=1e-12)

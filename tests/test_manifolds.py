@@ -8,6 +8,7 @@ import functools
 import os
 import signal
 import warnings
+import weakref
 
 import jax
 import numpy as np
@@ -21,6 +22,7 @@ from hesse.errors import ArgumentError, ShapeError, TracingError
 from hesse.manifolds import FixedRankMatrices, TensorTrains
 from hesse.manifolds.derivatives import Objective
 from hesse.tt import arrays, entries_kernel, gram_frames, merged, positions, threads
+from hesse.tt.point import point_of
 
 jnp = jax.numpy
 SHAPE, RANK = (5, 5, 5, 5), 3
@@ -33,9 +35,10 @@ F = tt.random(SHAPE, 2, rng=3)
 WHERE = tuple(rng.integers(0, 5, (4, 200)))
 VALUES = rng.standard_normal(200) * 0.1
 WORDS = tt.rank_one([rng.standard_normal((6, 5)) for _ in range(4)])
+FEW_WORDS = tt.rank_one([rng.standard_normal((3, 5)) for _ in range(4)])
 LABELS = np.array([1.0, -1.0, 1.0, 1.0, -1.0, 1.0])
 a, b, s, f_dense = matrix(A), matrix(B), matrix(S), dense(F)
-words = np.asarray(WORDS.dense()).reshape(6, -1)
+words, few_words = np.asarray(WORDS.dense()).reshape(6, -1), np.asarray(FEW_WORDS.dense()).reshape(3, -1)
 stop = jax.lax.stop_gradient
 
 
@@ -56,6 +59,10 @@ FUNCTIONS = {
     "exponential machine": (
         lambda X: np.sum(np.log(1.0 + np.exp(-LABELS * tt.dot(WORDS, X)))),
         lambda x: jnp.sum(jnp.log(1.0 + jnp.exp(-LABELS * (words @ x)))),
+    ),
+    "few words": (
+        lambda X: np.sum(np.sin(3.0 * tt.dot(X, FEW_WORDS))) + np.prod(tt.dot(FEW_WORDS, X)),
+        lambda x: jnp.sum(jnp.sin(3.0 * (few_words @ x))) + jnp.prod(few_words @ x),
     ),
     "norm": (lambda X: (X - F).norm(), lambda x: norm(x - f_dense.ravel())),
     "linear": (lambda X: tt.dot(X, F), lambda x: x @ f_dense.ravel()),
@@ -517,6 +524,38 @@ def test_orthogonal_frames_by_products(dtype, condition):
     if bool(fits):
         assert float((q.mT @ q - torch.eye(8, dtype=a.dtype)).abs().max()) < 100 * eps
         assert float((q @ r - a).abs().max()) < 100 * eps
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+def test_words_of_large_trains_agree_with_each_of_them(dtype):
+    """Products with few words go position by position, on threads; those with one word do not."""
+    generator = np.random.default_rng(3)
+    vectors = [generator.standard_normal((4, size)).astype(dtype) for size in (150, 700, 600)]
+    X = tt.TensorTrain([core.astype(dtype) for core in tt.random((150, 700, 600), 20, rng=4).cores])
+    Z = TensorTrains(X.shape, 20).random_tangent(X, rng=5)
+    separate = [tt.rank_one([rows[k] for rows in vectors]) for k in range(4)]
+    both = (
+        lambda X: np.exp(tt.dot(tt.rank_one(vectors), X)).sum(),
+        lambda X: sum(np.exp(tt.dot(word, X)) for word in separate),
+    )
+    tolerance = {"f8": 1e-12, "f4": 1e-4}[dtype]
+    for _ in range(2):
+        found, wanted = (hesse.manifolds.value_and_grad(f)(X) for f in both)
+        assert abs(found[0] - wanted[0]) <= tolerance * abs(wanted[0])
+        assert (found[1] - wanted[1]).norm() <= tolerance * wanted[1].norm()
+        mine, other = (hesse.manifolds.hvp(f)(X, Z) for f in both)
+        assert (mine - other).norm() <= tolerance * other.norm()
+
+
+def test_points_are_gone_with_their_trains():
+    X = point()
+    gradient = hesse.manifolds.grad(lambda X: tt.dot(S @ X, X))(X)
+    assert gradient.point.train is X
+    gone = weakref.ref(X)
+    del X
+    assert gone() is None  # without a search for cycles
+    assert point_of(gradient.point.train) is gradient.point
+    assert gradient.shape == SHAPE
 
 
 def test_batches_of_trains():

@@ -15,7 +15,7 @@ import hesse
 from hesse.api import recurrences
 from hesse.ir import topological
 from hesse.ops.foreign import FOREIGN
-from oracles import assert_close
+from oracles import assert_close, evaluate_jax
 
 RANDOM = np.random.default_rng(0)
 STEPS = 12
@@ -155,13 +155,12 @@ def loops_in(function: Callable[..., Any]) -> int:
 
 @pytest.mark.parametrize("function", CHAINS)
 def test_derivatives_are_those_of_jax(function: Callable[..., Any]) -> None:
-    with jax.enable_x64(True):
+    def reference(*given: Any) -> Any:
+        return function(jnp, *given)
 
-        def reference(*given: Any) -> Any:
-            return function(jnp, *given)
-
-        expected = [function(np, *ARGUMENTS), *jax.jit(jax.grad(reference, argnums=(0, 1, 2)))(*ARGUMENTS)]
-        second = jax.jit(jax.hessian(reference, argnums=1))(*ARGUMENTS)
+    first = evaluate_jax(jax.grad(reference, argnums=(0, 1, 2)), *ARGUMENTS)
+    expected = [function(np, *ARGUMENTS), *first]
+    second = evaluate_jax(jax.hessian(reference, argnums=1), *ARGUMENTS)
 
     def written(*given: Any) -> Any:
         return function(np, *given)
@@ -183,8 +182,8 @@ def test_chains_are_loops(function: Callable[..., Any]) -> None:
 
 def test_layers_are_loops_of_their_own() -> None:
     assert loops_in(cells_on_cells) == 2
-    with jax.enable_x64(True):
-        expected = jax.grad(lambda *given: cells_on_cells(jnp, *given), argnums=(0, 1, 2))(*ARGUMENTS)
+    reference = jax.grad(lambda *given: cells_on_cells(jnp, *given), argnums=(0, 1, 2))
+    expected = evaluate_jax(reference, *ARGUMENTS)
     slopes = hesse.grad(lambda *given: cells_on_cells(np, *given), argnums=(0, 1, 2))
     for _ in range(2):
         for one, other in zip(slopes(*ARGUMENTS), expected, strict=True):

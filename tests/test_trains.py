@@ -237,12 +237,13 @@ def test_trains_are_loaded_by_name():
 
 
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
-@pytest.mark.parametrize("condition", [1.0, 1e3, 1e9, 1e15, np.inf])
-def test_tall_cores_are_orthogonal_whatever_their_singular_values(dtype, condition):
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("condition", [1.0, 2.6, 10.0, 1e3, 1e9, 1e15, np.inf])
+def test_tall_cores_are_orthogonal_whatever_their_singular_values(dtype, order, condition):
     rng = np.random.default_rng(0)
     values = np.geomspace(1.0, 1.0 / condition, 5) if np.isfinite(condition) else np.array([1.0, 1, 1, 0, 0])
     u, v = np.linalg.qr(rng.standard_normal((2000, 5)))[0], np.linalg.qr(rng.standard_normal((5, 5)))[0]
-    a = ((u * values) @ v).astype(dtype)
+    a = ((u * values) @ v).astype(dtype, order=order)
     q, r = tt.arrays.NUMPY.qr(a)
     eps = np.finfo(dtype).eps
     assert q.dtype == r.dtype == dtype

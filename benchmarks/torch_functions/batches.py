@@ -133,6 +133,7 @@ def with_crossings(setting: Setting, batch: int, layers: int) -> list[Candidate]
     ]
     if setting.torch.device != "cpu":
         found.append(Candidate("hesse dense, eager", partial(by_hesse, graph=False)))
+    found.append(Candidate("hesse dense, fused", partial(by_hesse, fuse=True), is_compiled=True))
     if setting.jax is not None:
         jitted = setting.jax.jax.jit(setting.jax.jax.hessian(partial(net, setting.jax.xp), argnums=numbers))
         copies = setting.to_jax(arguments)

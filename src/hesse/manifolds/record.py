@@ -26,6 +26,7 @@ from hesse.tt.nets import Leaf, Net, Occurrence, variable
 from hesse.tt.point import Point
 from hesse.tt.positions import Positions
 from hesse.tt.train import TensorTrain
+from hesse.tt.words import functional_of
 
 Function = Callable[[Any], Any]
 
@@ -57,7 +58,7 @@ class Recording:
         if found is None:
             form = Form(leaves, batch)
             found = self._first(lambda f: isinstance(f, FormFunctional) and f.form.same_as(form))
-            found = found or FormFunctional(form, self.point)
+            found = found or functional_of(form, self.point)
         return self._entered(found, _kind_of_form(leaves))
 
     def entries(self, indices: Any) -> Any:

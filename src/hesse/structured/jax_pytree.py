@@ -16,8 +16,10 @@ from hesse.structured.base import Patterns
 
 
 def _leaves(tensor: Patterns) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    static = (tensor.node, tuple(tensor.parts), tensor.groups, tensor.dtype, tensor.target)
-    return tuple(tensor.parts.values()), static
+    """The parts, and all the rest; called with every result, so `parts`, which copies, is not read."""
+    values = tensor._values
+    static = (tensor._node, tuple(values), tensor._groups, tensor._dtype, tensor._target)
+    return tuple(values.values()), static
 
 
 @functools.cache
@@ -26,6 +28,7 @@ def register(kind: type[Patterns]) -> None:
 
     def rebuilt(static: tuple[Any, ...], leaves: Iterable[Any]) -> Patterns:
         node, names, groups, dtype, target = static
-        return kind(node, dict(zip(names, leaves, strict=True)), groups, dtype, target)
+        parts = dict(zip(names, leaves))  # noqa: B905 (JAX gives as many as it was given)
+        return kind(node, parts, groups, dtype, target)
 
     jax.tree_util.register_pytree_node(kind, _leaves, rebuilt)

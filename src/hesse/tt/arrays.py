@@ -57,6 +57,8 @@ def _as_it_is(function: Callable[..., Array]) -> Callable[..., Array]:
 
 TALL = 16
 """From so many times more rows than columns on, QR decompositions are made from those of Gram matrices."""
+ROUNDING = 8.0
+"""So many units of rounding are left of products of orthogonal columns anyway."""
 
 
 def _numpy_qr(a: Array) -> tuple[Array, Array]:
@@ -70,21 +72,36 @@ def _numpy_qr(a: Array) -> tuple[Array, Array]:
 def _tall_qr(a: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     """Cholesky's method, twice: the second time makes what the first one left as orthogonal as can be.
 
-    That holds if the first result is nearly orthogonal. None: it is not, or there is none.
+    That holds if the first result is nearly orthogonal. None: it is not, or there is none. Where columns
+    are nearly orthogonal from the start, once is enough: errors grow with the square of their condition.
     """
     try:
         first = np.linalg.cholesky(a.T @ a)
-        q = a @ np.linalg.inv(first).T
+        inverse = np.linalg.inv(first)
+        q = _times(a, inverse.T)
+        if _is_even(first, inverse):
+            return q, first.T
         gram = q.T @ q
         error = float(np.abs(gram - np.eye(len(gram))).max())
-        if error <= 4.0 * np.finfo(a.dtype).eps:  # it is orthogonal already
+        if error <= ROUNDING * np.finfo(a.dtype).eps:  # it is orthogonal already
             return q, first.T
         if not error < 1e-3:
             return None
         second = np.linalg.cholesky(gram)
     except np.linalg.LinAlgError:
         return None
-    return q @ np.linalg.inv(second).T, second.T @ first.T
+    return _times(q, np.linalg.inv(second).T), second.T @ first.T
+
+
+def _is_even(matrix: np.ndarray, inverse: np.ndarray) -> bool:
+    """Whether the condition of a matrix is below 2.7, by its norm and that of its inverse."""
+    count = len(matrix)
+    return bool((matrix * matrix).sum() * (inverse * inverse).sum() <= count * (count + 2))
+
+
+def _times(tall: Array, small: Array) -> Array:
+    """A product of matrices, in memory in the order of the first one."""
+    return tall @ small if tall.flags.c_contiguous else (small.T @ tall.T).T
 
 
 def _numpy_svd(a: Array) -> tuple[Array, Array, Array]:

@@ -22,7 +22,7 @@ class Chain:
     """Axes of a position."""
     kind: ClassVar[str]
 
-    __slots__ = ("_layouts", "_memo", "batch", "cores", "library")
+    __slots__ = ("__weakref__", "_layouts", "_memo", "batch", "cores", "library")
     __array_ufunc__ = None  # a number of NumPy times a train is the train's business
 
     def __init__(self, cores: Sequence[Array]) -> None:

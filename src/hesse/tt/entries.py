@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hesse.tt import entries_kernel
+from hesse.tt import entries_kernel, runs
 from hesse.tt.arrays import Array, Library
 from hesse.tt.chunks import Along, Chunk, End
-from hesse.tt.functional import Deltas, Functional, MovingFrames
+from hesse.tt.functional import Deltas, Functional, MovingFrames, joined_blocks
 from hesse.tt.merged import best_groups, merged, merged_tangent, singles, taken_apart
 from hesse.tt.point import Point
 from hesse.tt.positions import GroupedPositions, Positions
@@ -41,6 +41,7 @@ class EntriesFunctional(Functional):
         self._places = positions.grouped(self._groups)
         self._right = merged(point.right, self._groups)
         self._samples = self._places.samples if entries_kernel.serves(self._right) else None
+        self._runs = self._places.runs if runs.serves(self._right, positions.count) else None
         self._pushed = 0
         self._kept: dict[int, Sides] = {}
         """By the first sample of a chunk."""
@@ -55,6 +56,8 @@ class EntriesFunctional(Functional):
         if self._samples is not None:
             return entries_kernel.value(right.cores, self._samples)
         tables = _from_right(right)
+        if self._runs is not None:
+            return runs.value(runs.matrices(*tables), right.ranks[1:-1], self._runs)
 
         def entries(work: Workspace, chunk: Chunk) -> Array:
             rows = work.take(tables.first, chunk.first.at)
@@ -67,8 +70,14 @@ class EntriesFunctional(Functional):
         left, right = self._left, self._right
         if self._samples is not None:
             deltas: Deltas = entries_kernel.pull(left.cores, right.cores, weights, self._samples)
+            return taken_apart(self.point, deltas, self._groups)
+        ahead, back = _from_left(left), _from_right(right)
+        if self._runs is not None:
+            both = runs.matrices(*ahead), runs.matrices(*back)
+            first, *middle, last = runs.pull(*both, right.ranks[1:-1], weights, self._runs)
+            inside = (delta.transpose(1, 0, 2) for delta in middle)
+            deltas = [first[None], *inside, last.T[:, :, None]]
         else:
-            ahead, back = _from_left(left), _from_right(right)
 
             def part(work: Workspace, chunk: Chunk, weights: Array) -> Deltas:
                 known = self._kept.get(chunk.part.start)
@@ -86,6 +95,9 @@ class EntriesFunctional(Functional):
         moving = merged_tangent(self.point, tangent, self._groups)
         if self._samples is not None:
             return entries_kernel.push(left.cores, right.cores, moving.cores, self._samples)
+        if self._runs is not None:
+            doubled = joined_blocks(left, right, moving.cores)
+            return runs.value(runs.matrices(*_from_right(doubled)), doubled.ranks[1:-1], self._runs)
         u, v, z = _from_left(left), _from_right(right), _from_left(moving)
         self._pushed += 1
 

@@ -26,13 +26,14 @@ TILE = 4096
 
 
 @functools.cache
-def _is_installed() -> bool:
+def is_installed() -> bool:
+    """Whether there is a compiler."""
     return importlib.util.find_spec("numba") is not None
 
 
 def serves(train: TensorTrain) -> bool:
     """Whether these kernels compute with the cores of a train."""
-    return len(train) == 2 and isinstance(train.cores[0], np.ndarray) and _is_installed()
+    return len(train) == 2 and isinstance(train.cores[0], np.ndarray) and is_installed()
 
 
 def _factors(cores: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

@@ -360,11 +360,17 @@ class DenseFunctional(Functional):
 
 def blocks(point: Point, tangent: TensorTrain, with_point: bool = False) -> TensorTrain:
     """A tangent vector as a train of doubled ranks, `[[U, D], [0, V]]`; perhaps with the point added."""
-    library, last = point.library, len(tangent) - 1
+    deltas = list(tangent.cores)
+    if with_point:
+        deltas[-1] = deltas[-1] + point.centre(len(deltas) - 1)
+    return joined_blocks(point.left, point.right, deltas)
+
+
+def joined_blocks(left: TensorTrain, right: TensorTrain, deltas: Sequence[Array]) -> TensorTrain:
+    """The same for frames that may be those of merged axes."""
+    library, last = left.library, len(deltas) - 1
     cores = []
-    for k, delta in enumerate(tangent.cores):
-        u, v = point.left.cores[k], point.right.cores[k]
-        own = delta + point.centre(k) if k == last and with_point else delta
+    for k, (u, v, own) in enumerate(zip(left.cores, right.cores, deltas, strict=True)):
         if last == 0:
             cores.append(own)
         elif k == 0:

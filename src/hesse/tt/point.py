@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
+
+import numpy as np
 
 from hesse.tt import gram_frames
 from hesse.tt.arrays import Array, Library
@@ -20,7 +23,9 @@ from hesse.tt.orthogonal import (
     times_left,
     times_right,
 )
+from hesse.tt.threads import each
 from hesse.tt.train import TensorTrain
+from hesse.tt.workspace import keep_memory
 
 
 class Point:
@@ -33,8 +38,11 @@ class Point:
 
     def __init__(self, train: TensorTrain) -> None:
         library = train.library
-        self.train = train
+        self._cores = train.cores
+        self._train = weakref.ref(train)
         self.library = library
+        if library.name == "numpy":
+            keep_memory()
         self.is_short = is_short(library, train.cores)
         cores, self.log_scale = of_size_one(library, train.cores) if self.is_short else (train.cores, 0.0)
         left, unit_links, unit = _gram_frames(train) or _swept_frames(library, cores)
@@ -42,6 +50,18 @@ class Point:
         self.unit = TensorTrain([*map(sealed, unit)])
         self.unit_links: list[Array] = unit_links
         """Like `right` and `links`; in single precision those of the train divided by about its norm."""
+
+    @property
+    def train(self) -> TensorTrain:
+        """X. It keeps this point, so the point does not keep it: a cycle would stay until it is searched for,
+        and all arrays of the next point would have to take fresh memory.
+        """
+        found = self._train()
+        if found is None:
+            found = TensorTrain(self._cores)
+            found.memo("point", lambda: self)
+            self._train = weakref.ref(found)
+        return found
 
     @cached_property
     def right(self) -> TensorTrain:
@@ -70,12 +90,11 @@ class Point:
 
     def gauged(self, deltas: Sequence[Array]) -> list[Array]:
         """The deltas of the projection: all but the last are made orthogonal to the frame at their place."""
-        return [self._without_frame(k, delta) for k, delta in enumerate(deltas[:-1])] + [deltas[-1]]
-
-    def _without_frame(self, k: int, delta: Array) -> Array:
-        u = _columns(self.left.cores[k])
-        flat = _columns(delta)
-        return (flat - u @ (u.mT @ flat)).reshape(delta.shape)
+        frames = self.left.cores[:-1]
+        if self.library.name != "numpy":
+            return [*map(_without_frame, frames, deltas), deltas[-1]]
+        numbers = sum(core.size for core in frames)
+        return [*each(_without_frame, frames, deltas[:-1], numbers=numbers), deltas[-1]]
 
 
 def _swept_frames(library: Library, cores: Sequence[Array]) -> Frames:
@@ -111,6 +130,13 @@ def point_of(train: Any) -> Point:
     """The point of a train, computed once."""
     found: Point = train.memo("point", lambda: Point(train))
     return found
+
+
+def _without_frame(frame: Array, delta: Array) -> Array:
+    u, flat = _columns(frame), _columns(delta)
+    inside = u @ (u.mT @ flat)
+    outside = np.subtract(flat, inside, out=inside) if isinstance(inside, np.ndarray) else flat - inside
+    return outside.reshape(delta.shape)
 
 
 def _columns(core: Array) -> Array:

@@ -18,6 +18,7 @@ from hesse.tt.arrays import Array, Library
 from hesse.tt.chunks import MANY, Chunk, chunk
 from hesse.tt.indices import checked_indices
 from hesse.tt.merged import Groups, parts
+from hesse.tt.runs import Runs, runs
 from hesse.tt.train import CHUNK, TensorTrain
 from hesse.tt.workspace import Workspace
 
@@ -99,10 +100,20 @@ class GroupedPositions:
         """In the layout of compiled kernels."""
         return entries_kernel.Samples(self._columns, self._shape)
 
+    @cached_property
+    def runs(self) -> Runs:
+        """In the layout of compiled kernels for longer trains."""
+        order, edges = self._tiles()
+        return runs(self._columns, self._shape, order, _cut(edges, len(self._columns[0]), self._chunk))
+
+    @property
+    def _chunk(self) -> int:
+        """Samples of a chunk on a processor."""
+        return max(CHUNK, min(LARGEST, MANY * max(self._shape[1:-1], default=0)))
+
     def prepared(self, train: TensorTrain) -> Prepared:
         """In chunks, as arrays of the library and on the device of a train."""
-        core, library = train.cores[0], train.library
-        size = max(CHUNK, min(LARGEST, MANY * max(self._shape[1:-1], default=0)))
+        core, library, size = train.cores[0], train.library, self._chunk
         if library.is_wide(core):
             size = max(size, WIDE // (2 * len(train) * max(train.ranks)))
         key = library.name, size, str(core.device) if library.name == "torch" else ""

@@ -7,9 +7,12 @@ import itertools
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+MANY = 2**17
+"""Numbers that are worth a second thread."""
 
 
 def available() -> int:
@@ -29,6 +32,14 @@ def on_threads(task: Callable[[slice], T], parts: Sequence[slice]) -> list[T]:
     first, *others = parts
     waiting = [_pool(len(others)).submit(task, part) for part in others]
     return [task(first), *(result.result() for result in waiting)]
+
+
+def each(task: Callable[..., T], *columns: Sequence[Any], numbers: int) -> list[T]:
+    """The results of a task for each row of some columns; on threads if it passes over many numbers."""
+    rows = list(zip(*columns, strict=True))
+    parts = shares(len(rows)) if numbers >= MANY else [slice(None)]
+    found = on_threads(lambda part: [task(*row) for row in rows[part]], parts)
+    return [*itertools.chain.from_iterable(found)]
 
 
 @functools.cache

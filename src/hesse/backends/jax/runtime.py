@@ -6,6 +6,7 @@ and selections, which XLA fuses and shards; gathers and scatters are the last re
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -27,6 +28,13 @@ class Digit(NamedTuple):
     offset: int
     label: int | None
     stride: int = 1
+
+
+class Diagonals(NamedTuple):
+    """Where entries lie: the sizes of axes, and by further axes of labels linear forms that are 0 there."""
+
+    sizes: tuple[int, ...]
+    gaps: tuple[tuple[int, tuple[tuple[int | None, int], ...]], ...]
 
 
 def affine_view(
@@ -177,12 +185,12 @@ class Term(NamedTuple):
 
 
 def place_all(shape: tuple[int, ...], *terms: Term, most_pieces: int) -> Array:
-    """The sum of several terms: those on one diagonal are added up before they are put there.
+    """The sum of several terms: those on the same diagonals are added up before they are put there.
 
     On a processor what is put on a diagonal is stored: XLA would compute it again for each entry beside it.
     """
-    groups: dict[tuple[object, ...], tuple[Array, list[Digit], tuple[int, int]]] = {}
     parts = []
+    groups: dict[Diagonals, Array] = {}
     for term in map(Term._make, terms):
         axes = zip(_axes(term.strides, len(shape)), term.offsets, shape, strict=True)
         split = [_digits(labels, offset, size, term.ranges) for labels, offset, size in axes]
@@ -193,16 +201,21 @@ def place_all(shape: tuple[int, ...], *terms: Term, most_pieces: int) -> Array:
         if not twins:
             parts.append(place(*term, shape, most_pieces))
             continue
-        *inner, outer = sorted(twins, key=lambda pair: digits[pair[0]].size)
-        value = _selected(value, digits, inner)
-        sizes = tuple([digit.size for digit in digits])
-        key = (sizes, *_gap(digits, *outer).items())
-        known = groups.get(key)
-        groups[key] = (value if known is None else known[0] + value), digits, outer
-    parts += [
-        _selected(_stored(value), digits, [outer]).reshape(shape) for value, digits, outer in groups.values()
-    ]
+        where = _diagonals(digits, twins)
+        groups[where] = groups[where] + value if where in groups else value
+    _merge(groups)
+    stored = _stored_together(list(groups.values()))
+    parts += [_selected(value, where).reshape(shape) for value, where in zip(stored, groups, strict=True)]
     return sum(parts[1:], parts[0])
+
+
+def _merge(groups: dict[Diagonals, Array]) -> None:
+    """Diagonals inside of blocks that lie on a diagonal are added to these."""
+    for where in sorted(groups, key=lambda where: -len(where.gaps)):
+        around = [other for other in groups if other.sizes == where.sizes and {*other.gaps} < {*where.gaps}]
+        if around:
+            inside = where._replace(gaps=tuple([gap for gap in where.gaps if gap not in around[0].gaps]))
+            groups[around[0]] += _selected(groups.pop(where), inside)
 
 
 @jax.custom_jvp  # type: ignore[untyped-decorator]
@@ -218,6 +231,17 @@ def _stored(value: Array) -> Array:
 def _stored_jvp(values: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     """The tangent as it is: that of a product would be no number where a value is infinite."""
     return _stored(*values), tangents[0]
+
+
+def _stored_together(values: Sequence[Array]) -> list[Array]:
+    """The same, stored one after the other: XLA takes long to compile a loop for each."""
+    sizes = [value.size for value in values]
+    if len(values) < 2 or len({value.dtype for value in values}) > 1 or jax.default_backend() != "cpu":
+        return list(map(_stored, values))
+    whole = _stored(lax.concatenate([lax.reshape(value, (value.size,)) for value in values], 0))
+    ends = list(itertools.accumulate(sizes, initial=0))
+    rows = [lax.slice(whole, (start,), (stop,)) for start, stop in itertools.pairwise(ends)]
+    return [lax.reshape(row, value.shape) for row, value in zip(rows, values, strict=True)]
 
 
 def place_into(
@@ -266,7 +290,7 @@ def _digits(
 def _placed(value: Array, digits: Sequence[Digit], ranges: tuple[int, ...]) -> Array:
     """The value padded along one axis for each label, and selected where further axes of it agree."""
     padded, twins = _padded(value, digits, ranges)
-    return _selected(padded, digits, twins)
+    return _selected(padded, _diagonals(digits, twins))
 
 
 def _padded(
@@ -290,17 +314,21 @@ def _padded(
     return value, [(axis, first[label]) for axis, label in labels if axis != first[label]]
 
 
-def _selected(value: Array, digits: Sequence[Digit], twins: Sequence[tuple[int, int]]) -> Array:
+def _selected(value: Array, where: Diagonals) -> Array:
     """The value repeated along further axes of its labels, and zeros where these do not agree."""
-    axes = {axis for axis, _ in twins}
-    positions = Positions(tuple([digits[k].size if k in axes else n for k, n in enumerate(value.shape)]))
-    conditions = [positions.are_equal(_gap(digits, *pair), {}) for pair in twins]
-    return positions.chosen(conditions, value)
+    gaps = {axis: dict(form) for axis, form in where.gaps}
+    shape = [where.sizes[axis] if axis in gaps else size for axis, size in enumerate(value.shape)]
+    positions = Positions(tuple(shape))
+    return positions.chosen([positions.are_equal(form, {}) for form in gaps.values()], value)
 
 
-def _gap(digits: Sequence[Digit], axis: int, there: int) -> Form:
+def _diagonals(digits: Sequence[Digit], twins: Sequence[tuple[int, int]]) -> Diagonals:
+    gaps = [(axis, tuple(_gap(digits[axis], axis, digits[there], there).items())) for axis, there in twins]
+    return Diagonals(tuple([digit.size for digit in digits]), tuple(gaps))
+
+
+def _gap(digit: Digit, axis: int, other: Digit, there: int) -> Form:
     """What is 0 where two axes have the same label."""
-    digit, other = digits[axis], digits[there]
     scales = (other.stride, -digit.stride) if other.stride != digit.stride else (1, -1)
     sides = [({axis: 1, None: -digit.offset}, scales[0]), ({there: 1, None: -other.offset}, scales[1])]
     return linear(sides, 0)

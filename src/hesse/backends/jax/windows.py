@@ -12,6 +12,7 @@ from jax import Array, lax
 
 from hesse.backends.jax.machine import JaxMachine
 from hesse.backends.jax.runtime import Coefficients, affine_view, starting_points
+from hesse.backends.text import digits_of
 from hesse.plan.program import Contract, Program, Ref, View, sources
 
 Labels = tuple[int, ...]
@@ -71,7 +72,7 @@ def _is_summed(
     program: Program, ref: Ref, own: Labels, others: Labels, item: Contract, machine: JaxMachine
 ) -> bool:
     view = program.instructions[ref]
-    if not isinstance(view, View) or all(len(axis.terms) < 2 for axis in view.axes):
+    if not isinstance(view, View) or not _has_windows(view, program.shapes[view.source]):
         return False
     sizes = dict(zip(own, program.shapes[ref], strict=True))
     other = item.left if ref == item.right else item.right
@@ -82,4 +83,11 @@ def _is_summed(
         and all(sum(label in kept for label, _ in axis.terms) < 2 for axis in view.axes)
         and math.prod(sizes[label] for label in own if label not in item.labels) <= machine.most_pieces
         and math.prod(kernel[label] for label in others if label not in own) <= machine.small_matrix
+    )
+
+
+def _has_windows(view: View, shape: tuple[int, ...]) -> bool:
+    """Whether labels overlap: those that are digits of a position, as heads inside of channels, do not."""
+    return any(
+        digits_of(axis, view.ranges, size) is None for axis, size in zip(view.axes, shape, strict=True)
     )

@@ -118,9 +118,13 @@ class JaxWriter(FunctionalWriter):
         return [each for each in placed if each not in local], local
 
     def placed(self, terms: Terms, shape: tuple[int, ...]) -> list[str]:
-        """In large results terms on the same diagonal are added up first."""
+        """In large results terms on the same diagonals are added up first; in others, all of them.
+
+        Added to a dense one at a time they would keep XLA from computing that in vectors.
+        """
         if not terms or math.prod(shape) < self.machine.large_result:
-            return super().placed(terms, shape)
+            parts = super().placed(terms, shape)
+            return [f"({' + '.join(parts)})"] if len(parts) > 1 else parts
         places = ", ".join(f"({self.places(*each)})" for each in terms)
         return [f"place_all({tuple_text(shape)}, {places})"]
 

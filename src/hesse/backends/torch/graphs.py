@@ -45,7 +45,9 @@ class Graphed:
         self._is_known = False
         self._graph: torch.cuda.CUDAGraph | None = None
         self._arguments: list[Tensor] = []
-        self._results: tuple[Tensor, ...] = ()
+        self._computed: list[Tensor] = []
+        self._places: list[int] = []
+        """Where the results are: among the arguments, and then among what is computed."""
         self._lock = threading.Lock()
         self._stream: torch.cuda.Stream | None = None
         """Where it was replayed last: on another stream it waits until that has read the results."""
@@ -77,15 +79,13 @@ class Graphed:
                 self._stream.wait_stream(last)
 
     def _given_back(self, arrays: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        found = self._computed
+        if self._copies and found:
+            found = [torch.empty_like(result) for result in self._computed]
+            torch._foreach_copy_(found, self._computed)
         # data that a structured result refers to is what was given
-        given = {id(held): array for held, array in zip(self._arguments, arrays, strict=True)}
-        if self._copies:
-            computed = [result for result in self._results if id(result) not in given]
-            copies = [torch.empty_like(result) for result in computed]
-            if computed:
-                torch._foreach_copy_(copies, computed)
-            given |= {id(result): copy for result, copy in zip(computed, copies, strict=True)}
-        return tuple(given.get(id(result), result) for result in self._results)
+        there = [*arrays, *found]
+        return tuple([there[k] for k in self._places])
 
     def _capture(self, arrays: Sequence[Tensor]) -> None:
         self._arguments = [array.detach().clone() for array in arrays]
@@ -96,7 +96,12 @@ class Graphed:
         torch.cuda.current_stream().wait_stream(stream)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
-            self._results = self._function(*self._arguments)
+            results = self._function(*self._arguments)
+        given = {id(array): k for k, array in enumerate(self._arguments)}
+        computed = {id(result): result for result in results if id(result) not in given}
+        places = given | {key: len(given) + k for k, key in enumerate(computed)}
+        self._computed = list(computed.values())
+        self._places = [places[id(result)] for result in results]
         self._graph = graph
 
 

@@ -67,7 +67,8 @@ def place(target: Tensor, value: Tensor, factor: float, start: int, strides: Siz
         value = value.expand(shape).flip(backwards)
         start += sum(strides[k] * (shape[k] - 1) for k in backwards)
         strides = tuple(map(abs, strides))
-    target.as_strided(shape, strides, start).add_(value, alpha=factor)
+    # flat, since a compiler may give arrays of several axes another order in memory than they seem to have
+    target.view(-1).as_strided(shape, strides, start).add_(value, alpha=factor)
 
 
 def place_overlapping(

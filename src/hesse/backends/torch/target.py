@@ -70,18 +70,21 @@ class TorchTarget(Target):
         is_own = not has_foreign_code(program)
         known: dict[tuple[torch.device, bool], Callable[..., tuple[Tensor, ...]]] = {}
 
-        def function(*given: Tensor) -> tuple[Tensor, ...]:
+        def run(given: Sequence[Tensor]) -> tuple[Tensor, ...]:
             arrays = given if len(read) == len(given) else [given[k] for k in read]
             key = _device(given), any(map(is_functorch_wrapped_tensor, arrays))
             if key not in known:
                 device, is_transformed = key
                 plain = written(device, is_transformed).compiled(names).function
                 known[key] = plain if is_transformed else finished(plain, device.type)
-            # what a program makes, it makes on the device of the arrays
-            if is_own and has_only_a_default_device(arrays):
-                with torch._C.DisableTorchFunction():
-                    return known[key](*arrays)
             return known[key](*arrays)
+
+        def function(*given: Tensor) -> tuple[Tensor, ...]:
+            # what a program makes, it makes on the device of the arrays
+            if is_own and has_only_a_default_device(given):
+                with torch._C.DisableTorchFunction():
+                    return run(given)
+            return run(given)
 
         return Compiled(function, tuple(inputs), source)
 
