@@ -246,3 +246,24 @@ def test_dtypes_and_memory_of_results(dtype: Any) -> None:
     assert not np.shares_memory(first[1], x)
     np.testing.assert_array_equal(x, before)
     np.testing.assert_allclose(first[1], hesse.grad(pairs)(x.astype(float)), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("machine", [NUMPY_MACHINE, EVERYTHING_SLICED])
+def test_gathered_rows_are_read_slice_by_slice(machine: NumpyMachine) -> None:
+    """Points on triangles of a mesh: rows of three vertices, which are never in memory for all points."""
+    random = np.random.default_rng(0)
+    vertices, count = random.normal(size=(50, 30)), 6000 if machine is NUMPY_MACHINE else 7
+    corners, places = random.integers(-50, 50, size=(3, count)), random.random((count, 3))
+
+    def placed(vertices: Any, places: Any) -> Any:
+        parts = [np.sin(places[:, k : k + 1]) * vertices[corners[k]] for k in range(3)]
+        return np.exp(parts[0] + parts[1] - parts[2])
+
+    compiled = hesse.compile(placed).compile(backend="numpy", machine=machine)
+    source = compiled.explain(vertices, places).source
+    assert source.index("gather(") < source.index("def program"), "inside of the function for slices"
+    for _ in range(2):
+        np.testing.assert_allclose(compiled(vertices, places), placed(vertices, places), rtol=1e-12)
+    straight = hesse.compile(placed).compile(backend="numpy", machine=NumpyMachine(least_saved=10**9))
+    whole, cut = (each.explain(vertices, places) for each in (straight, compiled))
+    assert cut.peak_bytes < whole.peak_bytes

@@ -18,7 +18,7 @@ from hesse.frontends.explained import explained
 from hesse.frontends.expression import Expression
 from hesse.frontends.indices import Index
 from hesse.frontends.operands import as_node
-from hesse.frontends.tracing import depth
+from hesse.frontends.tracing import depth, parts_read
 from hesse.ir import Node, Variable, variable
 from hesse.rewrite import simplify
 
@@ -37,11 +37,12 @@ def nested_names(names: Sequence[str]) -> tuple[str, ...]:
 @contextmanager
 def nested_trace() -> Iterator[None]:
     """Around user code that is called with expressions: traces inside it get names of their own."""
-    token = depth.set(depth.get() + 1)
+    token, read = depth.set(depth.get() + 1), parts_read.set({})
     try:
         with explained():
             yield
     finally:
+        parts_read.reset(read)
         depth.reset(token)
 
 

@@ -18,7 +18,7 @@ from hesse.frontends.expression import Expression
 from hesse.frontends.indices import Index
 from hesse.frontends.memory import Part, Step, shared
 from hesse.frontends.operands import as_expression, known_sizes
-from hesse.frontends.tracing import decided, note_need, untraceable
+from hesse.frontends.tracing import decided, note_need, parts_read, untraceable
 from hesse.ir import (
     Axis,
     Node,
@@ -116,7 +116,13 @@ def _plain(entry: Any) -> Any:
 def index(node: Node, key: Any) -> Node:
     """`node[key]`."""
     if type(key) is int and node.rank:  # the most frequent key of a loop
-        return _basic(node, [*_in_range([key], node), *[slice(None)] * (node.rank - 1)])  # type: ignore[list-item]
+        known = parts_read.get()
+        if known is None:
+            return _entry(node, key)
+        found = known.get((node, key))
+        if found is None:
+            found = known[node, key] = _entry(node, key)
+        return found
     entries, adjacent = _entries(key, node)
     if not any(isinstance(entry, np.ndarray | Index) for entry in entries):
         return _basic(node, entries)  # type: ignore[arg-type]
@@ -132,6 +138,11 @@ def index(node: Node, key: Any) -> Node:
     count, before = len(shape), positions[0]
     order = [*range(count, count + before), *range(count), *range(count + before, gathered.rank)]
     return transpose(gathered, order)
+
+
+def _entry(node: Node, position: int) -> Node:
+    """`node[position]`, along the first axis."""
+    return _basic(node, [*_in_range([position], node), *[slice(None)] * (node.rank - 1)])  # type: ignore[list-item]
 
 
 def _entries(key: Any, node: Node) -> tuple[list[Entry], bool]:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hesse.errors import TracingError
-from hesse.ir import Variable, topological
+from hesse.ir import Node, Variable, topological
 
 _scipy = importlib.util.find_spec("scipy")
 SCIPY = f"{Path(_scipy.origin).parent}{os.sep}" if _scipy and _scipy.origin else "scipy is not there"
@@ -64,6 +64,9 @@ class ComplexError(TracingError):
 
 depth: ContextVar[int] = ContextVar("depth", default=0)
 """How many traces there are around: 0 outside of traced functions."""
+
+parts_read: ContextVar[dict[tuple[Node, int], Node] | None] = ContextVar("parts_read", default=None)
+"""Entries along first axes that a traced function has read: loops read the same ones in each round."""
 
 
 of_tensors: ContextVar[bool] = ContextVar("of_tensors", default=False)

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 from hesse.plan.program import (
+    CallApply,
     CallMap,
     Combine,
     Contract,
@@ -77,7 +78,7 @@ def _stored(program: Program, machine: SliceMachine) -> list[Ref]:
     return [
         k
         for k, item in enumerate(program.instructions)
-        if isinstance(item, Reduce | Contract | Scale | Combine | CallMap)
+        if (isinstance(item, Reduce | Contract | Scale | Combine | CallMap) or _is_gather(item))
         and (k in summed or not machine.fuses)
     ]
 
@@ -123,6 +124,8 @@ def _ways(program: Program, k: Ref, machine: SliceMachine) -> Iterator[Way]:
         case CallMap() if all(shapes[source] in ((), shapes[k]) for source in item.sources):
             for axis in range(rank):
                 yield Way(axis, tuple(axis if shapes[source] else None for source in item.sources))
+        case CallApply() if _is_gather(item) and not machine.fuses:  # those that fuse need not be cut
+            yield from (Way(axis, (None, axis)) for axis in range(len(shapes[item.sources[1]])))
         case View():
             for axis, label in enumerate(item.labels):
                 at = [n for n, part in enumerate(item.axes) if label in part.labels()]
@@ -132,6 +135,11 @@ def _ways(program: Program, k: Ref, machine: SliceMachine) -> Iterator[Way]:
         case Combine() if all(term.is_dense(shapes[k]) for term in item.terms):
             for axis in range(rank):
                 yield Way(axis, tuple(_place(term.output[axis].label, term.labels) for term in item.terms))
+
+
+def _is_gather(item: Instruction) -> bool:
+    """Whether rows of an array are read by an index array, the axes of which come first in the result."""
+    return isinstance(item, CallApply) and item.name == "gather"
 
 
 def _place(label: int, labels: Sequence[int]) -> Cut:

@@ -9,6 +9,7 @@ time then.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 
 from hesse.backends.numpy.machine import NumpyMachine
 from hesse.plan.program import (
@@ -54,6 +55,16 @@ def read_by_columns(program: Program, machine: NumpyMachine) -> set[str]:
 def is_narrow(shape: tuple[int, ...], machine: NumpyMachine) -> bool:
     """Whether an array has many rows, with few entries each."""
     return _has_rows(shape) and 1 < shape[-1] < machine.short_axis
+
+
+def computed_from(program: Program, names: Collection[str]) -> set[Ref]:
+    """Some inputs, and all that is computed from them and has several axes."""
+    found: set[Ref] = set()
+    for k, item in enumerate(program.instructions):
+        is_input = isinstance(item, Load) and item.name in names
+        if is_input or (len(program.shapes[k]) > 1 and any(source in found for source in sources(item))):
+            found.add(k)
+    return found
 
 
 def _has_rows(shape: tuple[int, ...]) -> bool:

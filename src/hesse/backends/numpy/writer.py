@@ -12,7 +12,7 @@ from typing import Any, assert_never
 import numpy as np
 
 from hesse.backends.numpy import elementwise, records
-from hesse.backends.numpy.columns import is_narrow, read_by_columns
+from hesse.backends.numpy.columns import computed_from, is_narrow, read_by_columns
 from hesse.backends.numpy.machine import NUMPY_MACHINE, NumpyMachine
 from hesse.backends.numpy.orders import Order, agreed, seen, viewed
 from hesse.backends.numpy.program import IN_PLACE, NumpyProgram
@@ -152,9 +152,11 @@ class NumpyWriter(Writer):
         """Names of arrays that the current instruction writes over."""
         self.orders: dict[Ref, Order] = {}
         """The order in memory of values of which it is known."""
+        self.given: set[Ref] = set()
+        """The results so far: those that are asked for again are copied."""
         self.columns = columns
         """Inputs that are copied column by column."""
-        self.by_columns = _over(program, columns)
+        self.by_columns = computed_from(program, columns)
         """Values that may lie in memory as those do."""
         self.wanted: Counter[tuple[int, ...]] = Counter(
             tuple(sorted(shape))
@@ -249,7 +251,9 @@ class NumpyWriter(Writer):
         """A result; it shares no memory with literals, other results and inputs that are not `shared`."""
         item = self.program.instructions[ref]
         is_given = isinstance(item, Load) and item.name in self.shared
-        if is_given or (self.program.is_fresh(ref) and self.program.results.count(ref) == 1):
+        is_repeated = ref in self.given
+        self.given.add(ref)
+        if is_given or (self.program.is_fresh(ref) and not is_repeated):
             is_turned = self.results_in_order and ref in self.by_columns
             return f"np.ascontiguousarray({self.names[ref]})" if is_turned else self.names[ref]
         return f"np.array({self.names[ref]}, order={'C' if self.results_in_order else 'K'!r})"
@@ -377,16 +381,6 @@ class NumpyWriter(Writer):
         if (taken := orders[own]) is not None and not is_contiguous:
             self.orders[k] = taken
         return item.terms[own].source
-
-
-def _over(program: Program, names: Collection[str]) -> set[Ref]:
-    """All that is computed from some inputs and has several axes."""
-    found: set[Ref] = set()
-    for k, item in enumerate(program.instructions):
-        is_input = isinstance(item, Load) and item.name in names
-        if is_input or (len(program.shapes[k]) > 1 and any(source in found for source in sources(item))):
-            found.add(k)
-    return found
 
 
 def _final(program: Program) -> set[Ref]:
