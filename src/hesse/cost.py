@@ -36,6 +36,8 @@ class Machine:
     """Operations in the time that an instruction takes on arrays of hardly any entries."""
     large_sum: float = math.inf
     """Entries of a sum whose terms should not all be in memory together."""
+    larger_first: bool = False
+    """Whether the axes of the larger factor come first in a product, which is copied for another order."""
 
     def halves(self, sizes: Iterable[int]) -> bool:
         """Whether a symmetric product of two matrices with these rows, columns and so on is halved."""

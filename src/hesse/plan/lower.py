@@ -30,7 +30,6 @@ from hesse.ir import (
     is_sparse,
     label_axis,
     plain_axes,
-    symmetries,
     topological,
     unscaled,
 )
@@ -53,6 +52,7 @@ from hesse.plan.program import (
     Sizes,
     View,
 )
+from hesse.plan.swaps import as_written, swappable
 
 Labels = tuple[int, ...]
 MOST_TERMS = 256
@@ -265,8 +265,8 @@ class _Lowering:
         )
         if factor != 1 and before:
             values[smallest] = (self._scaled(values[smallest][0], factor), values[smallest][1])
-        is_symmetric = node.rank == 2 and ((0, 1), 1) in symmetries(node)
-        source = self._contract_all(values, output, ranges, is_symmetric)
+        groups = swappable(node) if node.rank == 2 or self.machine.larger_first else []
+        source = self._contract_all(values, output, ranges, groups)
         return source if before else self._scaled(source, factor)
 
     def _contract_all(
@@ -274,15 +274,19 @@ class _Lowering:
         values: list[tuple[Ref, Labels]],
         output: Labels,
         ranges: Sizes,
-        is_symmetric: bool,
+        groups: Sequence[Labels],
     ) -> Ref:
+        """The product of values, with labels of the output in `groups` that may be swapped."""
         inputs = tuple(labels for _, labels in values)
         for positions in contraction_path(inputs, output, tuple(map(concrete, ranges))):
             chosen = [values[k] for k in sorted(positions)]
             values = [value for k, value in enumerate(values) if k not in positions]
             needed = set(output).union(*[labels for _, labels in values])
             is_last = not values
-            values.append(self._contract(chosen, needed, output, ranges, is_last, is_symmetric and is_last))
+            if is_last and len(output) > 2:
+                output = as_written(output, groups, *[labels for _, labels in chosen])
+            is_symmetric = is_last and len(output) == 2 and bool(groups)
+            values.append(self._contract(chosen, needed, output, ranges, is_last, is_symmetric))
         ((source, labels),) = values
         source, labels = self._sum_out(source, labels, set(output))
         return self._view(source, tuple(map(label_axis, labels)), output, ranges)

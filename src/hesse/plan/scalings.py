@@ -36,9 +36,16 @@ def scaled_before(program: Program, most: float) -> Program:
             sides = [
                 ref for ref in sources(product) if uses[ref] == 1 and _is_fused(program.instructions[ref])
             ]
-            if isinstance(product, Contract) and not _is_fused(product) and sides:
+            if isinstance(product, Contract) and sides and _is_of_matrices(product):
                 factors[item.source] = sides[0], item.factor
     return _moved(program, factors) if factors else program
+
+
+def _is_of_matrices(item: Contract) -> bool:
+    """Whether it is one product of matrices: of many, their results may be far smaller than the factors."""
+    return not _is_fused(item) and {*item.left_labels}.isdisjoint(
+        {*item.right_labels}.intersection(item.labels)
+    )
 
 
 def _is_fused(item: Instruction) -> bool:

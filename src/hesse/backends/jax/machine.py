@@ -12,6 +12,7 @@ class JaxMachine(SliceMachine):
     """The thresholds of the JAX back end."""
 
     call_cost: float = 10_000.0
+    larger_first: bool = True
     least_saved: int = 2**20
     slice_entries: int = 2**18
     largest_whole: int = 2**8
