@@ -51,11 +51,15 @@ class EntriesFunctional(Functional):
         return merged(self.point.left, self._groups)
 
     @cached_property
+    def _back(self) -> Tables:
+        return _from_right(self._right)
+
+    @cached_property
     def value(self) -> Array:
         right = self._right
         if self._samples is not None:
             return entries_kernel.value(right.cores, self._samples)
-        tables = _from_right(right)
+        tables = self._back
         if self._runs is not None:
             return runs.value(runs.matrices(*tables), right.ranks[1:-1], self._runs)
 
@@ -71,7 +75,7 @@ class EntriesFunctional(Functional):
         if self._samples is not None:
             deltas: Deltas = entries_kernel.pull(left.cores, right.cores, weights, self._samples)
             return taken_apart(self.point, deltas, self._groups)
-        ahead, back = _from_left(left), _from_right(right)
+        ahead, back = _from_left(left), self._back
         if self._runs is not None:
             both = runs.matrices(*ahead), runs.matrices(*back)
             first, *middle, last = runs.pull(*both, right.ranks[1:-1], weights, self._runs)
@@ -98,7 +102,7 @@ class EntriesFunctional(Functional):
         if self._runs is not None:
             doubled = joined_blocks(left, right, moving.cores)
             return runs.value(runs.matrices(*_from_right(doubled)), doubled.ranks[1:-1], self._runs)
-        u, v, z = _from_left(left), _from_right(right), _from_left(moving)
+        u, v, z = _from_left(left), self._back, _from_left(moving)
         self._pushed += 1
 
         def entries(work: Workspace, chunk: Chunk) -> Array:

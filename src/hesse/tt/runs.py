@@ -1,9 +1,9 @@
 """Entries of longer trains by compiled loops around products of BLAS.
 
 Samples are taken in chunks that stay near the processor. Along each axis but the ends, those of a chunk are
-sorted by their place, so that a run of rows is multiplied by one matrix; rows go from the order of one axis to
-that of the next. BLAS is called from compiled code: nothing is filled up, and the lock of the interpreter is
-free, so that threads share the chunks. Without numba, `serves` says no.
+sorted by their place, so that a run of rows is multiplied by one matrix; rows go from the order of one axis
+to that of the next. BLAS is called from compiled code: nothing is filled up, and the lock of the interpreter
+is free, so that threads share the chunks. Without numba, `serves` says no.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def pull(
     first, *others = on_threads(deltas, shares(len(places.edges) - 1))
     for more in others:
         for mine, other in zip(first, more, strict=True):
-            mine += other
+            np.add(mine, other, out=mine)
     return first
 
 
@@ -173,7 +173,9 @@ def _kernels(dtype: str) -> tuple[Any, Any]:
     numba = importlib.import_module("numba")
     address = importlib.import_module("numba.extending").get_cython_function_address
     gemm = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 13)(address("scipy.linalg.cython_blas", GEMM[dtype]))
-    compiled = numba.njit(nogil=True, fastmath={"reassoc", "contract", "nsz"}, boundscheck=False)
+    options = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz"}, "boundscheck": False}
+    compiled = numba.njit(**options, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    called = numba.njit(**options)
     size = np.dtype(dtype).itemsize
     plain, turned = (np.frombuffer(letter, np.uint8) for letter in (b"N", b"T"))
 
@@ -197,8 +199,10 @@ def _kernels(dtype: str) -> tuple[Any, Any]:
         result, no, yes = total.ctypes.data + place * a * b * size, plain.ctypes.data, turned.ctypes.data
         gemm(no, yes, s, s + 4, s + 8, one, second, s, first, s + 4, one, result, s)
 
-    behind = _behind_kernel(compiled, multiply)
-    return _value_kernel(compiled, behind), _pull_kernel(compiled, behind, multiply, add_outer)
+    take, run_end = compiled(_take), compiled(_run_end)
+    behind = compiled(_behind_kernel(take, run_end, multiply))
+    ahead = compiled(_ahead_kernel(take, run_end, multiply, add_outer))
+    return called(_value_kernel(behind)), called(_pull_kernel(behind, ahead))
 
 
 def _take(table, at, start, count, made):  # type: ignore[no-untyped-def]
@@ -216,10 +220,7 @@ def _run_end(places, start, end):  # type: ignore[no-untyped-def]
     return start
 
 
-def _behind_kernel(compiled: Any, multiply: Any) -> Any:
-    take, run_end = compiled(_take), compiled(_run_end)
-
-    @compiled
+def _behind_kernel(take: Any, run_end: Any, multiply: Any) -> Any:
     def kernel(right, places, buffers, start, end):  # type: ignore[no-untyped-def]
         """The rows behind each axis of a chunk, and behind the first one."""
         count = len(right.middle)
@@ -238,8 +239,7 @@ def _behind_kernel(compiled: Any, multiply: Any) -> Any:
     return kernel
 
 
-def _value_kernel(compiled: Any, behind: Any) -> Any:
-    @compiled
+def _value_kernel(behind: Any) -> Any:
     def kernel(right, places, buffers, result):  # type: ignore[no-untyped-def]
         for chunk in range(len(places.edges) - 1):
             start, end = places.edges[chunk], places.edges[chunk + 1]
@@ -255,11 +255,8 @@ def _value_kernel(compiled: Any, behind: Any) -> Any:
     return kernel
 
 
-def _pull_kernel(compiled: Any, behind: Any, multiply: Any, add_outer: Any) -> Any:
-    take, run_end = compiled(_take), compiled(_run_end)
-
-    @compiled
-    def ahead(left, places, buffers, start, end, totals):  # type: ignore[no-untyped-def]
+def _ahead_kernel(take: Any, run_end: Any, multiply: Any, add_outer: Any) -> Any:
+    def kernel(left, places, buffers, start, end, totals):  # type: ignore[no-untyped-def]
         """The rows before each axis of a chunk, and before the last one; at each axis all products."""
         count, numbers, sizes = len(left.middle), buffers.numbers, buffers.sizes
         for k in range(count):
@@ -272,7 +269,10 @@ def _pull_kernel(compiled: Any, behind: Any, multiply: Any, add_outer: Any) -> A
             if k + 1 < count:
                 take(made, places.ahead[k], start, end - start, buffers.before[k + 1])
 
-    @compiled
+    return kernel
+
+
+def _pull_kernel(behind: Any, ahead: Any) -> Any:
     def kernel(left, right, places, buffers, weights, first, middle, last):  # type: ignore[no-untyped-def]
         for chunk in range(len(places.edges) - 1):
             start, end = places.edges[chunk], places.edges[chunk + 1]
