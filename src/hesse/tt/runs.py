@@ -39,18 +39,25 @@ def serves(train: TensorTrain, count: int) -> bool:
 
 
 class Runs(NamedTuple):
-    """Positions in chunks, sorted along each axis but the ends; whole numbers of four bytes."""
+    """Positions in chunks, sorted along each axis of each chunk; whole numbers of four bytes.
+
+    Where a sample is in the order of an axis is counted from the start of its chunk.
+    """
 
     samples: np.ndarray
-    """In the order of the first sorted axis: which sample it is."""
+    """In the order of the first axis: which sample it is."""
     first: np.ndarray
-    """The places along the first axis, in the same order."""
+    """The places along the first axis, in its order."""
+    from_first: np.ndarray
+    """For the order of the first axis: where it is in that of the second one."""
     places: np.ndarray
-    """For each sorted axis the places along it, in its order."""
+    """For each axis but the ends the places along it, in its order."""
     last: np.ndarray
-    """The places along the last axis, in the order of the last sorted one."""
+    """The places along the last axis, in its order."""
+    from_last: np.ndarray
+    """For the order of the last axis: where it is in that of the one before it."""
     ahead: np.ndarray
-    """For the order of each sorted axis but the first: where in its chunk a sample is in that before it."""
+    """For the order of each axis between, but the first of them: where it is in that of the one before it."""
     back: np.ndarray
     """The same from right to left."""
     edges: np.ndarray
@@ -70,22 +77,27 @@ def runs(
     lengths = np.diff(edges)
     chunks, starts = (np.repeat(which, lengths) for which in (np.arange(len(lengths)), edges[:-1]))
     orders, inverses = [], []
-    for column, size in zip(columns[1:-1], shape[1:-1], strict=True):
+    for column, size in zip(columns, shape, strict=True):
         orders.append(given[np.argsort(chunks * size + column[given], kind="stable")])
         inverses.append(np.empty(count, np.intp))
         inverses[-1][orders[-1]] = np.arange(count)
-    pairs = [*itertools.pairwise(range(len(orders)))]
+    sorted_columns = [column[own].astype(np.int32) for column, own in zip(columns, orders, strict=True)]
 
-    def table(rows: Sequence[np.ndarray]) -> np.ndarray:
-        return np.array(rows, np.int32).reshape((-1, count))
+    def where(order: int, other: int) -> np.ndarray:
+        """For the order of an axis where samples are in that of another one."""
+        return (inverses[other][orders[order]] - starts).astype(np.int32)
 
+    last = len(columns) - 1
+    pairs = [*itertools.pairwise(range(1, last))]
     return Runs(
         orders[0].astype(np.int32),
-        columns[0][orders[0]].astype(np.int32),
-        table([column[own] for column, own in zip(columns[1:-1], orders, strict=True)]),
-        columns[-1][orders[-1]].astype(np.int32),
-        table([inverses[k][orders[j]] - starts for k, j in pairs]),
-        table([inverses[j][orders[k]] - starts for k, j in pairs]),
+        sorted_columns[0],
+        where(0, 1),
+        np.array(sorted_columns[1:-1]),
+        sorted_columns[-1],
+        where(last, last - 1),
+        np.array([where(after, before) for before, after in pairs], np.int32).reshape((-1, count)),
+        np.array([where(before, after) for before, after in pairs], np.int32).reshape((-1, count)),
         np.array(edges),
     )
 
@@ -113,6 +125,7 @@ class Buffers(NamedTuple):
     """Rows of a chunk: before and behind each sorted axis in its order, and as products leave them."""
 
     before: tuple[np.ndarray, ...]
+    """They take the memory of rows that are not read any more, so that caches hold all of them."""
     behind: tuple[np.ndarray, ...]
     made: tuple[np.ndarray, ...]
     """For each bond between the ends."""
@@ -128,8 +141,10 @@ def _buffers(edges: np.ndarray, bonds: Sequence[int], dtype: Any) -> Buffers:
     def rows(bonds: Sequence[int]) -> tuple[np.ndarray, ...]:
         return tuple(np.empty((longest, bond), dtype) for bond in bonds)
 
-    numbers = np.array([1.0, 0.0], dtype)
-    return Buffers(rows(bonds[:-1]), rows(bonds[1:]), rows(bonds), numbers, np.empty(3, np.int32))
+    behind, made = rows(bonds[1:]), rows(bonds)
+    return Buffers(
+        (made[0], *behind[:-1]), behind, made, np.array([1.0, 0.0], dtype), np.empty(3, np.int32)
+    )
 
 
 def value(right: Matrices, bonds: Sequence[int], places: Runs) -> np.ndarray:
@@ -224,7 +239,11 @@ def _behind_kernel(take: Any, run_end: Any, multiply: Any) -> Any:
     def kernel(right, places, buffers, start, end):  # type: ignore[no-untyped-def]
         """The rows behind each axis of a chunk, and behind the first one."""
         count = len(right.middle)
-        take(right.last, places.last, start, end - start, buffers.behind[count - 1])
+        behind = buffers.behind[count - 1]
+        for t in range(start, end):
+            i, to = places.last[t], places.from_last[t]
+            for a in range(behind.shape[1]):
+                behind[to, a] = right.last[i, a]
         for k in range(count - 1, -1, -1):
             at, rows, made = start, buffers.behind[k], buffers.made[k]
             while at < end:
@@ -245,12 +264,12 @@ def _value_kernel(behind: Any) -> Any:
             start, end = places.edges[chunk], places.edges[chunk + 1]
             behind(right, places, buffers, start, end)
             rows = buffers.made[0]
-            for t in range(end - start):
-                i = places.first[start + t]
-                total = right.first[i, 0] * rows[t, 0]
+            for t in range(start, end):
+                i, at = places.first[t], places.from_first[t]
+                total = right.first[i, 0] * rows[at, 0]
                 for a in range(1, rows.shape[1]):
-                    total += right.first[i, a] * rows[t, a]
-                result[places.samples[start + t]] = total
+                    total += right.first[i, a] * rows[at, a]
+                result[places.samples[t]] = total
 
     return kernel
 
@@ -278,17 +297,17 @@ def _pull_kernel(behind: Any, ahead: Any) -> Any:
             start, end = places.edges[chunk], places.edges[chunk + 1]
             behind(right, places, buffers, start, end)
             rows, before = buffers.made[0], buffers.before[0]
-            for t in range(end - start):
-                i, weight = places.first[start + t], weights[places.samples[start + t]]
+            for t in range(start, end):
+                i, at, weight = places.first[t], places.from_first[t], weights[places.samples[t]]
                 for a in range(rows.shape[1]):
-                    first[i, a] += weight * rows[t, a]
+                    first[i, a] += weight * rows[at, a]
                 for a in range(rows.shape[1]):
-                    before[t, a] = weight * left.first[i, a]
+                    before[at, a] = weight * left.first[i, a]
             ahead(left, places, buffers, start, end, middle)
             rows = buffers.made[len(left.middle)]
-            for t in range(end - start):
-                i = places.last[start + t]
+            for t in range(start, end):
+                i, at = places.last[t], places.from_last[t]
                 for a in range(rows.shape[1]):
-                    last[i, a] += rows[t, a]
+                    last[i, a] += rows[at, a]
 
     return kernel
