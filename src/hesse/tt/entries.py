@@ -1,7 +1,8 @@
 """Entries of a train at many positions: a functional whose memory does not grow with their number.
 
 Neighbouring axes are merged where that saves work. A matrix of low rank goes through a compiled kernel, if
-there is a compiler; samples of longer trains go through them in chunks, by products of matrices.
+there is a compiler, and so do many samples of longer trains; else they go through them in chunks, by products
+of matrices.
 """
 
 from __future__ import annotations

@@ -142,9 +142,7 @@ def _buffers(edges: np.ndarray, bonds: Sequence[int], dtype: Any) -> Buffers:
         return tuple(np.empty((longest, bond), dtype) for bond in bonds)
 
     behind, made = rows(bonds[1:]), rows(bonds)
-    return Buffers(
-        (made[0], *behind[:-1]), behind, made, np.array([1.0, 0.0], dtype), np.empty(3, np.int32)
-    )
+    return Buffers((made[0], *behind[:-1]), behind, made, np.array([1.0, 0.0], dtype), np.empty(3, np.int32))
 
 
 def value(right: Matrices, bonds: Sequence[int], places: Runs) -> np.ndarray:
