@@ -85,7 +85,8 @@ def runs(
 
     def where(order: int, other: int) -> np.ndarray:
         """For the order of an axis where samples are in that of another one."""
-        return (inverses[other][orders[order]] - starts).astype(np.int32)
+        found: np.ndarray = inverses[other][orders[order]] - starts
+        return found.astype(np.int32)
 
     last = len(columns) - 1
     pairs = [*itertools.pairwise(range(1, last))]
