@@ -21,7 +21,7 @@ from hesse.api.captured import SMALL_INDEX
 from hesse.errors import ArgumentError, ShapeError, TracingError
 from hesse.manifolds import FixedRankMatrices, TensorTrains
 from hesse.manifolds.derivatives import Objective
-from hesse.tt import arrays, entries_kernel, gram_frames, merged, positions, threads
+from hesse.tt import arrays, entries_kernel, gram_frames, merged, positions, runs, threads
 from hesse.tt.point import point_of
 
 jnp = jax.numpy
@@ -837,7 +837,7 @@ def test_libraries_of_constants_are_checked():
 @pytest.mark.parametrize("kernel", [True, False])
 def test_entries_with_and_without_a_compiler(shape, kernel, monkeypatch):
     if not kernel:
-        monkeypatch.setattr(entries_kernel, "_is_installed", lambda: False)
+        monkeypatch.setattr(entries_kernel, "is_installed", lambda: False)
     monkeypatch.setattr(positions, "CHUNK", 700)
     monkeypatch.setattr(entries_kernel, "ALONE", 500)
     rank = 1 if len(shape) == 1 else 3
@@ -859,13 +859,17 @@ def test_entries_with_and_without_a_compiler(shape, kernel, monkeypatch):
             close(found.dense(), project(spread), 1e-12)
 
 
-@pytest.mark.parametrize("library", ["numpy", "torch", "jax"])
+@pytest.mark.parametrize("library", ["numpy", "compiled", "torch", "jax"])
 @pytest.mark.parametrize("table", [1, 80, 2**18])
 @pytest.mark.parametrize("near", [100, 4096])
 @pytest.mark.parametrize("count", [7, 3000])
 def test_entries_with_merged_axes_in_tiles(library, table, near, count, monkeypatch):
     """Each axis alone, two axes as one, half of them as one; sorted by places, or too few for that."""
-    if library != "numpy":
+    if library == "compiled":
+        pytest.importorskip("numba")
+        monkeypatch.setattr(runs, "WORTH", 0)
+        library = "numpy"
+    elif library != "numpy":
         pytest.importorskip(library)
     monkeypatch.setattr(merged, "TABLE", table)
     monkeypatch.setattr(positions, "NEAR", near)
@@ -893,6 +897,38 @@ def test_entries_with_merged_axes_in_tiles(library, table, near, count, monkeypa
         np.add.at(spread, where, wanted)
         close(found.dense(), project(spread), 1e-12)
     close(objective.value(Y), (weights * x**2).sum(), 1e-12)
+    merged.best_groups.cache_clear()
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize("kernel", ["compiled", "numpy"])
+def test_entries_of_trains_with_many_ranks(kernel, dtype, monkeypatch):
+    """Ranks differ, points follow each other, and one axis has a single place."""
+    if kernel == "compiled":
+        pytest.importorskip("numba")
+        monkeypatch.setattr(runs, "WORTH", 0)
+    monkeypatch.setattr(positions, "NEAR", 300)
+    monkeypatch.setattr(merged, "TABLE", 1)
+    merged.best_groups.cache_clear()
+    generator = np.random.default_rng(2)
+    shape, ranks = (4, 5, 1, 3, 6), (1, 2, 4, 4, 6, 1)
+    where = tuple(generator.integers(0, shape, (1500, 5)).T)
+    weights = generator.standard_normal(1500).astype(dtype)
+    objective = Objective(lambda X: np.sum(weights * np.sin(tt.gather(X, where))))
+    assert runs.serves(tt.random(shape, ranks[1:-1], rng=0), 1500) == (kernel == "compiled")
+    for seed in (0, 1):
+        X = tt.TensorTrain([core.astype(dtype) for core in tt.random(shape, ranks[1:-1], rng=seed).cores])
+        x, project = dense(X).astype("f8")[where], Dense(dense(X).astype("f8"), X.ranks)
+        value, found = objective.value_and_grad(X)
+        spread = np.zeros(shape)
+        np.add.at(spread, where, weights * np.cos(x))
+        tolerance = {"f8": 1e-12, "f4": 3e-5}[dtype]
+        assert found.deltas[1].dtype == dtype
+        close(value, (weights * np.sin(x)).sum(), tolerance)
+        close(found.dense(), project(spread), tolerance)
+        again = objective.hvp(X, found)
+        np.add.at(spread := np.zeros(shape), where, -weights * np.sin(x) * found.dense()[where])
+        close(again.dense(), project(spread), tolerance)
     merged.best_groups.cache_clear()
 
 

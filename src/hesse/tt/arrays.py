@@ -134,6 +134,22 @@ NUMPY = Library(
 )
 
 
+ALONE, MANY = 2**19, 2**23
+"""Multiplications from which on BLAS shares a product among threads, and from which on that pays."""
+
+
+def product(left: Array, right: Array) -> Array:
+    """A product of matrices. One that is not large is cut into such that BLAS does not share among threads:
+    to wake them may take longer than all of it, and they are wanted elsewhere.
+    """
+    (rows, inner), columns = left.shape, right.shape[1]
+    total = rows * inner * columns
+    if not isinstance(left, np.ndarray) or not ALONE <= total < MANY:
+        return left @ right
+    parts = next((k for k in range(2, rows) if rows % k == 0 and total // k < ALONE), rows)
+    return (left.reshape((parts, -1, inner)) @ right).reshape((rows, columns))
+
+
 PASSES = 3
 
 

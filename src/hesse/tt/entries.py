@@ -1,7 +1,8 @@
 """Entries of a train at many positions: a functional whose memory does not grow with their number.
 
 Neighbouring axes are merged where that saves work. A matrix of low rank goes through a compiled kernel, if
-there is a compiler; samples of longer trains go through them in chunks, by products of matrices.
+there is a compiler, and so do many samples of longer trains; else they go through them in chunks, by products
+of matrices.
 """
 
 from __future__ import annotations
@@ -51,11 +52,15 @@ class EntriesFunctional(Functional):
         return merged(self.point.left, self._groups)
 
     @cached_property
+    def _back(self) -> Tables:
+        return _from_right(self._right)
+
+    @cached_property
     def value(self) -> Array:
         right = self._right
         if self._samples is not None:
             return entries_kernel.value(right.cores, self._samples)
-        tables = _from_right(right)
+        tables = self._back
         if self._runs is not None:
             return runs.value(runs.matrices(*tables), right.ranks[1:-1], self._runs)
 
@@ -71,7 +76,7 @@ class EntriesFunctional(Functional):
         if self._samples is not None:
             deltas: Deltas = entries_kernel.pull(left.cores, right.cores, weights, self._samples)
             return taken_apart(self.point, deltas, self._groups)
-        ahead, back = _from_left(left), _from_right(right)
+        ahead, back = _from_left(left), self._back
         if self._runs is not None:
             both = runs.matrices(*ahead), runs.matrices(*back)
             first, *middle, last = runs.pull(*both, right.ranks[1:-1], weights, self._runs)
@@ -98,7 +103,7 @@ class EntriesFunctional(Functional):
         if self._runs is not None:
             doubled = joined_blocks(left, right, moving.cores)
             return runs.value(runs.matrices(*_from_right(doubled)), doubled.ranks[1:-1], self._runs)
-        u, v, z = _from_left(left), _from_right(right), _from_left(moving)
+        u, v, z = _from_left(left), self._back, _from_left(moving)
         self._pushed += 1
 
         def entries(work: Workspace, chunk: Chunk) -> Array:

@@ -12,7 +12,7 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from hesse.tt.arrays import Array
+from hesse.tt.arrays import Array, product
 from hesse.tt.chunks import MANY
 from hesse.tt.point import Point
 from hesse.tt.train import TensorTrain
@@ -81,7 +81,8 @@ def _joined(left: Array, right: Array) -> Array:
     """The product of two cores, with the axes of both positions merged."""
     a, size, bond = left.shape
     _, more, b = right.shape
-    return (left.reshape((a * size, bond)) @ right.reshape((bond, more * b))).reshape((a, size * more, b))
+    made = product(left.reshape((a * size, bond)), right.reshape((bond, more * b)))
+    return made.reshape((a, size * more, b))
 
 
 def merged_tangent(point: Point, tangent: TensorTrain, groups: Groups) -> TensorTrain:
@@ -119,6 +120,7 @@ def _inside(delta: Array, left: Sequence[Array], right: Sequence[Array]) -> list
         a, size, bond = before[k - 1].shape
         _, own, behind = right[k].shape
         table = delta.reshape((a * size, own * behind))
-        made.append((before[k - 1].reshape((a * size, bond)).mT @ table).reshape((bond, own, behind)))
-        delta = (table @ right[k].reshape((-1, own * behind)).mT).reshape((a, size, -1))
+        own_delta = product(before[k - 1].reshape((a * size, bond)).mT, table)
+        made.append(own_delta.reshape((bond, own, behind)))
+        delta = product(table, right[k].reshape((-1, own * behind)).mT).reshape((a, size, -1))
     return [delta, *made[::-1]]

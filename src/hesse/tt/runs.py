@@ -1,9 +1,9 @@
 """Entries of longer trains by compiled loops around products of BLAS.
 
 Samples are taken in chunks that stay near the processor. Along each axis but the ends, those of a chunk are
-sorted by their place, so that a run of rows is multiplied by one matrix; rows go from the order of one axis to
-that of the next. BLAS is called from compiled code: nothing is filled up, and the lock of the interpreter is
-free, so that threads share the chunks. Without numba, `serves` says no.
+sorted by their place, so that a run of rows is multiplied by one matrix; rows go from the order of one axis
+to that of the next. BLAS is called from compiled code: nothing is filled up, and the lock of the interpreter
+is free, so that threads share the chunks. Without numba, `serves` says no.
 """
 
 from __future__ import annotations
@@ -39,18 +39,25 @@ def serves(train: TensorTrain, count: int) -> bool:
 
 
 class Runs(NamedTuple):
-    """Positions in chunks, sorted along each axis but the ends; whole numbers of four bytes."""
+    """Positions in chunks, sorted along each axis of each chunk; whole numbers of four bytes.
+
+    Where a sample is in the order of an axis is counted from the start of its chunk.
+    """
 
     samples: np.ndarray
-    """In the order of the first sorted axis: which sample it is."""
+    """In the order of the first axis: which sample it is."""
     first: np.ndarray
-    """The places along the first axis, in the same order."""
+    """The places along the first axis, in its order."""
+    from_first: np.ndarray
+    """For the order of the first axis: where it is in that of the second one."""
     places: np.ndarray
-    """For each sorted axis the places along it, in its order."""
+    """For each axis but the ends the places along it, in its order."""
     last: np.ndarray
-    """The places along the last axis, in the order of the last sorted one."""
+    """The places along the last axis, in its order."""
+    from_last: np.ndarray
+    """For the order of the last axis: where it is in that of the one before it."""
     ahead: np.ndarray
-    """For the order of each sorted axis but the first: where in its chunk a sample is in that before it."""
+    """For the order of each axis between, but the first of them: where it is in that of the one before it."""
     back: np.ndarray
     """The same from right to left."""
     edges: np.ndarray
@@ -70,22 +77,28 @@ def runs(
     lengths = np.diff(edges)
     chunks, starts = (np.repeat(which, lengths) for which in (np.arange(len(lengths)), edges[:-1]))
     orders, inverses = [], []
-    for column, size in zip(columns[1:-1], shape[1:-1], strict=True):
+    for column, size in zip(columns, shape, strict=True):
         orders.append(given[np.argsort(chunks * size + column[given], kind="stable")])
         inverses.append(np.empty(count, np.intp))
         inverses[-1][orders[-1]] = np.arange(count)
-    pairs = [*itertools.pairwise(range(len(orders)))]
+    sorted_columns = [column[own].astype(np.int32) for column, own in zip(columns, orders, strict=True)]
 
-    def table(rows: Sequence[np.ndarray]) -> np.ndarray:
-        return np.array(rows, np.int32).reshape((-1, count))
+    def where(order: int, other: int) -> np.ndarray:
+        """For the order of an axis where samples are in that of another one."""
+        found: np.ndarray = inverses[other][orders[order]] - starts
+        return found.astype(np.int32)
 
+    last = len(columns) - 1
+    pairs = [*itertools.pairwise(range(1, last))]
     return Runs(
         orders[0].astype(np.int32),
-        columns[0][orders[0]].astype(np.int32),
-        table([column[own] for column, own in zip(columns[1:-1], orders, strict=True)]),
-        columns[-1][orders[-1]].astype(np.int32),
-        table([inverses[k][orders[j]] - starts for k, j in pairs]),
-        table([inverses[j][orders[k]] - starts for k, j in pairs]),
+        sorted_columns[0],
+        where(0, 1),
+        np.array(sorted_columns[1:-1]),
+        sorted_columns[-1],
+        where(last, last - 1),
+        np.array([where(after, before) for before, after in pairs], np.int32).reshape((-1, count)),
+        np.array([where(before, after) for before, after in pairs], np.int32).reshape((-1, count)),
         np.array(edges),
     )
 
@@ -113,6 +126,7 @@ class Buffers(NamedTuple):
     """Rows of a chunk: before and behind each sorted axis in its order, and as products leave them."""
 
     before: tuple[np.ndarray, ...]
+    """They take the memory of rows that are not read any more, so that caches hold all of them."""
     behind: tuple[np.ndarray, ...]
     made: tuple[np.ndarray, ...]
     """For each bond between the ends."""
@@ -128,8 +142,8 @@ def _buffers(edges: np.ndarray, bonds: Sequence[int], dtype: Any) -> Buffers:
     def rows(bonds: Sequence[int]) -> tuple[np.ndarray, ...]:
         return tuple(np.empty((longest, bond), dtype) for bond in bonds)
 
-    numbers = np.array([1.0, 0.0], dtype)
-    return Buffers(rows(bonds[:-1]), rows(bonds[1:]), rows(bonds), numbers, np.empty(3, np.int32))
+    behind, made = rows(bonds[1:]), rows(bonds)
+    return Buffers((made[0], *behind[:-1]), behind, made, np.array([1.0, 0.0], dtype), np.empty(3, np.int32))
 
 
 def value(right: Matrices, bonds: Sequence[int], places: Runs) -> np.ndarray:
@@ -163,7 +177,7 @@ def pull(
     first, *others = on_threads(deltas, shares(len(places.edges) - 1))
     for more in others:
         for mine, other in zip(first, more, strict=True):
-            mine += other
+            np.add(mine, other, out=mine)
     return first
 
 
@@ -173,7 +187,9 @@ def _kernels(dtype: str) -> tuple[Any, Any]:
     numba = importlib.import_module("numba")
     address = importlib.import_module("numba.extending").get_cython_function_address
     gemm = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 13)(address("scipy.linalg.cython_blas", GEMM[dtype]))
-    compiled = numba.njit(nogil=True, fastmath={"reassoc", "contract", "nsz"}, boundscheck=False)
+    options = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz"}, "boundscheck": False}
+    compiled = numba.njit(**options, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    called = numba.njit(**options)
     size = np.dtype(dtype).itemsize
     plain, turned = (np.frombuffer(letter, np.uint8) for letter in (b"N", b"T"))
 
@@ -197,8 +213,10 @@ def _kernels(dtype: str) -> tuple[Any, Any]:
         result, no, yes = total.ctypes.data + place * a * b * size, plain.ctypes.data, turned.ctypes.data
         gemm(no, yes, s, s + 4, s + 8, one, second, s, first, s + 4, one, result, s)
 
-    behind = _behind_kernel(compiled, multiply)
-    return _value_kernel(compiled, behind), _pull_kernel(compiled, behind, multiply, add_outer)
+    take, run_end = compiled(_take), compiled(_run_end)
+    behind = compiled(_behind_kernel(take, run_end, multiply))
+    ahead = compiled(_ahead_kernel(take, run_end, multiply, add_outer))
+    return called(_value_kernel(behind)), called(_pull_kernel(behind, ahead))
 
 
 def _take(table, at, start, count, made):  # type: ignore[no-untyped-def]
@@ -216,14 +234,15 @@ def _run_end(places, start, end):  # type: ignore[no-untyped-def]
     return start
 
 
-def _behind_kernel(compiled: Any, multiply: Any) -> Any:
-    take, run_end = compiled(_take), compiled(_run_end)
-
-    @compiled
+def _behind_kernel(take: Any, run_end: Any, multiply: Any) -> Any:
     def kernel(right, places, buffers, start, end):  # type: ignore[no-untyped-def]
         """The rows behind each axis of a chunk, and behind the first one."""
         count = len(right.middle)
-        take(right.last, places.last, start, end - start, buffers.behind[count - 1])
+        behind = buffers.behind[count - 1]
+        for t in range(start, end):
+            i, to = places.last[t], places.from_last[t]
+            for a in range(behind.shape[1]):
+                behind[to, a] = right.last[i, a]
         for k in range(count - 1, -1, -1):
             at, rows, made = start, buffers.behind[k], buffers.made[k]
             while at < end:
@@ -238,28 +257,24 @@ def _behind_kernel(compiled: Any, multiply: Any) -> Any:
     return kernel
 
 
-def _value_kernel(compiled: Any, behind: Any) -> Any:
-    @compiled
+def _value_kernel(behind: Any) -> Any:
     def kernel(right, places, buffers, result):  # type: ignore[no-untyped-def]
         for chunk in range(len(places.edges) - 1):
             start, end = places.edges[chunk], places.edges[chunk + 1]
             behind(right, places, buffers, start, end)
             rows = buffers.made[0]
-            for t in range(end - start):
-                i = places.first[start + t]
-                total = right.first[i, 0] * rows[t, 0]
+            for t in range(start, end):
+                i, at = places.first[t], places.from_first[t]
+                total = right.first[i, 0] * rows[at, 0]
                 for a in range(1, rows.shape[1]):
-                    total += right.first[i, a] * rows[t, a]
-                result[places.samples[start + t]] = total
+                    total += right.first[i, a] * rows[at, a]
+                result[places.samples[t]] = total
 
     return kernel
 
 
-def _pull_kernel(compiled: Any, behind: Any, multiply: Any, add_outer: Any) -> Any:
-    take, run_end = compiled(_take), compiled(_run_end)
-
-    @compiled
-    def ahead(left, places, buffers, start, end, totals):  # type: ignore[no-untyped-def]
+def _ahead_kernel(take: Any, run_end: Any, multiply: Any, add_outer: Any) -> Any:
+    def kernel(left, places, buffers, start, end, totals):  # type: ignore[no-untyped-def]
         """The rows before each axis of a chunk, and before the last one; at each axis all products."""
         count, numbers, sizes = len(left.middle), buffers.numbers, buffers.sizes
         for k in range(count):
@@ -272,23 +287,26 @@ def _pull_kernel(compiled: Any, behind: Any, multiply: Any, add_outer: Any) -> A
             if k + 1 < count:
                 take(made, places.ahead[k], start, end - start, buffers.before[k + 1])
 
-    @compiled
+    return kernel
+
+
+def _pull_kernel(behind: Any, ahead: Any) -> Any:
     def kernel(left, right, places, buffers, weights, first, middle, last):  # type: ignore[no-untyped-def]
         for chunk in range(len(places.edges) - 1):
             start, end = places.edges[chunk], places.edges[chunk + 1]
             behind(right, places, buffers, start, end)
             rows, before = buffers.made[0], buffers.before[0]
-            for t in range(end - start):
-                i, weight = places.first[start + t], weights[places.samples[start + t]]
+            for t in range(start, end):
+                i, at, weight = places.first[t], places.from_first[t], weights[places.samples[t]]
                 for a in range(rows.shape[1]):
-                    first[i, a] += weight * rows[t, a]
+                    first[i, a] += weight * rows[at, a]
                 for a in range(rows.shape[1]):
-                    before[t, a] = weight * left.first[i, a]
+                    before[at, a] = weight * left.first[i, a]
             ahead(left, places, buffers, start, end, middle)
             rows = buffers.made[len(left.middle)]
-            for t in range(end - start):
-                i = places.last[start + t]
+            for t in range(start, end):
+                i, at = places.last[t], places.from_last[t]
                 for a in range(rows.shape[1]):
-                    last[i, a] += rows[t, a]
+                    last[i, a] += rows[at, a]
 
     return kernel

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-MANY = 2**17
-"""Numbers that are worth a second thread."""
+MANY = 2**14
+"""Numbers for each task from which on it takes much longer than to call it, so that threads pay."""
 
 
 def available() -> int:
@@ -35,9 +35,9 @@ def on_threads(task: Callable[[slice], T], parts: Sequence[slice]) -> list[T]:
 
 
 def each(task: Callable[..., T], *columns: Sequence[Any], numbers: int) -> list[T]:
-    """The results of a task for each row of some columns; on threads if it passes over many numbers."""
+    """The results of a task for each row of some columns; on threads if they pass over many numbers."""
     rows = list(zip(*columns, strict=True))
-    parts = shares(len(rows)) if numbers >= MANY else [slice(None)]
+    parts = shares(len(rows)) if numbers >= MANY * len(rows) else [slice(None)]
     found = on_threads(lambda part: [task(*row) for row in rows[part]], parts)
     return [*itertools.chain.from_iterable(found)]
 
