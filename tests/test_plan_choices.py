@@ -422,3 +422,12 @@ def test_a_matrix_of_many_entries_is_multiplied_as_one() -> None:
     program = hesse.compile(turned)
     np.testing.assert_allclose(program(*arguments), turned(*arguments), rtol=1e-14)
     assert program.explain(*arguments).source.count("matmul") == 1
+
+
+def test_no_search_where_all_orders_give_the_same() -> None:
+    def chain(x):
+        return np.sum((x[1:] - x[:-1] ** 2) ** 2)
+
+    choice = hesse.hessian(chain).explain(np.ones(5)).choices[-1]
+    assert set(choice.estimates) == {"forward", "reverse", "two-sided"}
+    assert len(set(choice.estimates.values())) == 1

@@ -45,6 +45,7 @@ def _blocks(order: int) -> Builder:
         roots: list[Node] = []
         groups: list[tuple[int, ...]] = []
         choices: list[Choice] = []
+        first: list[Node] = []
         for output in request.output.nodes if count else ():
             blocks, found = derivative_blocks(
                 output, request.variables, order, request.mode, judge=planned_cost
@@ -52,26 +53,25 @@ def _blocks(order: int) -> Builder:
             roots += [blocks[index] for index in indices]
             groups += [(output.rank, *(ranks[k] for k in index)) for index in indices]
             choices += found
+            first += found[0].derivatives
         layout = mapped(
             request.output.layout, lambda k: _nested(request.layout, count, order, k * count**order)
         )
         variables = [tuple(request.variables[k] for k in index) for index in indices]
         by = tuple(variables) * len(request.output.nodes) if count else ()
-        columns = partial(_columns, request, order) if request.mode == "auto" else None
+        columns = partial(_columns, request, order, first) if request.mode == "auto" else None
         return _with_aux(Built(roots, layout, tuple(groups), tuple(choices), by, columns), request)
 
     return build
 
 
-def _columns(request: Request, order: int) -> Columns | None:
-    """The derivatives by columns: Hessians of numbers, Jacobians of arrays."""
+def _columns(request: Request, order: int, first: list[Node]) -> Columns | None:
+    """The derivatives by columns: Hessians of numbers, from their first derivatives, Jacobians of arrays."""
     outputs, variables = request.output.nodes, request.variables
     count = len(variables)
     if not count or order > 2 or any((order == 2) != (output.shape == ()) for output in outputs):
         return None
-    inner = list(outputs)
-    if order == 2:
-        inner = [part for output in outputs for part in differentiate(output, variables, "reverse")]
+    inner = list(outputs) if order == 1 else first
     return Columns(inner, variables, list(itertools.product(range(len(inner)), range(count))))
 
 

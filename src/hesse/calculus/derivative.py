@@ -96,7 +96,10 @@ def _judged(candidates: Mapping[str, list[Node]], best: str, machine: Machine, j
 def _candidates(
     output: Node, variables: Sequence[Node], tried: Sequence[str], machine: Machine
 ) -> dict[str, list[Node]]:
-    """The derivative in several modes; searches go only as far as the best of the others is worth it."""
+    """The derivative in several modes; searches go only as far as the best of the others is worth it.
+
+    There is none where all others agree: whatever the order of multiplication, that is the result.
+    """
     order = topological([output])
     nodes = len(order)
     pushes = len(variables) == 1 or nodes * len(variables) <= MOST_PUSHED
@@ -106,6 +109,8 @@ def _candidates(
         for name in tried
         if name not in SEARCHES and (name != "forward" or pushes)
     }
+    if len(candidates) > 1 and len(set(map(tuple, candidates.values()))) == 1:
+        return candidates
     saved = min((estimate(roots, machine) for roots in candidates.values()), default=math.inf)
     made.most_terms = SEARCH_TERMS + saved / OPERATIONS_PER_TERM
     foreign = [node for node in order if isinstance(node, Apply) and node.name == FOREIGN]

@@ -13,9 +13,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from hesse.backends import records
 from hesse.backends.foreign import float_dtype, pick, results_on_host
+from hesse.backends.jax.products import summed
 from hesse.backends.kernels import Kernel, find
 from hesse.errors import DifferentiationError
 from hesse.ops.foreign import Rule
@@ -33,11 +35,9 @@ def _repeat(step: Callable[[Any, Any], Any], counts: Any, state: Any) -> Any:
     most = jnp.max(counts)
 
     def step_or_skip(level: Any, state: Any) -> Any:
-        return jax.lax.cond(
-            level < most, lambda state: step(state, counts > level), lambda state: state, state
-        )
+        return lax.cond(level < most, lambda state: step(state, counts > level), lambda state: state, state)
 
-    state = jax.lax.fori_loop(0, records.MOST_DOUBLINGS, step_or_skip, state)
+    state = lax.fori_loop(0, records.MOST_DOUBLINGS, step_or_skip, state)
     return records.nan_beyond_the_most(jnp, counts, state)
 
 
@@ -55,7 +55,7 @@ XP = records.Namespace(
         eigh=partial(jnp.linalg.eigh, symmetrize_input=False),
     ),
     repeat=_repeat,
-    solve_triangular=partial(jax.lax.linalg.triangular_solve, left_side=True, lower=True),
+    solve_triangular=partial(lax.linalg.triangular_solve, left_side=True, lower=True),
     zeros=lambda shape, like: jnp.zeros(shape, like.dtype),
 )
 
@@ -65,25 +65,30 @@ def _exponentials(x: Any) -> tuple[Any, Any]:
 
     All kernels that need them spell them alike, so XLA computes them once for a value and its derivatives.
     """
-    largest = jax.lax.stop_gradient(jnp.max(x, axis=-1, keepdims=True))
-    shift = jnp.where(largest == -jnp.inf, jnp.zeros_like(largest), largest)
-    return shift, jnp.exp(x - shift)
+    largest = lax.stop_gradient(lax.expand_dims(lax.reduce_max(x, (x.ndim - 1,)), (x.ndim - 1,)))
+    shift = lax.select(largest == -jnp.inf, lax.full_like(largest, 0), largest)
+    return shift, lax.exp(x - shift)
+
+
+def _total(exponentials: Any) -> Any:
+    last = exponentials.ndim - 1
+    return lax.expand_dims(summed(exponentials, last), (last,))
 
 
 def logsumexp(params: Params, x: Any) -> Any:
     shift, exponentials = _exponentials(x)
-    found = shift + jnp.log(jnp.sum(exponentials, axis=-1, keepdims=True))
-    return jnp.where(shift == jnp.inf, shift, found)[..., 0]
+    found = shift + lax.log(_total(exponentials))
+    return lax.squeeze(lax.select(shift == jnp.inf, shift, found), (x.ndim - 1,))
 
 
 def softmax(params: Params, x: Any) -> Any:
     _, exponentials = _exponentials(x)
-    return exponentials / jnp.sum(exponentials, axis=-1, keepdims=True)
+    return exponentials / _total(exponentials)
 
 
 def log_softmax(params: Params, x: Any) -> Any:
     shift, exponentials = _exponentials(x)
-    return x - shift - jnp.log(jnp.sum(exponentials, axis=-1, keepdims=True))
+    return x - shift - lax.log(_total(exponentials))
 
 
 def gather(params: Params, x: Any, index: Any) -> Any:
@@ -109,7 +114,7 @@ def _wide(index: Any) -> Any:
 def adjugate(params: Params, a: Any) -> Any:
     """By the inverse, if all of it is finite."""
     product = jnp.linalg.det(a)[..., None, None] * jnp.linalg.inv(a)
-    return jax.lax.cond(
+    return lax.cond(
         jnp.isfinite(product).all(), lambda a: product, lambda a: records.adjugate(XP, params, a), a
     )
 
