@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from functools import partial
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 
 import hesse
 from jax_cases import Case
-from oracles import FAST_COMPILATION, assert_close, nested_jax
+from oracles import assert_close, fast_jit, nested_jax
 
 
 def check_derivatives(case: Case, warns: bool = False) -> None:
@@ -19,7 +17,7 @@ def check_derivatives(case: Case, warns: bool = False) -> None:
     argnums = tuple(range(len(case.shapes)))
     orders = [hesse.derivative(case.function, k, argnums=argnums) for k in range(1, case.order + 1)]
 
-    @partial(jax.jit, compiler_options=FAST_COMPILATION)
+    @fast_jit
     def both(*arrays: Any) -> tuple[list[Any], list[Any]]:
         found = [hesse.compile(case.function)(*arrays), *(derivative(*arrays) for derivative in orders)]
         return found, [nested_jax(case.function, k, argnums)(*arrays) for k in range(case.order + 1)]

@@ -14,7 +14,7 @@ import torch
 from hesse.backends.executable import executable
 from hesse.backends.target import target_named
 from hesse.ir import Node
-from oracles import FAST_COMPILATION
+from oracles import fast_jit
 
 
 class Library(NamedTuple):
@@ -64,5 +64,5 @@ def values_of(roots: Sequence[Node], values: Mapping[str, np.ndarray], library: 
     runs = executable(roots, list(given), known, target)
     function = runs.compiled.function
     if library is JAX:
-        function = jax.jit(function, compiler_options=FAST_COMPILATION)
+        function = fast_jit(function)
     return function(*given.values())

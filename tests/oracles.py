@@ -8,6 +8,7 @@ Agreement is relative: the largest difference may be at most `tolerance * max(1,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -22,9 +23,14 @@ STEP = 1e-3
 STENCIL = ((2, -1.0 / 12.0), (1, 8.0 / 12.0), (-1, -8.0 / 12.0), (-2, 1.0 / 12.0))
 """Steps and weights of the central difference of fourth order, whose error at STEP is about 1e-12."""
 
-FAST_COMPILATION = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
-"""Compiling takes most of the time of a reference that is evaluated once, and run one operation at a time,
-each of them is a program to compile. This takes a quarter of the time that XLA takes by default."""
+fast_jit = partial(
+    jax.jit, compiler_options={"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
+)
+"""`jax.jit` for a function that runs a few times: compiling takes a quarter of the usual time.
+
+Nearly all the time of a reference is that of compiling. Without `jit` it is longer still, as each operation
+is a program then.
+"""
 
 
 def nested_jax(
@@ -39,8 +45,7 @@ def nested_jax(
 def evaluate_jax(function: Callable[..., Any], *arguments: Any) -> Any:
     """What a JAX function returns for these arguments in float64, compiled, with NumPy arrays as leaves."""
     assert jax.config.jax_enable_x64, "references are computed in float64"
-    compiled = jax.jit(function, compiler_options=FAST_COMPILATION)
-    return jax.tree.map(np.asarray, compiled(*map(jnp.asarray, arguments)))
+    return jax.tree.map(np.asarray, fast_jit(function)(*map(jnp.asarray, arguments)))
 
 
 def jax_derivatives(

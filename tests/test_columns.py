@@ -13,7 +13,7 @@ import hesse
 import jax_model_cases
 from hesse.backends.jax import JaxTarget
 from hesse.backends.jax.machine import JaxMachine
-from oracles import FAST_COMPILATION, assert_close
+from oracles import assert_close, fast_jit
 
 jax.config.update("jax_enable_x64", True)
 
@@ -46,7 +46,7 @@ def test_a_vector_of_parameters() -> None:
     H, other = (hesse.hessian(jax_model_cases.block, backend=backend) for backend in (None, STRUCTURED))
     assert instructions(H, VECTOR) < 0.5 * instructions(other, VECTOR)
     assert H.explain(VECTOR).roots == other.explain(VECTOR).roots
-    expected = jax.jit(jax.hessian(jax_model_cases.block), compiler_options=FAST_COMPILATION)(VECTOR)
+    expected = fast_jit(jax.hessian(jax_model_cases.block))(VECTOR)
     for _ in range(2):
         assert_close(H(VECTOR), expected, tolerance=1e-10)
 
@@ -54,9 +54,7 @@ def test_a_vector_of_parameters() -> None:
 def test_blocks_by_several_arrays() -> None:
     H, other = (hesse.hessian(loss, argnums=(0, 1), backend=backend) for backend in (None, STRUCTURED))
     assert instructions(H, PARAMETERS, INPUTS) < instructions(other, PARAMETERS, INPUTS)
-    expected = jax.jit(jax.hessian(loss, argnums=(0, 1)), compiler_options=FAST_COMPILATION)(
-        PARAMETERS, INPUTS
-    )
+    expected = fast_jit(jax.hessian(loss, argnums=(0, 1)))(PARAMETERS, INPUTS)
     found = H(PARAMETERS, INPUTS)
     assert jax.tree.structure(found) == jax.tree.structure(expected)
     for one, two in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
@@ -73,11 +71,9 @@ def test_differentiated_again() -> None:
         return jnp.sum(jax.hessian(jax_model_cases.perceptron)(vector) ** 2)
 
     vector = VECTOR[: jax_model_cases._sizes(jax_model_cases.PERCEPTRON)]
-    expected = jax.jit(jax.grad(reference), compiler_options=FAST_COMPILATION)(vector)
+    expected = fast_jit(jax.grad(reference))(vector)
     assert_close(hesse.grad(entries)(vector), expected, tolerance=1e-9)
-    assert_close(
-        jax.jit(jax.grad(entries), compiler_options=FAST_COMPILATION)(vector), expected, tolerance=1e-9
-    )
+    assert_close(fast_jit(jax.grad(entries))(vector), expected, tolerance=1e-9)
 
 
 @pytest.mark.parametrize("has_aux", [False, True])
@@ -89,7 +85,7 @@ def test_jacobians(has_aux: bool) -> None:
         return (x[:, :2], {"sum": jnp.sum(x)}) if has_aux else x[:, :2]
 
     J = hesse.jacobian(outputs, has_aux=has_aux)
-    expected = jax.jit(jax.jacfwd(outputs, has_aux=has_aux), compiler_options=FAST_COMPILATION)(VECTOR)
+    expected = fast_jit(jax.jacfwd(outputs, has_aux=has_aux))(VECTOR)
     found = J(VECTOR)
     for one, two in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
         assert_close(one, two, tolerance=1e-10)

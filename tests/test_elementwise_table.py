@@ -34,6 +34,7 @@ from hesse.ir import (
 )
 from hesse.ops.elementwise import BUILDERS, INDICATORS, function, power, where
 from hesse.ops.registry import ELEMENTWISE, define, elementwise
+from oracles import fast_jit
 
 Interval = tuple[float, float]
 COUNT = 5
@@ -153,7 +154,7 @@ def jax_derivatives(function_of_t: Callable[..., Any], *rows: np.ndarray) -> lis
     nested = [function_of_t]
     for _ in range(HIGHEST_ORDER):
         nested.append(jax.grad(nested[-1]))
-    mapped = jax.jit(jax.vmap(lambda *row: [derivative(0.0, *row) for derivative in nested[1:]]))
+    mapped = fast_jit(jax.vmap(lambda *row: [derivative(0.0, *row) for derivative in nested[1:]]))
     return [np.asarray(derivative) for derivative in mapped(*rows)]
 
 

@@ -12,7 +12,7 @@ import pytest
 import hesse
 from hesse.frontends.jaxpr.library import same_function
 from hesse.ir import Apply, topological
-from oracles import FAST_COMPILATION, assert_close
+from oracles import assert_close, fast_jit
 
 A = jnp.array([[3.0, 0.4, -0.2], [0.1, 2.5, 0.3], [-0.6, 0.2, 4.0]])
 B = jnp.array([0.5, -1.0, 2.0])
@@ -48,7 +48,7 @@ def test_library_functions_stay_whole(name: str) -> None:
         argument = jnp.stack([matrix, matrix]) if "batch" in name else matrix
         assert operations(function, argument) == expected
         tolerance = 1e-9 if argument.dtype == jnp.float64 else 1e-5
-        reference = jax.jit(function, compiler_options=FAST_COMPILATION)
+        reference = fast_jit(function)
         assert_close(hesse.compile(function)(argument), reference(argument), name, tolerance)
 
 

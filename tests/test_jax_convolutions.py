@@ -11,6 +11,7 @@ import pytest
 from jax import lax
 
 import hesse
+from oracles import fast_jit
 
 jax.config.update("jax_enable_x64", True)
 
@@ -48,7 +49,7 @@ def test_jacobians(name: str, argnum: int, dtype: Any) -> None:
     f = convolution(**options)
     tolerance = 1e-9 if dtype == np.float64 else 2e-5
     J = hesse.jacobian(f, argnums=argnum)
-    expected = jax.jacrev(f, argnums=argnum)(x, kernel)
+    expected = fast_jit(jax.jacrev(f, argnums=argnum))(x, kernel)
     for _ in range(2):
         found = J(x, kernel)
         assert found.dtype == dtype
@@ -82,9 +83,9 @@ def test_mapped_and_differentiated_again() -> None:
         return jnp.sum(plain(x, kernel) ** 2)
 
     H = hesse.hessian(loss)
-    expected = jax.vmap(jax.hessian(loss), (0, None))(x, kernel)
+    expected = fast_jit(jax.vmap(jax.hessian(loss), (0, None)))(x, kernel)
     np.testing.assert_allclose(jax.vmap(H, (0, None))(x, kernel), expected, atol=1e-9)
     third = jax.jacrev(lambda kernel: hesse.grad(loss, argnums=(0, 1))(x[0], kernel))(kernel)
-    wanted = jax.jacrev(lambda kernel: jax.grad(loss, argnums=(0, 1))(x[0], kernel))(kernel)
+    wanted = fast_jit(jax.jacrev(lambda kernel: jax.grad(loss, argnums=(0, 1))(x[0], kernel)))(kernel)
     for part, right in zip(third, wanted, strict=True):
         np.testing.assert_allclose(part, right, atol=1e-9)

@@ -21,6 +21,7 @@ from hesse.backends.jax.machine import JaxMachine
 from hesse.backends.jax.products import added_products, contracted
 from hesse.backends.jax.runtime import place, place_all
 from hesse.errors import ArgumentError
+from oracles import fast_jit
 
 jax.config.update("jax_enable_x64", True)
 
@@ -59,7 +60,7 @@ def test_placements(
     for labels in np.ndindex(*ranges):
         steps = sum(label * np.array(row) for label, row in zip(labels, strides, strict=True))
         expected[tuple(np.array(offsets) + steps)] += value[labels]
-    found = place(jnp.asarray(value), offsets, tuple(strides), ranges, shape, most_pieces)
+    found = fast_jit(lambda value: place(value, offsets, tuple(strides), ranges, shape, most_pieces))(value)
     np.testing.assert_allclose(found, expected, atol=1e-15)
 
 
@@ -106,9 +107,16 @@ def test_placements_together(
     terms = [(random.standard_normal(ranges), at, tuple(strides), ranges) for at in (offsets, *others)]
     least = min(shape)
     terms.append((random.standard_normal(least), (0,) * len(shape), ((1,) * len(shape),), (least,)))
-    expected = sum(np.asarray(place(jnp.asarray(v), *where, shape, 64)) for v, *where in terms)
-    found = place_all(shape, *[(jnp.asarray(v), *where) for v, *where in terms], most_pieces=64)
-    np.testing.assert_allclose(found, expected, atol=1e-14)
+    values, places = [v for v, *_ in terms], [tuple(where) for _, *where in terms]
+
+    @fast_jit
+    def one_by_one_and_together(values: list[Any]) -> tuple[list[Any], Any]:
+        alone = [place(v, *where, shape, 64) for v, where in zip(values, places, strict=True)]
+        given = [(v, *where) for v, where in zip(values, places, strict=True)]
+        return alone, place_all(shape, *given, most_pieces=64)
+
+    alone, found = one_by_one_and_together(values)
+    np.testing.assert_allclose(found, sum(map(np.asarray, alone)), atol=1e-14)
 
 
 def test_terms_on_the_same_diagonals_are_put_there_once() -> None:
@@ -149,9 +157,9 @@ def test_blocks_beside_a_diagonal_are_computed_once() -> None:
 
     x = jnp.asarray(np.random.default_rng(0).standard_normal((40, 4)))
     H, expected = hesse.hessian(chain), jax.hessian(chain)
-    np.testing.assert_allclose(H(x), expected(x), atol=1e-12)
+    np.testing.assert_allclose(H(x), fast_jit(expected)(x), atol=1e-12)
     third = jax.jacfwd(lambda s: H(s * x))(1.0)
-    np.testing.assert_allclose(third, jax.jacfwd(lambda s: expected(s * x))(1.0), atol=1e-11)
+    np.testing.assert_allclose(third, fast_jit(jax.jacfwd(lambda s: expected(s * x)))(1.0), atol=1e-11)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

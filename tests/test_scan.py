@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import hesse
+from oracles import fast_jit
 from scan_cases import CASES, Case, normal, recurrent, smoothing
 
 jax.config.update("jax_enable_x64", True)
@@ -28,18 +29,17 @@ def agree(found: Any, expected: Any, rtol: float = 1e-9) -> None:
 @every
 def test_values_and_gradients(case: Case) -> None:
     ours, theirs = case.make(hesse.scan, np), case.make(jax.lax.scan, jnp)
-    agree(ours(*case.arguments), theirs(*case.arguments))
+    agree(ours(*case.arguments), fast_jit(theirs)(*case.arguments))
     gradient = hesse.value_and_grad(ours, argnums=case.argnums)
-    agree(
-        gradient(*case.arguments), jax.jit(jax.value_and_grad(theirs, argnums=case.argnums))(*case.arguments)
-    )
+    expected = fast_jit(jax.value_and_grad(theirs, argnums=case.argnums))(*case.arguments)
+    agree(gradient(*case.arguments), expected)
 
 
 @every
 def test_hessians(case: Case) -> None:
     ours, theirs = case.make(hesse.scan, np), case.make(jax.lax.scan, jnp)
     found = hesse.hessian(ours, argnums=case.argnums)(*case.arguments)
-    agree(found, jax.jit(jax.hessian(theirs, argnums=case.argnums))(*case.arguments), 1e-8)
+    agree(found, fast_jit(jax.hessian(theirs, argnums=case.argnums))(*case.arguments), 1e-8)
 
 
 THIRD = [case for case in CASES if case.name in ("smoothing", "recurrent", "backwards", "little depends")]
@@ -49,13 +49,13 @@ THIRD = [case for case in CASES if case.name in ("smoothing", "recurrent", "back
 def test_third_derivatives(case: Case) -> None:
     ours, theirs = case.make(hesse.scan, np), case.make(jax.lax.scan, jnp)
     found = hesse.jacobian(hesse.hessian(ours))(*case.arguments)
-    agree(found, jax.jit(jax.jacfwd(jax.hessian(theirs)))(*case.arguments), 1e-8)
+    agree(found, fast_jit(jax.jacfwd(jax.hessian(theirs)))(*case.arguments), 1e-8)
 
 
 @pytest.mark.parametrize("mode", ["forward", "reverse", "two-sided", "cross-country"])
 def test_modes_agree(mode: str) -> None:
     f, arguments = recurrent(hesse.scan, np), (normal(2, 2), normal(3, 2), normal(2))
-    expected = jax.jit(jax.hessian(recurrent(jax.lax.scan, jnp), argnums=(0, 1)))(*arguments)
+    expected = fast_jit(jax.hessian(recurrent(jax.lax.scan, jnp), argnums=(0, 1)))(*arguments)
     agree(hesse.hessian(f, argnums=(0, 1), mode=mode)(*arguments), expected)
 
 
@@ -77,7 +77,7 @@ def test_a_jacobian_has_all_states() -> None:
         return lambda x: scan(lambda s, x: (xp.sin(s) + x, s * x), 0.3, x)[1]
 
     x = normal(6)
-    expected = jax.jacobian(states(jax.lax.scan, jnp))(x)
+    expected = fast_jit(jax.jacobian(states(jax.lax.scan, jnp)))(x)
     for mode in ("auto", "forward", "reverse"):
         agree(hesse.jacobian(states(hesse.scan, np), mode=mode)(x), expected)
 
@@ -96,10 +96,10 @@ def test_second_calls_with_other_lengths_dtypes_and_surroundings() -> None:
         x = normal(count, 2, seed=count).astype(dtype)
         found = gradient(x)
         assert found.dtype == dtype
-        agree(found, jax.grad(made(jax.lax.scan, jnp))(x), 1e-5 if dtype == np.float32 else 1e-9)
+        agree(found, fast_jit(jax.grad(made(jax.lax.scan, jnp)))(x), 1e-5 if dtype == np.float32 else 1e-9)
     factor = np.array([2.0, -1.0])
     x = normal(4, 2)
-    agree(gradient(x), jax.grad(made(jax.lax.scan, jnp))(x))
+    agree(gradient(x), fast_jit(jax.grad(made(jax.lax.scan, jnp)))(x))
 
 
 def test_no_steps() -> None:
@@ -116,7 +116,7 @@ def test_no_steps() -> None:
 
 def test_arrays_of_torch() -> None:
     f, arguments = recurrent(hesse.scan, np), (normal(3, 3), normal(4, 3), normal(3))
-    expected = jax.jit(jax.hessian(recurrent(jax.lax.scan, jnp)))(*arguments)
+    expected = fast_jit(jax.hessian(recurrent(jax.lax.scan, jnp)))(*arguments)
     found = hesse.hessian(f)(*map(torch.from_numpy, arguments))
     assert isinstance(found, torch.Tensor)
     agree(found.numpy(), expected)
@@ -150,7 +150,7 @@ def test_plain_arrays_just_run(namespace: Any) -> None:
 
 def test_functions_of_torch_and_jax_call_it() -> None:
     x = normal(5)
-    expected = jax.grad(smoothing(jax.lax.scan, jnp))(x, 0.9)
+    expected = fast_jit(jax.grad(smoothing(jax.lax.scan, jnp)))(x, 0.9)
     agree(hesse.grad(smoothing(hesse.scan, jnp))(jnp.asarray(x), 0.9), expected)
 
     def f(x: torch.Tensor) -> torch.Tensor:
@@ -169,7 +169,7 @@ def test_a_derivative_inside_a_step() -> None:
         return f
 
     x = normal(3)
-    expected = jax.jit(jax.hessian(made(jax.lax.scan, jnp, jax.grad)))(x)
+    expected = fast_jit(jax.hessian(made(jax.lax.scan, jnp, jax.grad)))(x)
     agree(hesse.hessian(made(hesse.scan, np, hesse.grad))(x), expected)
 
 
