@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from hesse.backends.memory import keep_freed_memory
 from hesse.tt import gram_frames
 from hesse.tt.arrays import Array, Library
 from hesse.tt.chain import sealed
@@ -25,7 +26,6 @@ from hesse.tt.orthogonal import (
 )
 from hesse.tt.threads import each
 from hesse.tt.train import TensorTrain
-from hesse.tt.workspace import keep_memory
 
 
 class Point:
@@ -42,7 +42,7 @@ class Point:
         self._train = weakref.ref(train)
         self.library = library
         if library.name == "numpy":
-            keep_memory()
+            keep_freed_memory()
         self.is_short = is_short(library, train.cores)
         cores, self.log_scale = of_size_one(library, train.cores) if self.is_short else (train.cores, 0.0)
         left, unit_links, unit = _gram_frames(train) or _swept_frames(library, cores)

@@ -5,26 +5,12 @@ Fresh memory costs NumPy more than most of what it computes there: the system cl
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from hesse.tt.arrays import Array, Library
-
-KEPT = 2**24
-"""Bytes of blocks that are not asked of the system one by one."""
-
-
-@functools.cache
-def keep_memory() -> None:
-    """Have the C library keep the memory that arrays of a point give back, for those of the next one.
-
-    The GNU one gives it back to the system above a threshold, which follows the largest block that was freed.
-    One that nobody wrote to takes no memory. Elsewhere this does nothing.
-    """
-    np.empty(KEPT, np.uint8)
 
 
 class Workspace:
