@@ -27,6 +27,7 @@ from hesse.calculus import reverse
 from hesse.errors import HesseError, MissingKernelError
 from hesse.ir import constant, multiply, total, variable
 from hesse.ops.registry import ELEMENTWISE, OPERATIONS, General, elementwise, operation
+from oracles import fast_jit
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy warns at poles
 
@@ -148,7 +149,7 @@ def test_rows_broadcast(name: str, target: Target) -> None:
 def test_batched_rows(name: str) -> None:
     operands = tuple(operand[-20:].reshape(4, 5) for operand in row_points(name, np.float64))
     expected = NUMPY.rows.kernel(name)(*operands)
-    by_jax = jax.jit(jax.vmap(JAX.rows.kernel(name), 1, 1))(*operands)
+    by_jax = fast_jit(jax.vmap(JAX.rows.kernel(name), 1, 1))(*operands)
     by_torch = torch.func.vmap(TORCH.rows.kernel(name), 1, 1)(*map(torch.tensor, operands))
     for found in (by_jax, by_torch):
         assert_close(np.asarray(found), expected, np.float64)
@@ -176,7 +177,7 @@ def own_gradients(node: Any, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
 def library_gradients(kernel: dict[str, Callable[..., Any]], operands: Arrays) -> list[list[np.ndarray]]:
     """The same gradients by JAX and by PyTorch."""
     positions = tuple(range(len(operands)))
-    by_jax = jax.jit(jax.grad(lambda *x: jnp.sum(kernel["jax"](*x) ** 4), positions))(*operands)
+    by_jax = fast_jit(jax.grad(lambda *x: jnp.sum(kernel["jax"](*x) ** 4), positions))(*operands)
     tensors = [torch.tensor(operand, requires_grad=True) for operand in operands]
     by_torch = torch.autograd.grad((kernel["torch"](*tensors) ** 4).sum(), tensors, allow_unused=True)
     zeros = [np.zeros_like(operand) for operand in operands]
@@ -380,7 +381,7 @@ def test_batched_records(name: str) -> None:
         others = tuple(x[::-1].copy() if x.ndim and x.dtype.kind == "i" else x * 1 for x in operands)
         stacked = [np.stack(pair) for pair in zip(operands, others, strict=True)]
         expected = np.stack([run_record(NUMPY, name, params, point) for point in (operands, others)])
-        by_jax = jax.jit(jax.vmap(partial(JAX.records.kernel(name), params)))(*stacked)
+        by_jax = fast_jit(jax.vmap(partial(JAX.records.kernel(name), params)))(*stacked)
         by_torch = torch.func.vmap(partial(TORCH.records.kernel(name), params))(*map(torch.tensor, stacked))
         for found in (by_jax, by_torch):
             assert_record_close(name, comparable(name, np.asarray(found)), expected, np.float64)
@@ -433,7 +434,7 @@ def test_derivatives_of_a_batch_of_exponentials(target: Target) -> None:
         tensor = torch.tensor(matrices, requires_grad=True)
         (found,) = torch.autograd.grad(kernel((1,), tensor).sum(), tensor)
     else:
-        found = jax.jit(jax.grad(lambda a: kernel((1,), a).sum()))(matrices)
+        found = fast_jit(jax.grad(lambda a: kernel((1,), a).sum()))(matrices)
     a = variable("a", matrices.shape)
     (gradient,) = reverse(total(operation("expm_chain", a, params=(1,)), range(3)), [a])
     expected = naive.evaluate(gradient, {"a": matrices})

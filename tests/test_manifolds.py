@@ -21,8 +21,13 @@ from hesse.api.captured import SMALL_INDEX
 from hesse.errors import ArgumentError, ShapeError, TracingError
 from hesse.manifolds import FixedRankMatrices, TensorTrains
 from hesse.manifolds.derivatives import Objective
+<<<<<<< HEAD
 from hesse.tt import arrays, entries_kernel, gram_frames, merged, positions, runs, threads
 from hesse.tt.point import point_of
+=======
+from hesse.tt import arrays, entries_kernel, gram_frames, merged, positions, threads
+from oracles import evaluate_jax, fast_jit
+>>>>>>> citime
 
 jnp = jax.numpy
 SHAPE, RANK = (5, 5, 5, 5), 3
@@ -167,9 +172,8 @@ def test_derivatives_against_dense_projections(name):
     f, g = FUNCTIONS[name]
     X = point()
     Z = TensorTrains(SHAPE, RANK).random_tangent(X, rng=5)
-    with jax.enable_x64(True):
-        x, z = jnp.asarray(dense(X).ravel()), jnp.asarray(Z.dense().ravel())
-        value, gradient, product = g(x), jax.grad(g)(x), jax.jvp(jax.grad(g), (x,), (z,))[1]
+    x, z = dense(X).ravel(), Z.dense().ravel()
+    value, (gradient, product) = evaluate_jax(lambda x, z: (g(x), jax.jvp(jax.grad(g), (x,), (z,))), x, z)
     project = Dense(dense(X), X.ranks)
     for _ in range(2):  # the second call is a cached one
         found, G = hesse.manifolds.value_and_grad(f)(X)
@@ -214,12 +218,9 @@ def exact_product(g, Z):
     links = point_.links[:-1]
     steps = [delta @ np.linalg.inv(link) for delta, link in zip(Z.deltas, links, strict=False)]
     cores = [*point_.left.cores[:-1], point_.centre(len(links))]
-    with jax.enable_x64(True):
-        found = jax.jvp(
-            lambda *cores: field(g, cores),
-            tuple(map(jnp.asarray, cores)),
-            tuple(map(jnp.asarray, [*steps, Z.deltas[-1]])),
-        )[1]
+    directions = (*steps, Z.deltas[-1])
+    product = fast_jit(lambda *both: jax.jvp(lambda *cores: field(g, cores), *both)[1])
+    found = product(tuple(cores), directions)
     x = point_.train.dense()
     return Dense(x, point_.train.ranks)(np.asarray(found))
 
@@ -317,9 +318,10 @@ def test_ranks_above_the_bound(name):
     Z = TensorTrains(SHAPE, (5, 16, 5)).random_tangent(X, rng=3)
     H = hesse.manifolds.hvp(f)(X, Z)
     x = dense(X)
-    with jax.enable_x64(True):
-        gradient, product = jax.jvp(jax.grad(g), (jnp.asarray(x.ravel()),), (jnp.asarray(Z.dense().ravel()),))
-        assert np.isclose(float(value), float(g(jnp.asarray(x.ravel()))))
+    gradient, product, expected = evaluate_jax(
+        lambda x, z: (*jax.jvp(jax.grad(g), (x,), (z,)), g(x)), x.ravel(), Z.dense().ravel()
+    )
+    assert np.isclose(float(value), float(expected))
     project = Dense(x, (1, 5, 16, 5, 1))
     close(G.dense(), project(gradient))
     close(H.dense(), project(product))
@@ -656,10 +658,9 @@ def test_matrices(name, values):
     frames = Z.point.left.cores[0][0], Z.point.right.cores[1][:, :, 0]
     left, right = frames[0] @ frames[0].T, frames[1].T @ frames[1]
     project = lambda w: left @ w + w @ right - left @ w @ right  # noqa: E731
-    with jax.enable_x64(True):
-        gradient, product = jax.jvp(jax.grad(g), (jnp.asarray(x),), (jnp.asarray(z),))
-    close(hesse.manifolds.grad(f)(X).dense(), project(np.asarray(gradient)), 1e-12)
-    close(hesse.manifolds.hvp(f)(X, Z).dense(), project(np.asarray(product)), 1e-12)
+    gradient, product = evaluate_jax(lambda x, z: jax.jvp(jax.grad(g), (x,), (z,)), x, z)
+    close(hesse.manifolds.grad(f)(X).dense(), project(gradient), 1e-12)
+    close(hesse.manifolds.hvp(f)(X, Z).dense(), project(product), 1e-12)
     if values in ("random", "equal") and name in ("entries", "weighted dense", "norm"):
         wanted = exact_product(lambda x: g(x.reshape(30, 20)), Z)
         close(hesse.manifolds.hvp(f, exact=True)(X, Z).dense(), wanted, 1e-11)
