@@ -21,13 +21,9 @@ from hesse.api.captured import SMALL_INDEX
 from hesse.errors import ArgumentError, ShapeError, TracingError
 from hesse.manifolds import FixedRankMatrices, TensorTrains
 from hesse.manifolds.derivatives import Objective
-<<<<<<< HEAD
 from hesse.tt import arrays, entries_kernel, gram_frames, merged, positions, runs, threads
 from hesse.tt.point import point_of
-=======
-from hesse.tt import arrays, entries_kernel, gram_frames, merged, positions, threads
 from oracles import evaluate_jax, fast_jit
->>>>>>> citime
 
 jnp = jax.numpy
 SHAPE, RANK = (5, 5, 5, 5), 3
