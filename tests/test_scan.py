@@ -130,7 +130,11 @@ def test_arrays_of_jax() -> None:
     assert isinstance(found, jax.Array)
     agree(found, jax.grad(g)(*arguments))
     program = str(jax.make_jaxpr(hesse.grad(f))(*map(jnp.asarray, arguments)))
-    assert program.count("scan[") == 2
+    assert program.count("scan[") == program.count("unroll=4") == 2  # short: written out
+    arguments = (normal(3, 3), normal(100, 3), normal(3))
+    program = str(jax.make_jaxpr(hesse.grad(f))(*map(jnp.asarray, arguments)))
+    assert program.count("scan[") == program.count("unroll=1") == 2
+    agree(gradient(*map(jnp.asarray, arguments)), jax.grad(g)(*arguments))
 
 
 @pytest.mark.parametrize("namespace", [np, jnp, torch])

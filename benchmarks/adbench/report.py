@@ -39,8 +39,8 @@ The problems that tools for derivatives are compared by: a mixture of Gaussians 
 the same formulas, JAX the LSTM by `lax.scan`. All candidates of a row agree to 1e-8. Then they are called in
 turns in one process, in double precision, and medians are taken. A ratio above 1 says that hesse is faster;
 the fastest way of hesse counts, and the table says which it is: NumPy runs the objective as it stands, with
-a loop in Python or with `hesse.scan`, or XLA does, `backend="jax"`, where NumPy arrays go in and come out as
-well (and the loop is a scan). `gradient / function` compares that way with the function itself, run by NumPy.
+a loop in Python or with `hesse.scan`, or XLA does, where the arguments are arrays of JAX, as jitted JAX has
+them (and the loop is a scan). `gradient / function` compares that way with the function itself, run by NumPy.
 First calls trace, differentiate, compile and run: those of hesse as it is called without options (where JAX
 is given a scan, so is hesse), and those of its fastest way.
 `Jacobian, blocks` are derivatives of each point by its own arguments: `form="structured"` in hesse,

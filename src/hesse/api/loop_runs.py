@@ -39,14 +39,14 @@ def run_torch(step: Callable[..., Any], run: Run) -> Any:
     return torch.stack(carries[::-1] if run.is_reversed else carries)
 
 
-def run_jax(step: Callable[..., Any], run: Run) -> Any:
-    """By a function that computes one step."""
+def run_jax(step: Callable[..., Any], run: Run, is_short: bool) -> Any:
+    """By a function that computes one step; short loops are written out."""
     import jax  # noqa: PLC0415
 
     def one(carry: Any, slices: Any) -> Any:
         (after,) = step(carry, *slices, *run.shared)
         return after, after
 
-    _, after = jax.lax.scan(one, run.start, tuple(run.items), run.length, run.is_reversed)
+    _, after = jax.lax.scan(one, run.start, tuple(run.items), run.length, run.is_reversed, is_short or 1)
     pieces = [run.start[None], after]
     return jax.numpy.concatenate(pieces[::-1] if run.is_reversed else pieces)

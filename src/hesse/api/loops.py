@@ -56,6 +56,8 @@ from hesse.rewrite import simplify
 
 MOST_HOISTED = 10_000_000
 """Entries of what is computed for all steps at once, if it could be computed step by step."""
+SHORT = 2**8
+"""Loops of so few instructions in all are written out for XLA, which takes longer to begin a step."""
 WHOLE = slice(None)
 
 
@@ -295,7 +297,10 @@ class LoopRule(Rule):
         if isinstance(run.start, np.ndarray):
             return [run_numpy(self._numpy_loop(arrays), run)]
         step, target = self._step(arrays)
-        return [{"torch": run_torch, "jax": run_jax}[target.name](step.compiled.function, run)]
+        if target.name == "torch":
+            return [run_torch(step.compiled.function, run)]
+        is_short = run.length * len(step.program.instructions) <= SHORT
+        return [run_jax(step.compiled.function, run, is_short)]
 
     def _step(self, arrays: Sequence[Any]) -> tuple[Executable, Target]:
         target = target_for(arrays)
