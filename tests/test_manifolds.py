@@ -4,6 +4,7 @@ The oracle knows nothing of trains: JAX differentiates the dense function, and t
 SVDs of the dense tensor.
 """
 
+import copy
 import functools
 import os
 import signal
@@ -554,6 +555,16 @@ def test_points_are_gone_with_their_trains():
     assert gone() is None  # without a search for cycles
     assert point_of(gradient.point.train) is gradient.point
     assert gradient.shape == SHAPE
+
+
+def test_a_copied_tangent_vector_belongs_to_the_train_of_its_own_point():
+    X = point()
+    f = lambda X: tt.dot(S @ X, X)  # noqa: E731
+    gradient = hesse.manifolds.grad(f)(X)
+    copied = copy.deepcopy(gradient)
+    assert copied.point.train is not X
+    found = hesse.manifolds.hvp(f)(copied.point.train, copied)
+    close(found.dense(), hesse.manifolds.hvp(f)(X, gradient).dense(), 1e-12)
 
 
 def test_batches_of_trains():

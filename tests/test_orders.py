@@ -76,3 +76,18 @@ def test_values_are_where_they_are_expected():
             matrices += 1
     assert matrices > 100
     assert reused > 10
+
+
+def test_repeated_rows_that_are_added_to_lie_in_memory_as_rows():
+    """A product that is written over them is in order, too."""
+
+    def loss(x, a, v):
+        waves = np.sin(x @ a)
+        return np.sum(waves @ v) + np.sum(waves[:, :20] ** 3)
+
+    x, a, v = RANDOM.normal(size=(100, 80)), RANDOM.normal(size=(80, 80)), RANDOM.normal(size=80)
+    found = hesse.grad(loss)(x, a, v)
+    slopes = np.broadcast_to(v, (100, 80)).copy()
+    slopes[:, :20] += 3 * np.sin(x @ a)[:, :20] ** 2
+    np.testing.assert_allclose(found, (np.cos(x @ a) * slopes) @ a.T, rtol=1e-10, atol=1e-10)
+    assert found.flags.c_contiguous

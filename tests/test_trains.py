@@ -10,6 +10,7 @@ import pytest
 import hesse
 from hesse import tt
 from hesse.errors import ArgumentError, ShapeError
+from hesse.tt import arrays
 
 SHAPE = (3, 4, 2, 5)
 
@@ -264,3 +265,16 @@ def test_a_workspace_that_another_thread_takes_first():
     with prepared.workspace(tt.arrays.NUMPY) as work:
         assert work.library is tt.arrays.NUMPY
     assert prepared.idle[0] is work
+
+
+@pytest.mark.parametrize("rows", [1, 13, 127, 128, 1021])
+def test_products_are_cut_into_few_blocks_whatever_the_number_of_rows(rows):
+    generator = np.random.default_rng(0)
+    inner = 2 * arrays.ALONE // (rows * 40) + 1
+    left, right = generator.normal(size=(rows, inner)), generator.normal(size=(inner, 40))
+    for given in (left, np.asfortranarray(left)):
+        np.testing.assert_allclose(arrays.product(given, right), left @ right, rtol=1e-12, atol=1e-9)
+    parts, size = arrays.blocks(rows, rows * inner * 40)
+    assert parts <= 4
+    assert rows == 1 or size * inner * 40 < arrays.ALONE
+    assert 0 <= rows - parts * size < parts

@@ -146,8 +146,20 @@ def product(left: Array, right: Array) -> Array:
     total = rows * inner * columns
     if not isinstance(left, np.ndarray) or not ALONE <= total < MANY:
         return left @ right
-    parts = next((k for k in range(2, rows) if rows % k == 0 and total // k < ALONE), rows)
-    return (left.reshape((parts, -1, inner)) @ right).reshape((rows, columns))
+    parts, size = blocks(rows, total)
+    end = parts * size
+    made = np.empty((rows, columns), np.result_type(left, right))
+    stack = left[:end].reshape((parts, size, inner))
+    np.matmul(stack, right, out=made[:end].reshape((parts, size, columns)))
+    if end < rows:
+        np.matmul(left[end:], right, out=made[end:])
+    return made
+
+
+def blocks(rows: int, total: int) -> tuple[int, int]:
+    """As few blocks of rows as are multiplied alone, and the rows of each; fewer rows than blocks remain."""
+    parts = min(rows, total // ALONE + 1)
+    return parts, rows // parts
 
 
 PASSES = 3

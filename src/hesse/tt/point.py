@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -39,7 +39,7 @@ class Point:
     def __init__(self, train: TensorTrain) -> None:
         library = train.library
         self._cores = train.cores
-        self._train = weakref.ref(train)
+        self._train: Callable[[], TensorTrain | None] = weakref.ref(train)
         self.library = library
         if library.name == "numpy":
             keep_freed_memory()
@@ -50,6 +50,10 @@ class Point:
         self.unit = TensorTrain([*map(sealed, unit)])
         self.unit_links: list[Array] = unit_links
         """Like `right` and `links`; in single precision those of the train divided by about its norm."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the train: a copy of the point has one of its own, not the one that was copied."""
+        return {**self.__dict__, "_train": _nothing}
 
     @property
     def train(self) -> TensorTrain:
@@ -130,6 +134,10 @@ def point_of(train: Any) -> Point:
     """The point of a train, computed once."""
     found: Point = train.memo("point", lambda: Point(train))
     return found
+
+
+def _nothing() -> None:
+    """What a reference to a train says that is gone."""
 
 
 def _without_frame(frame: Array, delta: Array) -> Array:

@@ -134,9 +134,13 @@ class Written(NamedTuple):
 
 
 def is_written_contiguous(item: Combine, target: Destination) -> bool:
-    """Whether the array of a sum must be contiguous, for terms to be put into it."""
+    """Whether the array of a sum must be contiguous, for terms to be put into it.
+
+    A copy of repeated rows is, too: as they lie in memory, the repetitions would be the innermost axis.
+    """
     placed = [term for term in item.terms if not term.is_dense(target.shape)]
-    return bool(placed) and (target.is_result or not all(map(_is_indexed, placed)))
+    is_fixed = target.is_result or item.repeats(target.shape)
+    return bool(placed) and (is_fixed or not all(map(_is_indexed, placed)))
 
 
 def combine_source(
