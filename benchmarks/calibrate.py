@@ -22,6 +22,7 @@ from hesse.backends.numpy import NUMPY_MACHINE, NumpyMachine
 from hesse.backends.numpy.runtime import symmetric_product
 
 CHOICES = (
+    "larger_first",
     "call_cost",
     "fewest_rows",
     "many_slices",

@@ -95,13 +95,12 @@ def test_views_of_flat_parameters_are_not_strided():
 def test_blocks_are_placed_by_views_that_know_their_axes():
     """A compiler may give what is added to another order in memory than strides would know of."""
 
-    def loss(x, first, second):
-        hidden = torch.tanh(x @ first.T)
-        return torch.sum(torch.tanh(hidden @ second) ** 2) + torch.sum(second[1:, 0] * second[:-1, 1] ** 2)
+    def loss(x, weights):
+        return torch.sum(torch.tanh(x @ weights) ** 2) + torch.sum(weights[1:, 0] * weights[:-1, 1] ** 2)
 
     generator = torch.Generator().manual_seed(0)
-    arrays = [torch.randn(n, dtype=torch.float64, generator=generator) for n in ((4, 3), (5, 3), (5, 2))]
-    numbers = (0, 1, 2)
+    arrays = [torch.randn(n, dtype=torch.float64, generator=generator) for n in ((4, 3), (3, 2))]
+    numbers = (0, 1)
     expected = torch.func.hessian(loss, argnums=numbers)(*arrays)
     derivative = hesse.hessian(loss, argnums=numbers)
     source = derivative.explain(*arrays).source
@@ -109,5 +108,5 @@ def test_blocks_are_placed_by_views_that_know_their_axes():
     for made in (derivative, *(derivative.compile(backend="torch", fuse=fuse) for fuse in (False, True))):
         for _ in range(2):
             torch.testing.assert_close(made(*arrays), expected)
-    mapped = torch.vmap(derivative, (0, None, None))(torch.stack([arrays[0], 2 * arrays[0]]), *arrays[1:])
+    mapped = torch.vmap(derivative, (0, None))(torch.stack([arrays[0], 2 * arrays[0]]), arrays[1])
     torch.testing.assert_close([[b[0] for b in row] for row in mapped], [list(row) for row in expected])
