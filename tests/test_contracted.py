@@ -54,7 +54,7 @@ def test_hessians_by_parameters_of_matrices(function: Callable[..., Any], backen
     found = hesse.hessian(lambda theta: function(np, theta), backend=backend)
     expected = jax.hessian(lambda theta: function(jnp, theta))(jnp.asarray(POINT))
     for _ in range(2):
-        assert_close(np.asarray(found(POINT)), np.asarray(expected), 1e-10)
+        assert_close(np.asarray(found(POINT)), np.asarray(expected), tolerance=1e-10)
 
 
 def test_each_parameter_takes_one_product() -> None:
