@@ -47,10 +47,10 @@ def with_open_contractions(roots: Sequence[Node], machine: Machine) -> list[Node
 
 def _private(order: Sequence[Node], roots: Sequence[Node], machine: Machine) -> set[Node]:
     """Costly products of which only small tensors are needed, and large tensors that only they need."""
-    users = _users(order)
+    users, ends = _users(order), set(roots)
     sizes: dict[Node, float] = {}
     for node in reversed(order):
-        if node in roots or not users[node] or _is_view(node, users):
+        if node in ends or not users[node] or _is_view(node, users):
             continue
         size = core_entries(node)
         least = max([sizes.get(user, math.inf) for user in users[node]])

@@ -20,9 +20,9 @@ from hesse.plan.reading import permuted
 def turned(program: Program) -> Program:
     """The program with its matrices as XLA computes them."""
     found: set[Ref] = set()
-    wanted = _summed_next(program)
+    wanted, results = _summed_next(program), set(program.results)
     for ref, item in enumerate(program.instructions):
-        if not is_large(program, ref) or ref in program.results:
+        if not is_large(program, ref) or ref in results:
             continue
         label = summed_label(item) if isinstance(item, Contract) and not item.is_symmetric else None
         if label is None:
