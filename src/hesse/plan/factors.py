@@ -74,14 +74,21 @@ def common_factors(program: Program) -> dict[Ref, float]:
 
 def _best(ref: Ref, equations: Sequence[Equation], factors: Mapping[Ref, float]) -> float:
     """The factor that solves most; the one that it has, if no other one solves more."""
+    current = factors[ref]
     weights: Counter[float] = Counter()
+    exact = {_rounded(current): current}
     for equation in equations:
         found = equation.solution(ref, factors)
         if found is not None and 1 / LARGEST <= abs(found) <= LARGEST:
-            weights[float(f"{abs(found):.12g}")] += equation.weight
+            weights[_rounded(found)] += equation.weight
+            exact.setdefault(_rounded(found), abs(found))
     best = max(weights, key=weights.__getitem__, default=1.0)
-    current = factors[ref]
-    return best if weights[best] > weights[current] else current
+    return exact[best] if weights[best] > weights[_rounded(current)] else current
+
+
+def _rounded(factor: float) -> float:
+    """The same for factors that differ by rounding; taken out, it would leave factors close to one."""
+    return float(f"{abs(factor):.12g}")
 
 
 def _equations(program: Program) -> Iterator[Equation]:
