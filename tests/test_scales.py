@@ -44,6 +44,15 @@ def test_half_of_the_multiplications_by_numbers_are_left():
     assert [found.shapes[k] for k in found.results] == [plan.shapes[k] for k in plan.results]
 
 
+@pytest.mark.parametrize("points", [57, 60, 71])
+def test_no_multiples_close_to_one_are_left(points):
+    """The mean divides by the number of points, so factors are numbers of many digits."""
+    given = ARGUMENTS[0], np.linspace(0.0, 1.0, points)[:, None], ARGUMENTS[2]
+    found = with_few_scales(plan_of(hesse.value_and_grad(loss, argnums=(0, 2)), *given))
+    factors = [item.factor for item in found.instructions if isinstance(item, Scale)]
+    assert not [factor for factor in factors if abs(abs(factor) - 1) < 1e-9]
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_values_stay_the_same(dtype):
     derivative = hesse.value_and_grad(loss, argnums=(0, 2))
