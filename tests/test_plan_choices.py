@@ -473,11 +473,19 @@ def test_long_rows_are_added_in_pairs() -> None:
     np.testing.assert_allclose(found, np.float32(0.1) * 2.0**20, rtol=1e-6)
 
 
-def test_windows_are_not_copied_for_a_product() -> None:
-    x, w = np.arange(200.0), np.ones(50)
-    windows = hesse.compile(lambda x, w: np.convolve(x, w, mode="valid"))
-    assert ".dot(" not in windows.explain(x, w).source
-    np.testing.assert_allclose(windows(x, w), np.convolve(x, w, mode="valid"))
+def test_parts_of_large_arrays_are_not_copied_for_a_product() -> None:
+    """The method `dot` would copy windows, parts of arrays, and arguments that are parts."""
+    x, w, big = np.arange(200.0), np.ones(50), np.random.default_rng(0).normal(size=(90, 200))
+
+    def function(x: np.ndarray, w: np.ndarray, big: np.ndarray) -> tuple[np.ndarray, ...]:
+        part = np.exp(big)[:, 3:153]
+        return np.convolve(x, w, mode="valid"), part @ x[:150], np.sum(part, 1), big @ x
+
+    compiled = hesse.compile(function)
+    assert ".dot(" not in compiled.explain(x, w, big).source
+    for one, other in zip(compiled(x, w, big), function(x, w, big), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+    assert hesse.compile(lambda x: np.exp(x) @ x[0]).explain(big).source.count(".dot(") == 1
 
 
 def test_multiples_beyond_the_range_of_single_precision() -> None:

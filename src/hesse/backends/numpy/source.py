@@ -55,7 +55,7 @@ def product_source(item: Contract, left: str, right: str, order: Labels | None, 
 
 
 class Lying(NamedTuple):
-    """The labels along which two operands lie in memory, and whether views of them read no entry twice."""
+    """The labels along which two operands lie in memory, and whether `dot` takes both without a copy."""
 
     innermost: set[int]
     is_plain: bool
@@ -93,7 +93,7 @@ def contract_source(
         return f"np.matmul({found.first}, {second}, out={held})", item.labels
     is_small = math.prod(sizes[label] for label in item.labels) <= machine.large_array
     if is_small and lying.is_plain and not found.batch and not item.is_symmetric:
-        # begins in half the time, but copies windows and writes zeros first
+        # begins in half the time, but writes zeros first
         text = f"{found.first}.dot({second})"
     else:
         function = "symmetric_product" if item.is_symmetric else "np.matmul"

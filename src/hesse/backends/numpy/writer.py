@@ -295,9 +295,11 @@ class NumpyWriter(Writer):
         return f"{name}.dot({ones})" if item.positions == (1,) else f"{ones}.dot({name})"
 
     def _is_plain(self, ref: Ref) -> bool:
-        """Whether a value has no more entries than the array that it is a view of."""
-        owner = self.program.shapes[self.program.owner(ref)]
-        return math.prod(self.program.shapes[ref]) <= math.prod(owner)
+        """Whether a value is small, or a whole array of our own: of others the method `dot` makes a copy."""
+        owner = self.program.owner(ref)
+        entries, whole = (math.prod(self.program.shapes[k]) for k in (ref, owner))
+        is_own = self.program.is_fresh(owner) and entries == whole
+        return is_own or entries <= self.machine.large_array
 
     def _take_over(self, k: Ref, source: Ref, text: str, order: Order, update: str) -> Ref:
         """Value k is the array of `source`, changed in place."""
