@@ -447,7 +447,15 @@ def test_products_and_sums_of_rows(shape: tuple[int, int], dtype: str) -> None:
         z = np.exp(x) * y
         rows, columns = np.einsum("ij,ij->i", z, y), np.einsum("ij,ij->j", z, y)
         parts = np.sum(z[:, ::2], 1), np.sum(z[1:, 1:], 0), np.einsum("ij,ij->i", z[::-1], y)
-        return rows, columns, np.sum(z, 0), np.sum(z, 1), np.sum(z.T, 0), -2.5 * z, z @ z.T[:, :1], *parts
+        sums = (
+            np.sum(z, 0),
+            np.sum(z, 1),
+            np.sum(z.T, 0),
+            np.sum(z[0]),
+            np.sum(np.exp(y[:, 0])),
+            np.sum(x[0, ::2]),
+        )
+        return rows, columns, *sums, -2.5 * z, z @ z.T[:, :1], *parts
 
     compiled = hesse.compile(function)
     tolerance = 1e-12 if dtype == "float64" else 1e-4

@@ -284,15 +284,15 @@ class NumpyWriter(Writer):
         return None
 
     def _summed(self, item: Reduce) -> str:
-        """A sum over axes; short rows and columns of a matrix are multiplied with ones in less time."""
+        """A sum over axes; short vectors, and rows of matrices, are multiplied with ones in less time."""
         name, shape = self.names[item.source], self.program.shapes[item.source]
         length = math.prod([shape[k] for k in item.positions])
         is_short = len(item.positions) == 1 and 0 < length <= self.machine.longest_row
-        if len(shape) != 2 or not is_short or not self._is_plain(item.source):
+        if len(shape) > 2 or not is_short or not self._is_plain(item.source):
             return NUMPY.summed(name, item.positions)
         ones = f"ones_{length}"
         self.namespace[ones] = np.ones(length, self.dtype)
-        return f"{name}.dot({ones})" if item.positions == (1,) else f"{ones}.dot({name})"
+        return f"{ones}.dot({name})" if item.positions == (0,) else f"{name}.dot({ones})"
 
     def _is_plain(self, ref: Ref) -> bool:
         """Whether a value is small, or a whole array of our own: of others the method `dot` makes a copy."""
