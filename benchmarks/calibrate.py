@@ -30,6 +30,7 @@ CHOICES = (
     "fuses",
     "most_seeds",
     "symmetric_blocks",
+    "longest_row",
 )
 """Fields that are not measured: bounds of a search, how much must be won, or what a library does."""
 FAR = 4.0
@@ -274,6 +275,16 @@ def small_product(machine: NumpyMachine) -> Measured:
     return None if found is None else found * 16**2
 
 
+def short_dot(machine: NumpyMachine) -> Measured:
+    """Entries from which dot products of many rows with rows are quicker than an einsum."""
+
+    def pays(n: int) -> bool:
+        left, right = random(2000, n), random(2000, n)
+        return relative(lambda: np.vecdot(left, right), partial(np.einsum, "ij,ij->i", left, right)) < 1
+
+    return smallest([4, 8, 16, 24, 32, 48, 64, 96], pays)
+
+
 def large_array(machine: NumpyMachine) -> Measured:
     """Entries of an array with a short last axis from which another order in memory is quicker."""
 
@@ -332,6 +343,7 @@ MEASUREMENTS: dict[str, Callable[[NumpyMachine], Measured]] = {
         many_rows,
         small_matrix,
         small_product,
+        short_dot,
         large_array,
         buffer_entries,
         large_broadcast,

@@ -6,6 +6,7 @@ import pytest
 import hesse
 from hesse.backends.numpy.machine import NUMPY_MACHINE
 from hesse.plan import make_plan
+from hesse.plan.factors import common_factors
 from hesse.plan.program import Contract, Load, Program, Scale
 from hesse.plan.scales import _Waiting, with_few_scales
 
@@ -44,6 +45,16 @@ def test_half_of_the_multiplications_by_numbers_are_left():
     assert [found.shapes[k] for k in found.results] == [plan.shapes[k] for k in plan.results]
 
 
+@pytest.mark.parametrize("points", [57, 60, 71])
+def test_no_multiples_close_to_one_are_left(points):
+    """The mean divides by the number of points, so factors are numbers of many digits."""
+    given = ARGUMENTS[0], np.linspace(0.0, 1.0, points)[:, None], ARGUMENTS[2]
+    found = with_few_scales(plan_of(hesse.value_and_grad(loss, argnums=(0, 2)), *given))
+    factors = [item.factor for item in found.instructions if isinstance(item, Scale)]
+    assert not [factor for factor in factors if abs(abs(factor) - 1) < 1e-9]
+    assert len(factors) < 40  # 50 of 57 points if sums do not follow each other
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_values_stay_the_same(dtype):
     derivative = hesse.value_and_grad(loss, argnums=(0, 2))
@@ -62,8 +73,9 @@ def test_large_factors_do_not_wait():
     for k in range(6):
         items += [Contract(len(items) - 2, len(items) - 2 - k % 2, *own), Scale(len(items), 1e5)]
     program = Program(tuple(items), (shape,) * len(items), (0.0,) * len(items), (len(items) - 1,), 0)
-    found = _Waiting(program).run()
-    assert all(1e-13 < abs(item.factor) < 1e13 for item in found.instructions if isinstance(item, Scale))
+    for factors in common_factors(program):
+        found = _Waiting(program, factors).run()
+        assert all(1e-13 < abs(item.factor) < 1e13 for item in found.instructions if isinstance(item, Scale))
 
 
 def test_factors_meet_functions_and_results():

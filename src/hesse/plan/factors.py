@@ -3,14 +3,15 @@
 What is kept of a sum is the sum divided by a factor of our choice. A term is the product of some values and a
 number; it needs no multiplication by a number if the factors of these values and the number give that of the
 sum. These are equations between factors, more of them than factors; each sum takes the one that solves most
-of its equations, in turns.
+of its equations, in turns. In the end each tries the others, and the sums around it follow.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from hesse.plan.program import Combine, Contract, Literal, Load, Program, Reduce, Ref, Scale, View, sources
@@ -23,6 +24,11 @@ MOST_FACTORS = 6
 """A product of more sums than this is an equation that nobody tries to solve."""
 SWEEPS = 6
 """How often each sum has its turn."""
+MOST_STEPS = 24
+"""How many sums are looked at when the factor of one is changed."""
+DIGITS, ROUNDING = 10, 1e-9
+"""Of logarithms: those that solve the same equations agree to so many digits."""
+LARGEST_LOGARITHM = math.log2(LARGEST)
 
 
 class Monomial(NamedTuple):
@@ -39,49 +45,114 @@ class Equation(NamedTuple):
     total: Ref | None
     weight: int
 
-    def solution(self, ref: Ref, factors: Mapping[Ref, float]) -> float | None:
-        """The factor of a sum that solves it, if that occurs once."""
-        number, sums = self.monomial
-        if ref == self.total:
-            return number * math.prod([factors[k] for k in sums])
-        if sums.count(ref) > 1:
-            return None
-        others = number * math.prod([factors[k] for k in sums if k != ref])
-        return (1.0 if self.total is None else factors[self.total]) / others
+    @property
+    def unknowns(self) -> dict[Ref, int]:
+        """The sums in it; how often each is multiplied in."""
+        found = Counter(self.monomial.sums)
+        return dict(found) if self.total is None else {**found, self.total: -1}
 
 
-def common_factors(program: Program) -> dict[Ref, float]:
-    """For each sum the factor to take out of it."""
-    equations = list(_equations(program))
-    factors = {k: 1.0 for k, item in enumerate(program.instructions) if isinstance(item, Combine)}
-    own: dict[Ref, list[Equation]] = {k: [] for k in factors}
-    around: dict[Ref, list[Equation]] = {k: [] for k in factors}
-    for equation in equations:
-        if equation.total is not None:
-            own[equation.total].append(equation)
-        for k in {*equation.monomial.sums, *([] if equation.total is None else [equation.total])}:
-            around[k].append(equation)
-    for k in factors:
-        factors[k] = _best(k, own[k], factors)
+def common_factors(program: Program) -> Iterator[dict[Ref, float]]:
+    """For each sum the factor to take out of it: as each sum wants it, and as sums want it together."""
+    sums = [k for k, item in enumerate(program.instructions) if isinstance(item, Combine)]
+    search = _Search([equation for equation in _equations(program) if equation.monomial.number], sums)
+    for k in sums:
+        search.set(k, search.best(k, is_own=True))
     for _ in range(SWEEPS):
-        before = dict(factors)
-        for k in reversed(factors):  # what reads a sum has more equations for it than it has terms
-            factors[k] = _best(k, around[k], factors)
-        if factors == before:
+        # what reads a sum has more equations for it than it has terms
+        if not sum([search.set(k, search.best(k)) for k in reversed(sums)]):
             break
-    return factors
+    yield search.factors()
+    for k in sums:
+        for _, logarithm in search.solutions(k)[1:]:
+            search.try_along(k, logarithm)
+    yield search.factors()
 
 
-def _best(ref: Ref, equations: Sequence[Equation], factors: Mapping[Ref, float]) -> float:
-    """The factor that solves most; the one that it has, if no other one solves more."""
-    weights: Counter[float] = Counter()
-    for equation in equations:
-        found = equation.solution(ref, factors)
-        if found is not None and 1 / LARGEST <= abs(found) <= LARGEST:
-            weights[float(f"{abs(found):.12g}")] += equation.weight
-    best = max(weights, key=weights.__getitem__, default=1.0)
-    current = factors[ref]
-    return best if weights[best] > weights[current] else current
+class _Search:
+    """Logarithms of factors, and for each equation of the quotient of its sides, which should be zero."""
+
+    def __init__(self, equations: list[Equation], sums: Sequence[Ref]) -> None:
+        self.equations = equations
+        self.unknowns = [equation.unknowns for equation in equations]
+        self.logarithms = dict.fromkeys(sums, 0.0)
+        self.around: dict[Ref, list[tuple[int, int]]] = {k: [] for k in sums}
+        """The equations in which a sum is, and how often."""
+        for number, unknowns in enumerate(self.unknowns):
+            for k, power in unknowns.items():
+                self.around[k].append((number, power))
+        self.numbers = [math.log2(abs(equation.monomial.number)) for equation in equations]
+        self.residuals = list(self.numbers)
+
+    def set(self, ref: Ref, logarithm: float) -> int:
+        """Change the factor of a sum; the answer is how much more is saved."""
+        if logarithm == self.logarithms[ref]:
+            return 0
+        self.logarithms[ref], gain = logarithm, 0
+        for number, _ in self.around[ref]:
+            was_solved = abs(self.residuals[number]) < ROUNDING
+            powers = self.unknowns[number].items()
+            # as a whole: differences would add up their roundings
+            new = self.numbers[number] + math.fsum([power * self.logarithms[k] for k, power in powers])
+            self.residuals[number] = new
+            gain += self.equations[number].weight * ((abs(new) < ROUNDING) - was_solved)
+        return gain
+
+    def solutions(self, ref: Ref, is_own: bool = False) -> list[tuple[int, float]]:
+        """What a factor saves, and the factor, for all that solve equations in which a sum is once.
+
+        The first one is that which the sum has; `is_own` says that only equations of its terms count.
+        """
+        current = self.logarithms[ref]
+        weights, exact = Counter({round(current, DIGITS): 0}), {round(current, DIGITS): current}
+        for number, power in self.around[ref]:
+            if power == -1 or (power == 1 and not is_own):
+                solution = current - power * self.residuals[number]
+                if abs(solution) <= LARGEST_LOGARITHM:
+                    weights[round(solution, DIGITS)] += self.equations[number].weight
+                    exact.setdefault(round(solution, DIGITS), solution)
+        return [(weight, exact[key]) for key, weight in weights.items()]
+
+    def best(self, ref: Ref, is_own: bool = False) -> float:
+        """The factor that solves most; the one that it has, if no other one solves more."""
+        return max(self.solutions(ref, is_own), key=itemgetter(0))[1]
+
+    def try_along(self, ref: Ref, logarithm: float) -> None:
+        """Change a factor, then those of sums around it that gain by it; kept if all of it saves more.
+
+        A chain of sums that all want another factor does not get it one by one.
+        """
+        before = {ref: self.logarithms[ref]}
+        gain = self.set(ref, logarithm)
+        waiting = deque(self._near(ref))
+        for _ in range(MOST_STEPS):
+            if not waiting:
+                break
+            other = waiting.popleft()
+            found = self.best(other)
+            if other != ref and found != self.logarithms[other]:
+                before.setdefault(other, self.logarithms[other])
+                gain += self.set(other, found)
+                waiting.extend([k for k in self._near(other) if k not in waiting])
+        if gain <= 0:
+            for k, old in before.items():
+                self.set(k, old)
+
+    def _near(self, ref: Ref) -> list[Ref]:
+        """The sums that could solve what a sum has left unsolved."""
+        unsolved = [number for number, _ in self.around[ref] if abs(self.residuals[number]) >= ROUNDING]
+        return list(dict.fromkeys([k for number in unsolved for k in self.unknowns[number]]))
+
+    def factors(self) -> dict[Ref, float]:
+        """The factors; those of terms are not read off logarithms, which would leave multiples near 1."""
+        found: dict[Ref, float] = {}
+        for ref, logarithm in self.logarithms.items():
+            found[ref] = float(f"{2.0**logarithm:.15g}")
+            for number, power in self.around[ref]:
+                if power == -1 and abs(self.residuals[number]) < ROUNDING:
+                    factor, sums = self.equations[number].monomial
+                    found[ref] = abs(factor) * math.prod([found[k] for k in sums])
+        return found
 
 
 def _equations(program: Program) -> Iterator[Equation]:

@@ -8,6 +8,7 @@ whose terms have the same one leaves it to whoever reads the sum.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -44,10 +45,10 @@ def with_few_scales(program: Program) -> Program:
     before = _scaling(program)
     if before * SMALL_SHARE < program.moved_entries + CALL * len(program.instructions):
         return program
-    found = _Waiting(program).run()
     most = program.peak_elements() * (1 + MORE_MEMORY)
-    is_smaller = found.total_flops <= program.total_flops and found.peak_elements() <= most
-    return found if is_smaller and _scaling(found) < before else program
+    found = [_Waiting(program, factors).run() for factors in common_factors(program)]
+    smaller = [p for p in found if p.total_flops <= program.total_flops and p.peak_elements() <= most]
+    return min([program, *smaller], key=_scaling)
 
 
 def _scaling(program: Program) -> int:
@@ -62,9 +63,10 @@ def _scaling(program: Program) -> int:
 class _Waiting:
     """The instructions of a new program, and for each value of the old one where it is, but for a factor."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, common: Mapping[Ref, float]) -> None:
         self.program = program
-        self.common = common_factors(program)
+        self.common = common
+        """For each sum the factor that is taken out of it."""
         self.instructions: list[Instruction] = []
         self.shapes: list[Sizes] = []
         self.flops: list[float] = []

@@ -31,6 +31,10 @@ class NumpyMachine(SliceMachine):
     """Entries of the largest matrix that is copied."""
     small_product: int = 10**6
     """Multiplications of the largest product for which it is copied."""
+    short_dot: int = 32
+    """Entries from which many rows are multiplied with rows by dot products, not by one einsum."""
+    longest_row: int = 2**12
+    """Entries of the longest rows that are summed by a product with ones; NumPy adds longer ones in pairs."""
     symmetric_blocks: int = 4
     """Symmetric products are computed in this many rows of blocks."""
     buffer_entries: int = 2**10

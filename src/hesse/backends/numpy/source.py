@@ -54,12 +54,20 @@ def product_source(item: Contract, left: str, right: str, order: Labels | None, 
     return NUMPY.permuted(text, tuple(order.index(label) for label in output))
 
 
+class Lying(NamedTuple):
+    """The labels along which two operands lie in memory, and whether `dot` takes both without a copy."""
+
+    innermost: set[int]
+    is_plain: bool
+
+
 def contract_source(
     item: Contract,
     left: str,
     right: str,
     sizes: dict[int, int],
     buffer: Callable[[], str | None],
+    lying: Lying,
     machine: NumpyMachine,
 ) -> tuple[str, Labels]:
     """A product of two arrays that is summed: a dot product, an einsum or a matrix product.
@@ -69,7 +77,7 @@ def contract_source(
     """
     found = matrices(item, left, right, sizes, NUMPY)
     if found is None:
-        return _inner_source(item, left, right), item.labels
+        return _inner_source(item, left, right, sizes, lying, machine), item.labels
     summed = math.prod(sizes[label] for label in found.summed)
     is_batch = len({*item.left_labels, *item.right_labels}) == 3 and found.batch
     if is_batch and summed <= machine.small_block:
@@ -83,8 +91,14 @@ def contract_source(
     is_plain = not found.drop and len(found.rows) == len(found.columns) == 1 and found.produced == item.labels
     if is_plain and not item.is_symmetric and (held := buffer()) is not None:
         return f"np.matmul({found.first}, {second}, out={held})", item.labels
-    function = "symmetric_product" if item.is_symmetric else "np.matmul"
-    return found.finished(f"{function}({found.first}, {second})", item, sizes, NUMPY), found.produced
+    is_small = math.prod(sizes[label] for label in item.labels) <= machine.large_array
+    if is_small and lying.is_plain and not found.batch and not item.is_symmetric:
+        # begins in half the time, but writes zeros first
+        text = f"{found.first}.dot({second})"
+    else:
+        function = "symmetric_product" if item.is_symmetric else "np.matmul"
+        text = f"{function}({found.first}, {second})"
+    return found.finished(text, item, sizes, NUMPY), found.produced
 
 
 def _is_slow_transposed(groups: list[list[int]], sizes: dict[int, int], machine: NumpyMachine) -> bool:
@@ -97,12 +111,25 @@ def _is_slow_transposed(groups: list[list[int]], sizes: dict[int, int], machine:
     return rows >= machine.many_rows and is_small
 
 
-def _inner_source(item: Contract, left: str, right: str) -> str:
+def _inner_source(
+    item: Contract,
+    left: str,
+    right: str,
+    sizes: Mapping[int, int],
+    lying: Lying,
+    machine: NumpyMachine,
+) -> str:
     a, b, output = item.left_labels, item.right_labels, item.labels
     if output:
+        summed = {*a} - {*output}
+        rows, length = (math.prod(sizes[label] for label in labels) for labels in (output, summed))
+        is_quick = rows < machine.many_rows or length >= machine.short_dot
+        if len(summed) == 1 and summed == lying.innermost and is_quick:
+            whole = (*output, *summed)
+            return f"np.vecdot({NUMPY.aligned(left, a, whole)}, {NUMPY.aligned(right, b, whole)})"
         return NUMPY.einsum(item, left, right)
     if len(a) == 1:
-        return f"np.dot({left}, {right})"
+        return f"{left}.dot({right})"
     return f"np.vdot({left}, {NUMPY.permuted(right, tuple(b.index(label) for label in a))})"
 
 

@@ -26,6 +26,7 @@ from hesse.backends.numpy.runtime import (
 from hesse.backends.numpy.source import (
     NUMPY,
     Destination,
+    Lying,
     combine_source,
     contract_source,
     is_written_contiguous,
@@ -265,7 +266,7 @@ class NumpyWriter(Writer):
                 self.set(k, view_source(item, self.names[item.source], self.program.shapes[item.source]))
                 self.orders[k] = viewed(item, self._order(item.source))
             case Reduce():
-                self.set(k, NUMPY.summed(self.names[item.source], item.positions))
+                self.set(k, self._summed(item))
             case Scale():
                 return self._scale(item, k, spare)
             case Contract():
@@ -282,6 +283,24 @@ class NumpyWriter(Writer):
                 assert_never(item)
         return None
 
+    def _summed(self, item: Reduce) -> str:
+        """A sum over axes; short vectors, and rows of matrices, are multiplied with ones in less time."""
+        name, shape = self.names[item.source], self.program.shapes[item.source]
+        length = math.prod([shape[k] for k in item.positions])
+        is_short = len(item.positions) == 1 and 0 < length <= self.machine.longest_row
+        if len(shape) > 2 or not is_short or not self._is_plain(item.source):
+            return NUMPY.summed(name, item.positions)
+        ones = f"ones_{length}"
+        self.namespace[ones] = np.ones(length, self.dtype)
+        return f"{ones}.dot({name})" if item.positions == (0,) else f"{name}.dot({ones})"
+
+    def _is_plain(self, ref: Ref) -> bool:
+        """Whether a value is small, or a whole array of our own: of others the method `dot` makes a copy."""
+        owner = self.program.owner(ref)
+        entries, whole = (math.prod(self.program.shapes[k]) for k in (ref, owner))
+        is_own = self.program.is_fresh(owner) and entries == whole
+        return is_own or entries <= self.machine.large_array
+
     def _take_over(self, k: Ref, source: Ref, text: str, order: Order, update: str) -> Ref:
         """Value k is the array of `source`, changed in place."""
         self.set(k, text)
@@ -291,15 +310,23 @@ class NumpyWriter(Writer):
 
     def _scale(self, item: Scale, k: Ref, spare: set[Ref]) -> Ref | None:
         source, order = self.names[item.source], self._order(item.source)
+        number, comment = self._number(item, k)
         if item.source in spare:
-            return self._take_over(k, item.source, source, order, f"*= {item.factor!r}")
+            return self._take_over(k, item.source, source, order, f"*= {number}{comment}")
         buffer = self._buffer(k, order)
         if buffer is not None:
-            self.set(k, f"np.multiply({source}, {item.factor!r}, out={buffer})")
+            self.set(k, f"np.multiply({source}, {number}, out={buffer}){comment}")
         else:
-            self.set(k, f"-{source}" if item.factor == -1 else f"{item.factor!r} * {source}")
+            self.set(k, f"-{source}" if item.factor == -1 else f"{number} * {source}{comment}")
         self.orders[k] = order
         return None
+
+    def _number(self, item: Scale, k: Ref) -> tuple[str, str]:
+        """A factor, and what it is: NumPy multiplies by an array without axes sooner than by a float."""
+        if not self.program.shapes[k] or abs(item.factor) > np.finfo(self.dtype).max:
+            return repr(item.factor), ""
+        self.namespace[f"c{k}"] = np.asarray(item.factor, self.dtype)
+        return f"c{k}", f"  # {item.factor!r}"
 
     def _map(self, item: CallMap, k: Ref, spare: set[Ref]) -> Ref | None:
         function = self.namespace[item.name] = elementwise.kernel(item.name)
@@ -332,15 +359,17 @@ class NumpyWriter(Writer):
     def _contract(self, item: Contract, k: Ref, spare: set[Ref]) -> Ref | None:
         left, right = self.names[item.left], self.names[item.right]
         sizes = self.sizes(item)
+        sides = (item.left, item.left_labels), (item.right, item.right_labels)
         if not set(item.left_labels) & set(item.right_labels) <= set(item.labels):
             in_order = tuple(range(len(item.labels)))
+            innermost = {labels[self._order(ref)[-1]] for ref, labels in sides if labels}
+            lying = Lying(innermost, all(self._is_plain(ref) for ref, _ in sides))
             text, produced = contract_source(
-                item, left, right, sizes, lambda: self._buffer(k, in_order), self.machine
+                item, left, right, sizes, lambda: self._buffer(k, in_order), lying, self.machine
             )
             self.set(k, text)
             self.orders[k] = seen(in_order, produced, item.labels)
             return None
-        sides = (item.left, item.left_labels), (item.right, item.right_labels)
         orders = [seen(self._order(ref), labels, item.labels) for ref, labels in sides]
         for side, order, (other, other_labels) in zip(sides, orders, reversed(sides), strict=True):
             ref, labels = side
