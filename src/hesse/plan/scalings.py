@@ -1,8 +1,8 @@
 """Factors of products move to what the products are made of, where a compiler fuses them with that.
 
 A product of matrices is a call of a library. What is done with its result takes another pass, and on small
-arrays starting that takes as long as the product. Factors of rows that are picked move to what they are picked
-from, if that is smaller.
+arrays starting that takes as long as the product. Factors of rows that are picked move to what they are
+picked from, if that is smaller.
 """
 
 from __future__ import annotations
