@@ -567,6 +567,22 @@ def test_a_copied_tangent_vector_belongs_to_the_train_of_its_own_point():
     close(found.dense(), hesse.manifolds.hvp(f)(X, gradient).dense(), 1e-12)
 
 
+def test_a_point_does_not_belong_to_cores_that_were_changed():
+    torch = pytest.importorskip("torch")
+    cores = [torch.as_tensor(np.array(core)) for core in point().cores]
+    f = lambda X: tt.dot(X, X)  # noqa: E731
+    X = tt.TensorTrain(cores)
+    gradient = hesse.manifolds.grad(f)(X)
+    del X
+    cores[1].mul_(2.0)
+    for changed in (gradient.point.train, copy.copy(gradient.point).train):
+        value, own = hesse.manifolds.value_and_grad(f)(changed)
+        assert own.point is not gradient.point
+        torch.testing.assert_close(value, torch.sum(changed.dense() ** 2))
+    again = copy.copy(own.point)
+    assert point_of(again.train) is again
+
+
 def test_batches_of_trains():
     generator = np.random.default_rng(0)
     batch = tt.TensorTrain([generator.standard_normal((3, *core.shape)) * 0.5 for core in point().cores])

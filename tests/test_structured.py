@@ -173,6 +173,25 @@ def test_single_precision(name: str) -> None:
         assert tensor.T.dtype == (2 * tensor).dtype == tensor.to_sparse().dtype == np.float32
 
 
+def test_axes_of_size_one_may_have_no_label() -> None:
+    def f(weights: Any, column: Any) -> Any:
+        picked = column[np.array([0, 2, 1])]
+        row = picked.T @ weights
+        return np.sum(np.tanh(np.sum((row @ row.T) * row, axis=0) * np.ones(1)))
+
+    point = normal(3, 2), normal(5, 1, seed=1)
+    structured = hesse.hessian(f, argnums=(0, 1), form="structured")(*point)
+    dense = hesse.hessian(f, argnums=(0, 1))(*point)
+    gradient = hesse.grad(f, argnums=(0, 1))
+    steps = 1e-6 * np.eye(5)[:, :, None]
+    for i in range(2):
+        for j in range(2):
+            assert_same(structured[i][j].dense(), dense[i][j])
+        up, down = ([gradient(point[0], point[1] + sign * step)[i] for step in steps] for sign in (1, -1))
+        differences = np.stack([a - b for a, b in zip(up, down, strict=True)], axis=-1) / 2e-6
+        assert_same(structured[i][1].dense()[..., 0], differences, tolerance=1e-7)
+
+
 def test_terms_hold_the_factors() -> None:
     (term,) = PROBLEMS["log-determinant"].structured().terms
     inverse = np.linalg.inv(PROBLEMS["log-determinant"].point)

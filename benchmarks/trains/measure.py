@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 import hesse
 from benchmarks.trains import peers
-from benchmarks.trains.functions import NAMES, SIZES, Case, case
+from benchmarks.trains.functions import NAMES, SIZES, Case, Library, Size, case
 from benchmarks.trains.page import number, table
 from hesse import tt
 from hesse.manifolds.derivatives import Objective
@@ -63,7 +64,7 @@ def _status(name: str) -> int:
     raise LookupError(name)
 
 
-def candidates(found: Case, scale: float) -> tuple[float, dict[str, Call]]:
+def candidates(found: Case, size: Size) -> tuple[float, dict[str, Call]]:
     """The time of the first call, and all that is measured of a function."""
     objective, X = Objective(found.function), found.point
     fresh = lambda: tt.TensorTrain(X.cores)  # noqa: E731
@@ -79,19 +80,38 @@ def candidates(found: Case, scale: float) -> tuple[float, dict[str, Call]]:
         "gradient": lambda: objective.value_and_grad(fresh())[0],
         "product": lambda: known.hvp(X, gradient * float(next(factors))).deltas[0],
     }
+    if "where" not in found.data:  # entries are read by kernels of NumPy
+        calls["JAX gradient"] = jax_gradient(found.name, size, gradient)
     if "where" not in found.data or len(found.data["values"]) < PAPER_ENTRIES:
-        peer, arguments = peers.Doubled(peers.of_cores(found, scale)), peers.Doubled.arguments(X)
+        peer, arguments = peers.Doubled(peers.of_cores(found, size.scale)), peers.Doubled.arguments(X)
         along = list(gradient.deltas)
         check(found.name, gradient, peer.gradient(*arguments))
         check(found.name, product, peer.product(*arguments, along))
-        calls["doubled gradient"] = lambda: peer.gradient(*peers.Doubled.arguments(fresh()))
+        check_norm(found.name, gradient, peer.gradient_of_train(list(X.cores)))
+        calls["doubled gradient"] = lambda: peer.gradient_of_train(list(X.cores))
         calls["doubled product"] = lambda: peer.product(*arguments, along)
-    by_ttax = peers.ttax_gradient(found, scale)
+    by_ttax = peers.ttax_gradient(found, size.scale)
     if by_ttax is not None:
         theirs = peers.norm_of_doubled(by_ttax(X).tt_cores)
         assert abs(theirs - float(gradient.norm())) <= TOLERANCE * theirs, (found.name, theirs)
         calls["ttax gradient"] = lambda: by_ttax(X).tt_cores
     return first, calls
+
+
+def jax_gradient(name: str, size: Size, gradient: Any) -> Call:
+    """The gradient by hesse with cores of JAX, jitted."""
+    found = case(name, size, Library(jnp.asarray, jnp.log, jnp.exp))
+    by_hesse = hesse.manifolds.grad(found.function)
+    jitted = jax.jit(lambda cores: by_hesse(tt.TensorTrain(cores)).deltas)
+    cores = list(found.point.cores)
+    check_norm(name, gradient, jitted(cores))
+    return lambda: jitted(cores)
+
+
+def check_norm(name: str, mine: Any, theirs: Any) -> None:
+    """Tangent vectors in other frames, gauged, have the same norm."""
+    norm = float(np.sqrt(sum(float((delta**2).sum()) for delta in theirs)))
+    assert abs(norm - float(mine.norm())) <= TOLERANCE * norm, (name, norm)
 
 
 def check(name: str, mine: Any, theirs: Any) -> None:
@@ -109,6 +129,7 @@ FUNCTION_HEAD = [
     "gradient",
     "Hessian product",
     "MB",
+    "JAX cores: gradient",
     "doubled: gradient",
     "Hessian product",
     "MB",
@@ -120,13 +141,15 @@ FUNCTION_HEAD = [
 def function_row(name: str, size: str) -> list[str]:
     """A row of the table of functions."""
     found = case(name, SIZES[size])
-    first, calls = candidates(found, SIZES[size].scale)
-    times = medians(calls, ROUNDS if size == "small" else 3)
-    memory = {key: growth(calls[key]) for key in calls if "gradient" in key}
+    first, calls = candidates(found, SIZES[size])
+    once = medians(calls, 1)["gradient"]
+    times = medians(calls, max(3, min(5 * ROUNDS, int(0.5 / once))))
+    memory = {key: growth(calls[key]) for key in calls if key.endswith("gradient")}
     cells = [
         number(first),
         *(number(times[key]) for key in ("f", "gradient", "product")),
         number(memory["gradient"]),
+        number(times.get("JAX gradient")),
         number(times.get("doubled gradient")),
         number(times.get("doubled product")),
         number(memory.get("doubled gradient")),

@@ -83,6 +83,31 @@ def doubled_cores(deltas: Any, left: Any, right: Any) -> list[Any]:
     return cores
 
 
+def frames(cores: Any) -> tuple[list[Any], list[Any], Any]:
+    """Left and right orthogonal cores of a train, by QR decompositions, and its last core between them."""
+    right, carried = [], jnp.ones((1, 1))
+    for core in reversed(cores):
+        turned = jnp.einsum("aib,bc->cia", core, carried)
+        q, r = jnp.linalg.qr(turned.reshape(-1, turned.shape[-1]))
+        right.insert(0, q.reshape(*turned.shape[:2], -1).transpose(2, 1, 0))
+        carried = r.T
+    left = []
+    for core in right:
+        turned = jnp.einsum("ca,aib->cib", carried, core)
+        q, carried = jnp.linalg.qr(turned.reshape(-1, turned.shape[-1]))
+        left.append(q.reshape(*turned.shape[:2], -1))
+    return left, right, turned
+
+
+def gauged(deltas: Any, left: Any) -> list[Any]:
+    """Deltas that are orthogonal to the left frames, but for the last one."""
+
+    def projected(delta: Any, frame: Any) -> Any:
+        return delta - jnp.einsum("aib,cjb,cjd->aid", frame, frame, delta, optimize="optimal")
+
+    return [*map(projected, deltas[:-1], left[:-1]), deltas[-1]]
+
+
 class Doubled:
     """The gradient and the Hessian product of the paper, in jitted JAX."""
 
@@ -90,10 +115,18 @@ class Doubled:
         def value(deltas: Any, left: Any, right: Any) -> Any:
             return function(doubled_cores(deltas, left, right))
 
-        self.gradient = jax.jit(jax.grad(value))
+        def gradient(deltas: Any, left: Any, right: Any) -> Any:
+            return gauged(jax.grad(value)(deltas, left, right), left)
+
+        def of_train(cores: Any) -> Any:
+            left, right, centre = frames(cores)
+            return gradient([*(0.0 * core for core in left[:-1]), centre], left, right)
+
+        self.gradient = jax.jit(gradient)
+        self.gradient_of_train = jax.jit(of_train)
         self.product = jax.jit(
             lambda deltas, left, right, along: jax.jvp(
-                lambda d: jax.grad(value)(d, left, right), (deltas,), (along,)
+                lambda d: gradient(d, left, right), (deltas,), (along,)
             )[1]
         )
 

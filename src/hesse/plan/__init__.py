@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from hesse.cost import Cost, Machine
 from hesse.ir import Apply, Map, Node, topological
 from hesse.plan.adjugates import joined
+from hesse.plan.contracted import with_open_contractions
 from hesse.plan.flatten import flatten
 from hesse.plan.lower import lower, require_numbers
 from hesse.plan.memory import (
@@ -43,12 +44,12 @@ def make_plan(roots: Sequence[Node], machine: Machine) -> Program:
     """The program for some nodes: products flattened where it pays, then lowered; sizes must be numbers."""
     require_numbers(roots)
     flat = flatten(roots, machine)
-    program = _lowered(flat, machine)
-    shared = with_shared_factors(flat, machine)
-    if shared == flat:
-        return program
-    other = _lowered(shared, machine)  # intermediates that coincide by themselves are not foreseen
-    return min(program, other, key=lambda found: _cost(found).time(machine))
+    forms = [flat, with_shared_factors(flat, machine)]
+    if (opened := with_open_contractions(flat, machine)) != flat:
+        forms.append(with_shared_factors(opened, machine))
+    # intermediates that coincide by themselves are not foreseen: programs are compared, not forms
+    programs = [_lowered(form, machine) for k, form in enumerate(forms) if form not in forms[:k]]
+    return min(programs, key=lambda program: called_cost(program, machine)) if programs[1:] else programs[0]
 
 
 def _lowered(flat: Sequence[Node], machine: Machine) -> Program:

@@ -56,7 +56,8 @@ def aligned(program: Program) -> Program:
     return permuted(program, dict.fromkeys(turned, (1, 0)))
 
 
-def _is_large(program: Program, ref: Ref) -> bool:
+def is_large(program: Program, ref: Ref) -> bool:
+    """Whether a value is a matrix whose order in memory matters."""
     shape = program.shapes[ref]
     return len(shape) == 2 and min(shape) > 1 and math.prod(shape) >= SMALLEST
 
@@ -64,18 +65,24 @@ def _is_large(program: Program, ref: Ref) -> bool:
 def _is_free(program: Program, ref: Ref) -> bool:
     """Whether a value is a product of two matrices, or of two vectors."""
     item = program.instructions[ref]
-    if not isinstance(item, Contract) or item.is_symmetric or not _is_large(program, ref):
+    if not isinstance(item, Contract) or item.is_symmetric or not is_large(program, ref):
         return False
+    left, right = set(item.left_labels), set(item.right_labels)
+    return left != right if len(left) == len(right) == 1 else summed_label(item) is not None
+
+
+def summed_label(item: Contract) -> int | None:
+    """The label that a product of two matrices is summed over; None: it is another product."""
     left, right, kept = set(item.left_labels), set(item.right_labels), set(item.labels)
     summed = (left | right) - kept
-    if len(left) == len(right) == 1:
-        return left != right
-    return len(left) == len(right) == 2 and len(summed) == 1 and summed <= left & right and len(kept) == 2
+    if len(left) == len(right) == len(kept) == 2 and len(summed) == 1 and summed <= left & right:
+        return next(iter(summed))
+    return None
 
 
 def _links(program: Program, free: set[Ref]) -> Iterator[Link]:
     for ref, item in enumerate(program.instructions):
-        if not _is_large(program, ref):
+        if not is_large(program, ref):
             if isinstance(item, Contract):
                 yield from _operands_of_sum(program, item)
             continue
@@ -88,9 +95,9 @@ def _links(program: Program, free: set[Ref]) -> Iterator[Link]:
             case Contract() if ref in free:
                 pass
             case Contract():
-                yield from _alike(program, ref, _orders(item), entries)
+                yield from _alike(program, ref, element_orders(item), entries)
             case Combine():
-                yield from _alike(program, ref, _places(item), entries)
+                yield from _alike(program, ref, term_orders(item), entries)
             case Scale() | CallMap():
                 yield from _alike(program, ref, ((k, False) for k in sources(item)), entries)
             case CallApply():
@@ -98,24 +105,24 @@ def _links(program: Program, free: set[Ref]) -> Iterator[Link]:
             case _:
                 yield Link(ref, ROWS, False, math.inf)
         if isinstance(item, CallApply | Reduce):
-            yield from (Link(k, ROWS, False, entries) for k in sources(item) if _is_large(program, k))
+            yield from (Link(k, ROWS, False, entries) for k in sources(item) if is_large(program, k))
     for ref in program.results:  # after what cannot be otherwise, before all that is only read
-        if _is_large(program, ref):
+        if is_large(program, ref):
             yield Link(ref, ROWS, False, math.inf)
 
 
 def _alike(program: Program, ref: Ref, found: Iterable[tuple[Ref, bool]], entries: float) -> Iterator[Link]:
-    return (Link(ref, other, turned, entries) for other, turned in found if _is_large(program, other))
+    return (Link(ref, other, turned, entries) for other, turned in found if is_large(program, other))
 
 
-def _orders(item: Contract) -> Iterator[tuple[Ref, bool]]:
+def element_orders(item: Contract) -> Iterator[tuple[Ref, bool]]:
     """The operands of an element-wise product, and whether their axes are exchanged in the result."""
     for source, labels in ((item.left, item.left_labels), (item.right, item.right_labels)):
         if sorted(labels) == sorted(item.labels):
             yield source, labels != item.labels
 
 
-def _places(item: Combine) -> Iterator[tuple[Ref, bool]]:
+def term_orders(item: Combine) -> Iterator[tuple[Ref, bool]]:
     """The matrices of a sum, and whether their axes are exchanged in the result."""
     for term in item.terms:
         labels = tuple(label for axis in term.output for label in axis.labels())
@@ -125,7 +132,7 @@ def _places(item: Combine) -> Iterator[tuple[Ref, bool]]:
 
 def _operands_of_sum(program: Program, item: Contract) -> Iterator[Link]:
     """Two matrices that are multiplied entry by entry and added up."""
-    if _is_large(program, item.left) and _is_large(program, item.right):
+    if is_large(program, item.left) and is_large(program, item.right):
         left, right = item.left_labels, item.right_labels
         if sorted(left) == sorted(right):
             yield Link(item.left, item.right, left != right, float(math.prod(program.shapes[item.left])))
@@ -181,7 +188,7 @@ def _turned(links: Iterable[Link], free: dict[Ref, Sizes], followers: Iterable[R
 def _followers(program: Program, free: set[Ref]) -> Iterator[Ref]:
     """Matrices that are computed entry by entry, and whose axes may change places."""
     for ref, item in enumerate(program.instructions):
-        if ref in free or ref in program.results or not _is_large(program, ref):
+        if ref in free or ref in program.results or not is_large(program, ref):
             continue
         if isinstance(item, Scale | CallMap | Combine) or (isinstance(item, Contract) and not item.is_sum):
             yield ref

@@ -8,6 +8,7 @@ pair is known by its core, so it is the same one however its axes lie.
 
 from __future__ import annotations
 
+import functools
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import combinations
@@ -61,17 +62,20 @@ class _Search:
         self.forms: Forms = {}
         self.factors: set[Node] = {node for node in products if len(node.operands) == 2}
         """Products of two tensors that are computed anyway."""
+        self.factored = functools.cache(_factored)  # most forms are the same in the next round
 
     def improve(self) -> bool:
-        """Give products a factor that saves most, each one at most once; False if there is none."""
+        """Give products a factor that saves most, each one at most once; False if there is none.
+
+        A factor that another one has taken a product from waits: there may be a better one in its place then.
+        """
         savings = sorted(self._savings(), key=lambda found: -found[0]) if self.long else []
         taken: set[Einsum] = set()
         for _, factor, forms in savings:
-            fresh: Forms = {node: form for node, form in forms.items() if node not in taken}
-            if len(fresh) == len(forms) or self._saved(factor, fresh) > 0:
-                self.forms.update(fresh)
-                self.factors.update([factor, *[core(form) for form in fresh.values()]])
-                taken.update(fresh)
+            if taken.isdisjoint(forms):
+                self.forms.update(forms)
+                self.factors.update([factor, *[core(form) for form in forms.values()]])
+                taken.update(forms)
         return bool(taken)
 
     def _savings(self) -> Iterator[tuple[float, Node, Forms]]:
@@ -95,9 +99,9 @@ class _Search:
             if len(form.operands) < 3:
                 continue
             for pair, names in _names(form).items():
-                other = _factored(form, pair) if counts[names] > 1 else None
+                other = self.factored(form, pair) if counts[names] > 1 else None
                 if other is not None and self._time(other[1]) < self._time(form):
-                    found[other[0]].setdefault(node, other[1])
+                    found[other[0]].setdefault(node, _again(*other, names))
         return found
 
     def _form(self, node: Einsum) -> Einsum:
@@ -134,6 +138,15 @@ def _factored(node: Einsum, pair: Pair) -> tuple[Node, Einsum] | None:
     found = einsum_of(rest.without(product.used - rest.used), node.shape)
     inside = core(whole)
     return (inside, found) if isinstance(found, Einsum) and inside in found.operands else None
+
+
+def _again(factor: Node, form: Einsum, names: frozenset[Node]) -> Einsum:
+    """A product with a factor in all places where it has it: `tr(A·B·A·B)` holds `A·B` twice."""
+    for pair, others in _names(form).items():
+        other = _factored(form, pair) if others == names else None
+        if other is not None and other[0] is factor:
+            return _again(factor, other[1], names)
+    return form
 
 
 def _rewritten(order: Sequence[Node], roots: Sequence[Node], forms: Forms) -> list[Node]:

@@ -198,9 +198,11 @@ def _over_core(kept: Kept, shape: Shape, parts: _Parts) -> Node:
     core, pattern = kept
     if isinstance(core, Einsum) and not core.operands:  # a pattern of ones needs no array
         return einsum_of(pattern.only(()), shape)
-    labels = [axis.label for axis in pattern.axes[0]]
-    part = parts.find(core, tuple(map(labels.index, pattern.core_labels)), abs(pattern.scale))
-    axes = tuple(pattern.axes[0][k] for k in part.order)
+    row, places = pattern.axes[0], {label: k for k, label in enumerate(pattern.core_labels)}
+    # an axis of size 1 may have no label
+    order = sorted(range(len(row)), key=lambda k: places[row[k].label] if row[k].terms else -1)
+    part = parts.find(core, tuple(order), abs(pattern.scale))
+    axes = tuple(row[k] for k in part.order)
     factor = pattern.scale / part.factor
     return einsum_of(pattern._replace(operands=(part.variable,), axes=(axes,), scale=factor), shape)
 

@@ -39,6 +39,7 @@ class Point:
     def __init__(self, train: TensorTrain) -> None:
         library = train.library
         self._cores = train.cores
+        self._version = train.version
         self._train: Callable[[], TensorTrain | None] = weakref.ref(train)
         self.library = library
         if library.name == "numpy":
@@ -63,7 +64,8 @@ class Point:
         found = self._train()
         if found is None:
             found = TensorTrain(self._cores)
-            found.memo("point", lambda: self)
+            if found.version == self._version:  # else somebody has written to the cores since
+                found.memo("point", lambda: self)
             self._train = weakref.ref(found)
         return found
 

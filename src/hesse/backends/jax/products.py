@@ -53,14 +53,16 @@ def summed(array: Array, axes: int | tuple[int, ...]) -> Array:
 def _copied(first: Side, second: Side, batch: Labels, summed: Labels, labels: Labels) -> float:
     """The entries that XLA copies on a processor for one operand times the other.
 
-    It multiplies `[batch, own, summed]` by `[batch, summed, own]`, which gives `[batch, own, own]`. To read
-    that in another order is often a part of what is computed from it.
+    It multiplies `[batch, own, summed]` by `[batch, summed, own]`, which gives `[batch, own, own]`; a matrix
+    may be the second one as it is or transposed. To read the result in another order is often a part of what
+    is computed from it.
     """
     start, count = len(batch), len(summed)
     last, middle = first.labels[start + len(first.own) :], second.labels[start : start + count]
     in_order = [*first.labels[:start]] == [*batch], [*second.labels[:start]] == [*batch]
     found = 0.0 if in_order[0] and {*last} == {*summed} else first.array.size
-    found += 0.0 if in_order[1] and {*middle} == {*summed} else second.array.size
+    is_free = len(second.labels) == 2 and count == 1 and not batch
+    found += 0.0 if is_free or (in_order[1] and {*middle} == {*summed}) else second.array.size
     if [*batch, *first.own, *second.own] == [*labels]:
         return found
     return found + _entries(first, [*batch, *first.own]) * _entries(second, second.own) / 2

@@ -18,6 +18,7 @@ from hesse.backends.jax.algebra import ALGEBRA
 from hesse.backends.jax.jitted import is_processor, jitted
 from hesse.backends.jax.machine import JAX_MACHINE, JaxMachine
 from hesse.backends.jax.sharding import distributed
+from hesse.backends.jax.turns import turned
 from hesse.backends.jax.writer import JaxWriter
 from hesse.backends.named import new_name, note_call
 from hesse.backends.records import Namespace
@@ -57,7 +58,9 @@ class JaxTarget(Target):
 
     def passes(self, program: Program) -> SlicedProgram:
         ordered = stacked(trimmed(program))
-        return sliced(ordered, self.machine, SlicedProgram) if is_processor() else SlicedProgram.of(ordered)
+        if not is_processor():
+            return SlicedProgram.of(ordered)
+        return sliced(turned(ordered), self.machine, SlicedProgram)
 
     def compile(
         self,
