@@ -499,3 +499,18 @@ def test_windows_of_a_diagonal() -> None:
 
     found = hesse.jacobian(smoothed, argnums=1)(matrix, kernel)
     np.testing.assert_allclose(found, jax.jacrev(smoothed, argnums=1)(matrix, kernel), atol=1e-14)
+
+
+def test_products_whose_rows_are_picked_are_stored() -> None:
+    """XLA computes what a gather reads for each row that is picked: dots are stored, additions are not."""
+    random = np.random.default_rng(0)
+    a, b, c = (jnp.asarray(random.normal(size=size)) for size in ((60, 3), (3, 80), (60, 80)))
+
+    def function(index: np.ndarray) -> Callable[..., Any]:
+        return hesse.compile(lambda a, b, c: -(2.0 * (a @ b) + c)[index], backend="jax")
+
+    for count, is_stored in ((200, True), (20, False)):
+        index = random.integers(0, 60, size=count)
+        picked = function(index)
+        np.testing.assert_allclose(picked(a, b, c), -(2.0 * np.asarray(a @ b) + c)[index], rtol=1e-13)
+        assert ("added_products(" in picked.explain(a, b, c).source) != is_stored

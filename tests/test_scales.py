@@ -94,3 +94,16 @@ def test_factors_meet_functions_and_results():
 def test_programs_that_would_not_gain_stay_as_they_are():
     plan = plan_of(hesse.grad(lambda x, y: np.sum((x - 2.0 * y) ** 2)), ARGUMENTS[2], ARGUMENTS[2])
     assert with_few_scales(plan) is plan
+
+
+@pytest.mark.parametrize("count", [50, 5])
+def test_factors_of_picked_rows_are_factors_of_what_is_smaller(count):
+    """Rows of the multiple, or multiples of the rows; a value that is used elsewhere stays as it is."""
+    x, index = RANDOM.normal(size=(20, 3)), RANDOM.integers(0, 20, size=count)
+    rows = hesse.compile(lambda x: -3.0 * np.exp(x)[index])
+    np.testing.assert_allclose(rows(x), -3.0 * np.exp(x[index]), rtol=1e-14)
+    program = rows.explain(x).program
+    assert scaled_entries(program) == 3 * min(count, 20)
+    both = hesse.compile(lambda x: (np.exp(x)[index], -np.exp(x)[index]))
+    for found, sign in zip(both(x), (1.0, -1.0), strict=True):
+        np.testing.assert_allclose(found, sign * np.exp(x[index]), rtol=1e-14)

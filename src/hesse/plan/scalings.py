@@ -1,14 +1,17 @@
 """Factors of products move to what the products are made of, where a compiler fuses them with that.
 
 A product of matrices is a call of a library. What is done with its result takes another pass, and on small
-arrays starting that takes as long as the product.
+arrays starting that takes as long as the product. Factors of rows that are picked move to what they are
+picked from, if that is smaller.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 from hesse.plan.program import (
+    CallApply,
     CallMap,
     Combine,
     Contract,
@@ -27,8 +30,7 @@ def scaled_before(program: Program, most: float) -> Program:
     That is done where one of the two values that are multiplied is computed entry by entry, for this alone,
     and where factors and their reciprocals are at most `most`: others might leave the range of the type.
     """
-    uses = Counter([ref for item in program.instructions for ref in sources(item)])
-    uses.update(program.results)
+    uses = _uses(program)
     factors: dict[Ref, tuple[Ref, float]] = {}
     for item in program.instructions:
         if isinstance(item, Scale) and uses[item.source] == 1 and 1 / most <= abs(item.factor) <= most:
@@ -39,6 +41,26 @@ def scaled_before(program: Program, most: float) -> Program:
             if isinstance(product, Contract) and sides and _is_of_matrices(product):
                 factors[item.source] = sides[0], item.factor
     return _moved(program, factors) if factors else program
+
+
+def scaled_before_picking(program: Program) -> Program:
+    """The program in which multiples of rows are rows of multiples, where there are more rows than that."""
+    uses, entries = _uses(program), [math.prod(shape) for shape in program.shapes]
+    factors: dict[Ref, tuple[Ref, float]] = {}
+    for item in program.instructions:
+        if isinstance(item, Scale) and uses[item.source] == 1:
+            picked = program.instructions[item.source]
+            if isinstance(picked, CallApply) and picked.name == "gather":
+                whole = picked.sources[0]
+                if entries[whole] < entries[item.source]:
+                    factors[item.source] = whole, item.factor
+    return _moved(program, factors) if factors else program
+
+
+def _uses(program: Program) -> Counter[Ref]:
+    uses = Counter([ref for item in program.instructions for ref in sources(item)])
+    uses.update(program.results)
+    return uses
 
 
 def _is_of_matrices(item: Contract) -> bool:
@@ -57,12 +79,14 @@ def _is_fused(item: Instruction) -> bool:
 
 def _moved(program: Program, factors: dict[Ref, tuple[Ref, float]]) -> Program:
     instructions: list[Instruction] = []
-    kept: list[Ref] = []  # for each new instruction the value whose shape and cost it has
+    kept: list[Ref] = []  # for each new instruction the value whose shape it has
+    flops: list[float] = []
     new: dict[Ref, Ref] = {}
 
-    def emit(item: Instruction, like: Ref) -> Ref:
+    def emit(item: Instruction, like: Ref, work: float) -> Ref:
         instructions.append(item)
         kept.append(like)
+        flops.append(work)
         return len(instructions) - 1
 
     for ref, item in enumerate(program.instructions):
@@ -72,8 +96,8 @@ def _moved(program: Program, factors: dict[Ref, tuple[Ref, float]]) -> Program:
         read = {source: new[source] for source in sources(item)}
         if ref in factors:
             side, factor = factors[ref]
-            read[side] = emit(Scale(read[side], factor), side)
-        new[ref] = emit(with_sources(item, [read[source] for source in sources(item)]), ref)
-    shapes, flops = tuple([program.shapes[k] for k in kept]), tuple([program.flops[k] for k in kept])
-    results = tuple([new[ref] for ref in program.results])
-    return Program(tuple(instructions), shapes, flops, results, program.node_count)
+            read[side] = emit(Scale(read[side], factor), side, float(math.prod(program.shapes[side])))
+        moved = with_sources(item, [read[source] for source in sources(item)])
+        new[ref] = emit(moved, ref, program.flops[ref])
+    shapes, results = [program.shapes[k] for k in kept], [new[ref] for ref in program.results]
+    return Program(tuple(instructions), tuple(shapes), tuple(flops), tuple(results), program.node_count)

@@ -31,6 +31,7 @@ from hesse.plan.scalings import scaled_before
 from hesse.plan.sliced import SlicedProgram
 from hesse.plan.slices import sliced
 from hesse.plan.stacks import stacked
+from hesse.plan.supports import trimmed
 
 COPIED_BYTES = 65_536
 """Results of at most so many bytes are copied for NumPy: that takes less time than to hand them over."""
@@ -56,7 +57,7 @@ class JaxTarget(Target):
         return replace(self, variables=tuple(variables)) if has_any and jax.device_count() > 1 else self
 
     def passes(self, program: Program) -> SlicedProgram:
-        ordered = stacked(program)
+        ordered = stacked(trimmed(program))
         if not is_processor():
             return SlicedProgram.of(ordered)
         return sliced(turned(ordered), self.machine, SlicedProgram)

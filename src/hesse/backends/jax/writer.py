@@ -14,6 +14,7 @@ from hesse.backends.jax import elementwise, records
 from hesse.backends.jax.convolutions import convolutions, convolved, unread
 from hesse.backends.jax.loops import in_slices
 from hesse.backends.jax.machine import JaxMachine
+from hesse.backends.jax.picked import picked_products
 from hesse.backends.jax.products import added_products, contracted, summed
 from hesse.backends.jax.runtime import affine_view, place, place_all, place_into
 from hesse.backends.jax.windows import summed_windows, windows_of
@@ -51,6 +52,7 @@ class JaxWriter(FunctionalWriter):
             if k not in self.windows and not self._in_slice(k, each.value, *sources(program.instructions[k]))
         }
         self.unread = unread(program, self.convolutions) | set(self.windows.values())
+        self.stored = picked_products(program) if jax.default_backend() == "cpu" else set[Contract]()
         for function in (affine_view, place, place_all, place_into, summed_windows):
             self.namespace[function.__name__] = partial(function, most_pieces=machine.most_pieces)
 
@@ -97,9 +99,10 @@ class JaxWriter(FunctionalWriter):
         entries = math.prod(sizes[label] for label in set(item.labels) - both)
         is_small = bool(both & set(item.labels)) and entries <= self.machine.small_matrix
         is_plain = both.symmetric_difference(item.labels) == {*item.left_labels, *item.right_labels}
-        if is_plain and summed <= self.machine.short_sum and entries >= self.machine.long_result:
+        is_short = summed <= self.machine.short_sum and item not in self.stored
+        if is_plain and is_short and entries >= self.machine.long_result:
             return f"added_products({left}, {right}, {item.left_labels}, {item.right_labels}, {item.labels})"
-        if summed <= self.machine.short_sum or is_small or not item.labels:
+        if is_short or is_small or not item.labels:
             return JAX.multiplied_and_summed(item, left, right, sizes)
         tables = list(item.left_labels), list(item.right_labels), list(item.labels)
         return f"contracted({left}, {tables[0]}, {right}, {tables[1]}, {tables[2]})"

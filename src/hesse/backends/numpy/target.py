@@ -21,7 +21,9 @@ from hesse.plan.layout import aligned
 from hesse.plan.pairs import with_shared_pairs
 from hesse.plan.program import Program
 from hesse.plan.scales import with_few_scales
+from hesse.plan.scalings import scaled_before_picking
 from hesse.plan.slices import sliced
+from hesse.plan.supports import trimmed
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class NumpyTarget(Target):
     machine: NumpyMachine = NUMPY_MACHINE
 
     def passes(self, program: Program) -> NumpyProgram:
-        lean = with_shared_pairs(with_few_scales(program))
+        lean = with_shared_pairs(with_few_scales(scaled_before_picking(trimmed(program))))
         return sliced(beside_softmax(batches_first(aligned(lean))), self.machine, NumpyProgram)
 
     def compile(
