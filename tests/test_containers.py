@@ -552,7 +552,7 @@ class TestErrors:
             (
                 ArgumentError,
                 r"u must have the structure of the result",
-                lambda f: hesse.vjp(lambda p: (f(p), f(p)))(nested_leaf(array(2)), np.ones(2)),
+                lambda f: hesse.vjp(lambda p: (f(p), f(p)))(nested_leaf(array(2)), np.ones(3)),
             ),
             (
                 ArgumentError,
@@ -578,6 +578,19 @@ def test_lists_of_numbers_are_arrays() -> None:
         assert isinstance(gradient(((1.0, 2.0), (3.0, 4.0))), np.ndarray)
     inside = hesse.grad(lambda p: p["a"][0] * p["a"][1])({"a": [2.0, 3.0]})
     assert_same(inside, {"a": [np.float64(3.0), np.float64(2.0)]})
+
+
+def test_numbers_at_several_depths_are_containers() -> None:
+    (first,), second = hesse.grad(lambda p: p[0][0] ** 2 * p[1])([[2.0], 3.0])
+    assert (first, second) == (12.0, 4.0)
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_weights_of_several_numbers_may_be_numbers(kind: Any) -> None:
+    product = hesse.vjp(lambda x: kind([x, x**2]))
+    assert product(3.0, kind([1.0, 2.0])) == 13.0
+    with pytest.raises(ArgumentError, match="u must have the structure of the result"):
+        product(3.0, [1.0, 2.0, 3.0])
 
 
 def test_keys_that_print_alike() -> None:

@@ -68,17 +68,17 @@ CONSTRUCTS: list[tuple[Callable[[Any], Any], str, str]] = [
     (lambda x: len(x[0]), r"len\(\) of a 0-d value", r"np\.atleast_1d"),
     (lambda x: list(x[0]), "iteration over a 0-d value", r"np\.atleast_1d"),
     (lambda x: x.tobytes(), r"tobytes\(\)", "Evaluate the expression first"),
-    (lambda x: x.partition(1), "changes a traced value in place", r"np\.where"),
+    (lambda x: x.resize(2), "changes a traced value in place", r"np\.where"),
     (lambda x: x.resize(2), "changes a traced value in place", r"np\.where"),
     (lambda x: x.nonzero(), r"np\.nonzero .* with a condition that is traced", r"np\.where"),
     (lambda x: np.add(x, 1, out=ZEROS), r"the argument out= of np\.add", "Assign the result"),
     (add_in_place, r"in-place update of an array like a \+= x", r"a = a \+ x"),
-    (lambda x: np.add(x, 1, where=[True, False, True]), r"np\.add with these arguments .*'where'", "Leave"),
+    (lambda x: np.add(x, 1, where=[True, False, True]), r"np\.add with where= and without out=", "out="),
     (lambda x: np.exp(x, dtype=complex), r"np\.exp with these arguments .*'dtype'", "Leave"),
     (lambda x: np.multiply.at(x, [0], 1.0), r"np\.multiply\.at", r"np\.add\.at"),
     (lambda x: np.hypot.reduceat(x, [0, 1]), r"np\.hypot\.reduceat", r"np\.cumsum"),
     (lambda x: np.subtract.reduce(x), r"np\.subtract\.reduce", r"np\.sum"),
-    (lambda x: np.add.reduce(x, initial=1.0), r"np\.sum with these arguments .*'initial'", "Leave"),
+    (lambda x: np.add.reduce(x, dtype=int), r"np\.sum with these arguments .*'dtype'", "Leave"),
     (lambda x: x + "a", "a constant of type str", "real numbers"),
     (lambda x: x == None, "a constant of type NoneType", "real numbers"),  # noqa: E711
     (lambda x: x * np.array([None, 1, 2]), "a constant of type ndarray", "real numbers"),
@@ -101,7 +101,8 @@ CONSTRUCTS: list[tuple[Callable[[Any], Any], str, str]] = [
     (lambda x: np.array([1j * x[0], x[1]]), "a complex value where a real one is needed", r"np\.stack"),
     (lambda x: operator.setitem(x.copy(), 0, 1j * x[0]), "of complex values", r"z\.real"),
     (lambda x: np.unique(x), r"np\.unique", "depends on the data"),
-    (lambda x: np.allclose(x, 1.0), r"np\.allclose", "after evaluation"),
+    (lambda x: np.isin(x, [1.0]), r"np\.isin", "Compare with each value"),
+    (lambda x: x << 1, "a shift of bits", "power of two"),
 ]  # fmt: skip
 
 

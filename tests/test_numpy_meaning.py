@@ -289,3 +289,80 @@ def test_whole_numbers_of_quotients_that_a_function_decides_by():
         return x * float(int(x / 49.0))
 
     assert hesse.grad(function)(49.0) == 1.0
+
+
+GRID = np.array([[0.3, 1.4, 0.9], [2.1, 0.6, 1.7], [1.2, 0.8, 0.4]])
+HELD = np.array([[True, False, True], [True, True, False], [False, True, True]])
+MASKED: dict[str, Callable[[Any], Any]] = {
+    "sum": lambda x: np.sum(np.sum(x**3, axis=0, where=x > 0.7) * WEIGHTS),
+    "sum of what is known": lambda x: x[0, 0] ** 2 * np.sum(GRID, where=x > 0.7),
+    "sum from a number": lambda x: np.sum(x**2, axis=1, where=HELD, initial=2.0, keepdims=True)[1, 0],
+    "mean": lambda x: WEIGHTS @ np.mean(x**2, axis=1, where=HELD),
+    "product": lambda x: WEIGHTS @ np.prod(x, axis=0, where=x > 0.7, initial=3.0),
+    "variance": lambda x: WEIGHTS @ x.var(axis=1, where=HELD, ddof=1),
+    "deviation": lambda x: np.std(x, where=x > 0.5) ** 3,
+    "maximum": lambda x: WEIGHTS @ np.max(x**2, axis=1, where=x < 1.5, initial=0.7),
+    "minimum": lambda x: x.min(initial=0.5) * np.min(x**2, where=HELD, initial=9.0),
+    "conditions": lambda x: np.sum(x**2, where=np.any(x > 1.5, axis=1, where=HELD)),
+    "all conditions": lambda x: np.sum(x**2 * np.all(x > 0.35, axis=0, where=HELD)),
+    "without what is missing": lambda x: WEIGHTS @ np.nanvar(np.where(x > 0.7, x, np.nan), axis=0),
+    "with a mask, too": lambda x: np.nansum(np.where(x > 0.7, x**2, np.nan), where=HELD),
+    "partition": lambda x: (
+        np.sum(np.partition(x, 1, axis=0)[:2]) ** 2 + np.partition(x, 4, axis=None)[4] ** 3
+    ),
+    "positions": lambda x: np.sum(x[0][np.argpartition(x[0], 1)[:2]]) ** 2,
+    "whole numbers": lambda x: np.sum(np.modf(x)[0] ** 2 * np.modf(2.9 * x)[1]),
+    "near": lambda x: np.sum(np.where(np.isclose(x, 0.85, rtol=0.2), x**3, x**2)),
+    "real": lambda x: np.sum(np.where(np.isreal(x), x**2, 0.0) + x * np.iscomplex(x)),
+    "shown": lambda x: np.sum(x**2) * len(f"{x[0, 0]:.3f}") ** 0,
+}
+
+
+@pytest.mark.parametrize("name", MASKED)
+def test_masks_and_places(name: str) -> None:
+    agrees(MASKED[name], GRID)
+
+
+def test_counts_of_what_a_mask_holds_for_are_positions() -> None:
+    def entry(x: Any) -> Any:
+        return x[0, np.sum(x[1] > 0.7, where=HELD[1])] ** 2
+
+    np.testing.assert_allclose(hesse.grad(entry)(GRID), [[0, 2 * 1.4, 0], [0] * 3, [0] * 3])
+
+
+def test_extrema_of_a_mask_need_a_number() -> None:
+    with pytest.raises(ArgumentError, match=r"np\.max with where= needs initial="):
+        hesse.grad(lambda x: np.max(x, where=x > 0))(GRID)
+
+
+def test_functions_where_a_mask_holds() -> None:
+    def inverse(x: Any) -> Any:
+        return np.divide(1.0, x, out=np.zeros_like(x), where=x != 0)
+
+    def logarithm(x: Any) -> Any:
+        out = x**2
+        np.log(x, out=out, where=x > 0)
+        return out
+
+    x = np.array([0.0, 2.0, -4.0])
+    np.testing.assert_allclose(hesse.compile(inverse)(x), inverse(x))
+    np.testing.assert_allclose(hesse.jacobian(inverse)(x), np.diag([0.0, -0.25, -0.0625]))
+    np.testing.assert_allclose(hesse.jacobian(logarithm)(x), np.diag([0.0, 0.5, -8.0]))
+    np.testing.assert_allclose(hesse.compile(logarithm)(x), logarithm(x))
+
+
+def test_comparisons_decide() -> None:
+    @hesse.branching
+    def function(x: Any) -> Any:
+        assert np.allclose(x, x + 1e-12)
+        assert not np.allclose(x, np.nan)
+        assert np.allclose([np.nan, np.inf], x[:2] * [np.nan, np.inf], equal_nan=True)
+        assert np.array_equal(x, x)
+        assert not np.array_equal(x, x[:2])
+        assert not np.array_equal(x * np.nan, x * np.nan)
+        assert np.array_equal(x * np.nan, x * np.nan, equal_nan=True)
+        return np.sum(x**2)
+
+    x = np.array([1.0, 2.0, 3.0])
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(hesse.grad(function)(x), 2 * x)

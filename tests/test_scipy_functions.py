@@ -103,9 +103,22 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "norm.logpdf": (lambda x: scipy.stats.norm.logpdf(x).sum(), r"Use hesse\.stats\.norm\.logpdf"),
     "expm": (lambda x: scipy.linalg.expm(x[:, None] * x).sum(), r"Write hesse\.expm\(a\)"),
     "solve": (lambda x: scipy.linalg.solve(x[:, None] * x, x).sum(), r"Write np\.linalg\.solve\(a, b\)"),
-    "minimize": (lambda x: scipy.optimize.minimize(lambda y: y**2, x[0]).x, r"hesse\.custom_derivative"),
+    "minimize": (lambda x: scipy.optimize.minimize(lambda y: y**2, x[0]).x, r"hesse\.argmin"),
+    "fsolve": (lambda x: scipy.optimize.fsolve(lambda y: y**3 - x[0], 1.0)[0], r"hesse\.root"),
+    "brentq": (lambda x: scipy.optimize.brentq(lambda y: y**3 - x[0], 0.0, 9.0), r"hesse\.root"),
+    "quad": (lambda x: scipy.integrate.quad(lambda y: y * x[0], 0.0, 1.0)[0], r"leggauss"),
+    "odeint": (
+        lambda x: scipy.integrate.odeint(lambda y, t: -x[0] * y, 1.0, [0.0, 1.0])[-1, 0],
+        r"hesse\.scan",
+    ),
+    "linalg.solve_sylvester": (
+        lambda x: scipy.linalg.solve_sylvester(np.outer(x, x), np.eye(3), np.eye(3))[0, 0],
+        "np.kron",
+    ),
+    "norm.logsf": (lambda x: scipy.stats.norm(0.0, 1.0).logsf(x).sum(), r"Use hesse\.stats\.norm\.logsf"),
+    "gaussian_kde": (lambda x: scipy.stats.gaussian_kde(x)(0.3)[0], "Write its formula"),
     "gaussian_filter": (lambda x: scipy.ndimage.gaussian_filter(x, 1.0).sum(), r"hesse\.custom_derivative"),
-    "__init__": (lambda x: scipy.interpolate.CubicSpline(x, x)(1.0), r"hesse\.custom_derivative"),
+    "CubicSpline": (lambda x: scipy.interpolate.CubicSpline(x, x)(1.0), r"hesse\.custom_derivative"),
 }
 
 
@@ -115,6 +128,11 @@ def test_functions_of_scipy_name_the_way_out(name: str) -> None:
     with pytest.raises(TracingError, match=rf"scipy\.[\w.]*{re.escape(name)}.*{way_out}") as caught:
         hesse.grad(function)(POINT)
     assert f"(at {__file__}:{function.__code__.co_firstlineno})" in str(caught.value)
+
+
+def test_a_function_of_scipy_by_itself_is_refused_where_it_is_called() -> None:
+    with pytest.raises(TracingError, match=rf"logsumexp.*\(at {re.escape(__file__)}:\d+\)"):
+        hesse.grad(scipy.special.logsumexp)(POINT)
 
 
 def test_errors_of_scipy_about_numbers_pass_unchanged() -> None:

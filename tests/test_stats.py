@@ -31,7 +31,7 @@ POINTS = np.array([0.11, 0.42, 0.83])
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
-@pytest.mark.parametrize("method", ["logpdf", "pdf", "cdf", "sf", "logcdf"])
+@pytest.mark.parametrize("method", ["logpdf", "pdf", "cdf", "sf", "logcdf", "logsf"])
 def test_distributions(name: str, method: str) -> None:
     shapes = PARAMETERS[name]
     own, known = getattr(getattr(stats, name), method), getattr(getattr(scipy.stats, name), method)

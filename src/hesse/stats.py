@@ -35,10 +35,12 @@ class Distribution:
         log_cumulative: Formula | None = None,
         quantile: Formula | None = None,
         survival: Formula | None = None,
+        log_survival: Formula | None = None,
     ) -> None:
         self.name, self.shapes = name, shapes
         self._log_density, self._cumulative, self._inside = log_density, cumulative, inside
-        self._log_cumulative, self._quantile, self._survival = log_cumulative, quantile, survival
+        self._log_cumulative, self._log_survival = log_cumulative, log_survival
+        self._quantile, self._survival = quantile, survival
 
     def __repr__(self) -> str:
         return f"<distribution {self.name}>"
@@ -89,6 +91,15 @@ class Distribution:
             return np.log(self.cdf(x, *parameters, **named))
         shapes, loc, scale = self._arguments(parameters, named)
         return self._log_cumulative((x - loc) / scale, *shapes)
+
+    def logsf(self, x: Any, *parameters: Any, **named: Any) -> Any:
+        """The logarithm of one less the distribution function."""
+        if self._survival is None:
+            return np.log1p(-self.cdf(x, *parameters, **named))
+        if self._log_survival is None:
+            return np.log(self.sf(x, *parameters, **named))
+        shapes, loc, scale = self._arguments(parameters, named)
+        return self._log_survival((x - loc) / scale, *shapes)
 
     def ppf(self, q: Any, *parameters: Any, **named: Any) -> Any:
         """The quantile function."""
@@ -145,6 +156,7 @@ norm = Distribution(
     log_cumulative=log_ndtr,
     quantile=ndtri,
     survival=lambda z: ndtr(-z),
+    log_survival=lambda z: log_ndtr(-z),
 )
 expon = Distribution(
     "expon",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,7 @@ from hesse.api.arguments import check_order, check_same_shape
 from hesse.api.compiled import Derivative
 from hesse.api.entries import Builder, Built, Options, Request
 from hesse.api.layers import layer_blocks
-from hesse.api.layout import Layout, mapped, same_structure, shifted
+from hesse.api.layout import Branches, Layout, mapped, same_structure, shifted
 from hesse.backends.target import Target
 from hesse.calculus import (
     TAYLOR,
@@ -25,7 +25,7 @@ from hesse.calculus import (
     push_forward,
 )
 from hesse.errors import ArgumentError
-from hesse.ir import Node, add, einsum, plain_axes, uniform
+from hesse.ir import Node, add, einsum, plain_axes, select, uniform
 from hesse.plan import planned_cost
 from hesse.rewrite import simplify
 
@@ -289,7 +289,9 @@ def vjp(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, backend: Back
 
     def build(request: Request) -> Built:
         (outputs, layout), (names, weights, structure) = request.output, request.extra
-        if not same_structure(structure, layout):
+        if _is_list_for(weights, structure, outputs, layout):
+            names, weights = names * len(outputs), [select(weights[0], [k]) for k in range(len(outputs))]
+        elif not same_structure(structure, layout):
             raise ArgumentError("u must have the structure of the result, with an array for each leaf of it")
         for name, node, output in zip(names, weights, outputs, strict=True):
             check_same_shape(name, node, "the result", output)
@@ -299,6 +301,15 @@ def vjp(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, backend: Back
         return Built(differentiate(total, request.variables, "reverse"), request.layout)
 
     return Derivative(f, build, Options(argnums, backend=backend), extra=("u",), extra_like_variables=False)
+
+
+def _is_list_for(weights: Sequence[Node], structure: Layout, outputs: Sequence[Node], layout: Layout) -> bool:
+    """Whether a list or tuple of numbers, which by itself counts as an array, is one for such a result."""
+    if not (
+        isinstance(structure, int) and isinstance(layout, Branches) and layout.spec.type in (list, tuple)
+    ):
+        return False
+    return weights[0].shape == (len(outputs),) and all(output.shape == () for output in outputs)
 
 
 def hvp(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, backend: Backend = None) -> Derivative:

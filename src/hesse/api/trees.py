@@ -37,12 +37,21 @@ def is_container(value: Any) -> bool:
 
 
 def is_list_of_numbers(value: Any) -> bool:
-    """Whether a value is a list or tuple of numbers, or of such lists: an array, as everywhere in NumPy."""
-    return (
-        type(value) in (list, tuple)
-        and bool(value)
-        and all(isinstance(part, NUMBERS) or is_list_of_numbers(part) for part in value)
-    )
+    """Whether a value is a list or tuple of numbers, or of such lists of one depth: an array, as in NumPy.
+
+    Rows of several lengths are meant as an array, too, and refused where it is made; `[[1.0], 2.0]` is not.
+    """
+    return type(value) in (list, tuple) and _depth(value) is not None
+
+
+def _depth(value: Any) -> int | None:
+    """How many lists there are around all numbers; None if that differs, or there is something else."""
+    if isinstance(value, NUMBERS):
+        return 0
+    if type(value) not in (list, tuple) or not value:
+        return None
+    depth = _depth(value[0])
+    return None if depth is None or any(_depth(part) != depth for part in value) else depth + 1
 
 
 @functools.cache

@@ -2,6 +2,7 @@
 
 from hesse.frontends import (
     choosing,
+    comparing,
     complex_functions,
     complexes,
     decompositions,
@@ -28,6 +29,7 @@ __all__ = [
     "as_expression",
     "as_node",
     "choosing",
+    "comparing",
     "complex_functions",
     "complexes",
     "constant",

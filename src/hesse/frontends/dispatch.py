@@ -35,8 +35,6 @@ METHODS: dict[Any, Callable[..., Any]] = {}
 """Method of a ufunc (`np.add.at`) -> handler."""
 
 WAYS_OUT: dict[str, str] = {
-    "partition": "Use np.sort, which orders all entries.",
-    "argpartition": "Use np.argsort, which orders all entries.",
     "eig": "For symmetric matrices use np.linalg.eigh; other spectra may be complex.",
     "eigvals": "For symmetric matrices use np.linalg.eigvalsh; other spectra may be complex.",
     "roots": "Find the root that you need with hesse.root.",
@@ -47,9 +45,11 @@ WAYS_OUT: dict[str, str] = {
     "histogram": "Counts have no derivatives; count with the values outside of the function.",
     "lexsort": "Use np.argsort of one key.",
     "polyfit": "Write np.linalg.lstsq(np.vander(x, degree + 1), y)[0].",
-    "allclose": "Compare values after evaluation; inside a traced function use np.where.",
-    "array_equal": "Compare values after evaluation; inside a traced function use np.where.",
-    "unique": "The number of results depends on the data.",
+    "unique": "The number of results depends on the data; np.sort keeps equal entries.",
+    "frexp": "Write x / 2.0 ** np.floor(np.log2(np.abs(x)) + 1).",
+    "isin": "Compare with each value: (x[..., None] == values).any(-1).",
+    "triu_indices_from": "Write np.triu_indices(n), with a size from x.shape.",
+    "tril_indices_from": "Write np.tril_indices(n), with a size from x.shape.",
 }
 
 _REDUCTIONS: dict[Any, Callable[..., Any]] = {
@@ -139,6 +139,8 @@ def _handled(function: Any, arguments: tuple[Any, ...], options: Mapping[str, An
         for name, value in options.items()
         if value is not np._NoValue and not _is_neutral(handler, name, value)
     }
+    if "where" in given and isinstance(function, np.ufunc):
+        return _where_it_holds(function, arguments, given)
     if "out" in given:
         return _written(function, _handled(function, arguments, _without_out(given)), given["out"])
     problem = _mismatch(handler, len(arguments), tuple(given))
@@ -148,13 +150,34 @@ def _handled(function: Any, arguments: tuple[Any, ...], options: Mapping[str, An
     return handler(*arguments, **given)
 
 
+def _where_it_holds(function: np.ufunc, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
+    """A ufunc where a mask holds; all other entries stay what `out` has there.
+
+    The function is computed everywhere, at 1 in place of the arguments that are not asked for: of what it has
+    no value for, such as a quotient by 0, the derivative would not be 0.
+    """
+    mask = options["where"]
+    if "out" not in options:
+        name = function_name(function)
+        way_out = f"Give an array to write to: {name}(x, out=np.zeros_like(x), where=mask)."
+        raise untraceable(f"{name} with where= and without out= (other entries are not defined)", way_out)
+    inside = tuple(call(np.where, (mask, value, 1.0)) for value in arguments)
+    target = _single(options["out"])
+    before = target if hasattr(target, "node") else 0.0
+    return _written(function, call(np.where, (mask, call(function, inside), before)), target)
+
+
 def _without_out(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if name != "out"}
 
 
+def _single(out: Any) -> Any:
+    return out[0] if isinstance(out, tuple) and len(out) == 1 else out
+
+
 def _written(function: Any, result: Any, out: Any) -> Any:
     """The argument `out` after the result was written to it, which must be a traced array."""
-    target = out[0] if isinstance(out, tuple) and len(out) == 1 else out
+    target = _single(out)
     if isinstance(target, np.ndarray) and target.dtype == object and hasattr(result, "node"):
         target[...] = np.asarray(result)  # an array of traced entries, as NumPy made it
         return target

@@ -6,6 +6,7 @@ import re
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -20,27 +21,41 @@ INSTEAD: dict[str, str] = {
     "cho_factor": "hesse.cho_factor(a)",
     "cho_solve": "hesse.cho_solve((c, lower), b)",
     "cholesky": "np.linalg.cholesky(a)",
-    "convolve": "np.convolve(a, v)",
-    "correlate": "np.correlate(a, v)",
+    "brentq": "hesse.root(f, x0, parameters)",
+    "convolve": "np.convolve(a, v); for more axes, products with np.lib.stride_tricks.sliding_window_view",
+    "correlate": "np.correlate(a, v); for more axes, products with np.lib.stride_tricks.sliding_window_view",
     "det": "np.linalg.det(a)",
     "eigh": "np.linalg.eigh(a)",
     "eigvalsh": "np.linalg.eigvalsh(a)",
     "expm": "hesse.expm(a)",
     "fft": "np.fft.fft(x)",
+    "fixed_point": "hesse.fixed_point(f, x0, parameters)",
+    "fsolve": "hesse.root(f, x0, parameters)",
     "ifft": "np.fft.ifft(x)",
     "inv": "np.linalg.inv(a)",
     "log_softmax": "hesse.log_softmax(x, axis=axis)",
+    "lfilter": "the recurrence as a loop, or with hesse.scan",
     "logm": "hesse.logm(a)",
     "logsumexp": "hesse.logsumexp(x, axis=axis)",
     "lstsq": "np.linalg.lstsq(a, b)",
+    "minimize": "hesse.argmin(f, x0, parameters)",
+    "minimize_scalar": "hesse.argmin(f, x0, parameters)",
     "multigammaln": "sums of hesse.lgamma",
+    "newton": "hesse.root(f, x0, parameters)",
     "norm": "np.linalg.norm(x)",
+    "odeint": "the steps of a method, such as Runge-Kutta, as a loop or with hesse.scan",
     "pinv": "np.linalg.pinv(a)",
     "polygamma": "hesse.polygamma(n, x)",
     "qr": "np.linalg.qr(a)",
+    "quad": "a sum over nodes and weights of np.polynomial.legendre.leggauss(n), or np.trapezoid",
     "rfft": "np.fft.rfft(x)",
+    "root": "hesse.root(f, x0, parameters)",
+    "root_scalar": "hesse.root(f, x0, parameters)",
     "softmax": "hesse.softmax(x, axis=axis)",
     "solve": "np.linalg.solve(a, b)",
+    "solve_banded": "np.linalg.solve(a, b) with the whole matrix, a sum of np.diag(band, k)",
+    "solve_ivp": "the steps of a method, such as Runge-Kutta, as a loop or with hesse.scan",
+    "solve_sylvester": "np.linalg.solve(np.kron(a, np.eye(n)) + np.kron(np.eye(m), b.T), q.ravel())",
     "solve_triangular": "hesse.solve_triangular(a, b, lower=True)",
     "sqrtm": "hesse.sqrtm(a)",
     "svd": "np.linalg.svd(a)",
@@ -60,7 +75,7 @@ def explained() -> Iterator[None]:
     """
     try:
         yield
-    except (TypeError, ValueError, AttributeError, RuntimeError, TracingError) as error:
+    except Exception as error:
         explanation = _explanation(error)
         if explanation is None:
             raise
@@ -102,17 +117,25 @@ def _scipy_function(error: Exception) -> str | None:
     inside = [frame.f_code.co_filename.startswith(SCIPY) for frame in frames]
     if True not in inside:
         return None
-    called = frames[inside.index(True)]
-    if not all(is_library(frame.f_code.co_filename) for frame in frames[inside.index(True) :]):
+    below = frames[inside.index(True) :]
+    if not all(is_library(frame.f_code.co_filename) for frame in below):
         return None  # it called the user's code, which failed
-    if not any(_is_traced(value) for value in called.f_locals.values()):
-        return None
-    module = called.f_globals["__name__"].split("._")[0]
-    owner = called.f_locals.get("self")
-    family = getattr(owner, "name", None) or type(owner).__name__.removesuffix("_gen")
-    wrapped = called.f_locals.get("f")  # functions that SciPy applies to batches
-    name = getattr(wrapped, "__name__", "") if called.f_code.co_name == "wrapper" else called.f_code.co_name
-    return ".".join([module, *([family] if module == "scipy.stats" and owner is not None else []), name])
+    is_traced = any(_is_traced(value) for frame in below for value in frame.f_locals.values())
+    return _name_of(below[0]) if is_traced or "not a proper array of floats" in str(error) else None
+
+
+def _name_of(frame: FrameType) -> str:
+    """The name by which a user knows a function of SciPy that is being called."""
+    owner, name, module = frame.f_locals.get("self"), frame.f_code.co_name, frame.f_globals["__name__"]
+    function = frame.f_locals.get("f")
+    if name == "wrapper" and function is not None:  # it applies `f` to batches
+        name, module = function.__name__, function.__module__
+    module = module.split("._")[0]
+    if owner is None:
+        return f"{module}.{name}"
+    family = getattr(getattr(owner, "dist", owner), "name", None)  # of a distribution, or of a frozen one
+    owned = f"{module}.{family or type(owner).__name__.removesuffix('_gen')}"
+    return owned if name in ("__init__", "__call__") else f"{owned}.{name}"
 
 
 def _is_traced(value: Any) -> bool:
@@ -124,9 +147,14 @@ def _is_traced(value: Any) -> bool:
 
 
 def _instead_of(name: str) -> str:
-    if name.startswith("scipy.stats."):
-        return f"Use {name.replace('scipy', 'hesse')} if there is one, or write its formula."
-    instead = INSTEAD.get(name.rsplit(".", maxsplit=1)[-1])
+    _, module, *path = name.split(".")
+    if module == "stats":
+        import hesse.stats  # noqa: PLC0415  made of what is traced here
+
+        family = getattr(hesse.stats, path[0], None)
+        is_known = len(path) > 1 and hasattr(family, path[1])
+        return f"Use hesse.{module}.{'.'.join(path)}." if is_known else "Write its formula (see hesse.stats)."
+    instead = INSTEAD.get(path[-1]) if path else None
     if instead is None:
         return "Write it with NumPy, or wrap it with hesse.custom_derivative."
     return f"Write {instead}."

@@ -322,6 +322,10 @@ class Expression(SymbolicMethods):
         """Sort an axis in place."""
         call(np.copyto, (self, call(np.sort, (self, axis), options)))
 
+    def partition(self, kth: Any, axis: int = -1, **options: Any) -> None:
+        """Sort an axis in place, which puts every entry in its place."""
+        call(np.copyto, (self, call(np.partition, (self, kth, axis), options)))
+
     def copy(self, order: str = "C") -> Any:
         """An array of its own, with the same entries."""
         return call(np.copy, (self,), {"order": order})
@@ -334,6 +338,7 @@ class Expression(SymbolicMethods):
     var, std = _method(np.var), _method(np.std)
     max, min, ptp = _method(np.max), _method(np.min), _method(np.ptp)
     argmax, argmin, argsort = _method(np.argmax), _method(np.argmin), _method(np.argsort)
+    argpartition = _method(np.argpartition)
     all, any = _method(np.all), _method(np.any)
     cumsum, cumprod = _method(np.cumsum), _method(np.cumprod)
     dot, trace, diagonal = _method(np.dot), _method(np.trace), _method(np.diagonal)
@@ -406,10 +411,17 @@ class Expression(SymbolicMethods):
 
     __delitem__ = _refused("the deletion of entries of a traced value (del x[i])", _BUILD)
 
+    def __format__(self, spec: str) -> str:
+        """What `print(f"{x[0]:.3f}")` in a traced function shows: the expression, which has no digits yet."""
+        return str(self)
+
     def __contains__(self, value: Any) -> bool:
         return bool(call(np.any, (call(np.equal, (self, value)),)))
 
-    partition = resize = itemset = _refused("a method that changes a traced value in place", _BUILD)
+    resize = itemset = _refused("a method that changes a traced value in place", _BUILD)
+    __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _refused(
+        "a shift of bits (x << 1)", "Multiply by a power of two, or divide by it: x * 2**k, x // 2**k."
+    )
     tobytes = _valueless("tobytes() of a traced value", _EVALUATE)
     nonzero, put, choose = _method(np.nonzero), _method(np.put), _method(np.choose)
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hesse.errors import ArgumentError, ShapeError
-from hesse.frontends.dispatch import implements
+from hesse.frontends.dispatch import call, implements
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_array, as_node, broadcast_nodes, known_sizes
 from hesse.frontends.tracing import untraceable
@@ -122,6 +122,13 @@ remainder = implements(np.remainder)(_of_integers("remainder", integers.remainde
 def divmod_(x: Any, y: Any, /) -> tuple[Expression, Expression]:
     """The quotient and the remainder."""
     return floor_divide(x, y), remainder(x, y)
+
+
+@implements(np.modf)
+def modf(x: Any, /) -> tuple[Any, Any]:
+    """The part behind the point, and the whole number before it."""
+    whole = call(np.trunc, (x,))
+    return call(np.subtract, (x, whole)), whole
 
 
 @implements(np.searchsorted)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import hesse.ops.elementwise as table
-from hesse.errors import ShapeError
+from hesse.errors import ArgumentError, ShapeError
 from hesse.frontends.decompositions import svdvals
 from hesse.frontends.dispatch import call, implements
 from hesse.frontends.expression import Expression
@@ -25,6 +25,7 @@ from hesse.frontends.operands import (
 from hesse.frontends.structural import expand_dims, moveaxis, ravel, reshape
 from hesse.frontends.tracing import untraceable
 from hesse.frontends.ufuncs import logical_not, truth
+from hesse.frontends.ufuncs import where as chosen
 from hesse.ir import Node, Size, broadcast, multiply, pairwise, scale, select, total, transpose, uniform, zero
 from hesse.ops import linalg, structural
 from hesse.ops.integers import as_integer
@@ -35,13 +36,26 @@ def _kept(node: Node, axes: tuple[int, ...], keepdims: bool) -> Node:
     return expand_dims(node, axes) if keepdims and axes else node
 
 
+def held_values(a: Any, where: Any, filling: float) -> Any:
+    """The values, with another number where a mask does not hold."""
+    if where is True:
+        return a
+    result = chosen(where, a, bool(filling) if is_boolean(a) else filling)
+    if result.shape != np.shape(a):
+        raise ShapeError(f"where: a mask of shape {np.shape(where)} for values of shape {np.shape(a)}")
+    return result
+
+
 @implements(np.sum)
-def sum_(a: Any, axis: Any = None, *, keepdims: bool = False) -> Expression:
-    """The sum over axes."""
-    node = as_node(a)
+def sum_(
+    a: Any, axis: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = True
+) -> Expression:
+    """The sum over axes, of what a mask holds for."""
+    held = held_values(a, where, 0)
+    node = as_node(held)
     axes = axis_numbers("sum", axis, node.rank)
-    result = _kept(total(node, axes), axes, keepdims)
-    return _counted(result, a)
+    result = _counted(_kept(total(node, axes), axes, keepdims), held)
+    return result if initial is None else call(np.add, (result, initial))
 
 
 def _counted(result: Node, added: Any) -> Expression:
@@ -63,9 +77,16 @@ def _mean(node: Node, axes: tuple[int, ...], correction: float = 0.0) -> Node:
     return scale(summed, 1.0 / number if number > 0 else math.inf)
 
 
+def _number_held(a: Any, axis: Any, keepdims: bool, where: Any) -> Expression:
+    """For how many entries a mask holds."""
+    return sum_(Expression(uniform(1.0, as_node(a).shape)), axis, keepdims=keepdims, where=where)
+
+
 @implements(np.mean)
-def mean(a: Any, axis: Any = None, *, keepdims: bool = False) -> Expression:
-    """The mean over axes."""
+def mean(a: Any, axis: Any = None, *, keepdims: bool = False, where: Any = True) -> Any:
+    """The mean over axes, of what a mask holds for."""
+    if where is not True:
+        return sum_(a, axis, keepdims=keepdims, where=where) / _number_held(a, axis, keepdims, where)
     node = as_node(a)
     axes = axis_numbers("mean", axis, node.rank)
     return Expression(_kept(_mean(node, axes), axes, keepdims))
@@ -73,9 +94,19 @@ def mean(a: Any, axis: Any = None, *, keepdims: bool = False) -> Expression:
 
 @implements(np.var)
 def var(
-    a: Any, axis: Any = None, *, ddof: float = 0, keepdims: bool = False, correction: float = 0
-) -> Expression:
-    """The mean square distance from the mean."""
+    a: Any,
+    axis: Any = None,
+    *,
+    ddof: float = 0,
+    keepdims: bool = False,
+    correction: float = 0,
+    where: Any = True,
+) -> Any:
+    """The mean square distance from the mean, of what a mask holds for."""
+    if where is not True:
+        off = held_values(as_expression(a) - mean(a, axis, keepdims=True, where=where), where, 0)
+        count = _number_held(a, axis, keepdims, where)
+        return sum_(off * off, axis, keepdims=keepdims) / (count - (ddof or correction))
     node = as_node(a)
     axes = axis_numbers("var", axis, node.rank)
     distance = node - expand(_kept(_mean(node, axes), axes, True), node.shape)
@@ -84,14 +115,21 @@ def var(
 
 @implements(np.std)
 def std(
-    a: Any, axis: Any = None, *, ddof: float = 0, keepdims: bool = False, correction: float = 0
+    a: Any,
+    axis: Any = None,
+    *,
+    ddof: float = 0,
+    keepdims: bool = False,
+    correction: float = 0,
+    where: Any = True,
 ) -> Expression:
     """The square root of the variance."""
-    return Expression(table.sqrt(var(a, axis, ddof=ddof, keepdims=keepdims, correction=correction).node))
+    variance = var(a, axis, ddof=ddof, keepdims=keepdims, correction=correction, where=where)
+    return Expression(table.sqrt(variance.node))
 
 
 @implements(np.average)
-def average(a: Any, axis: Any = None, weights: Any = None, *, keepdims: bool = False) -> Expression:
+def average(a: Any, axis: Any = None, weights: Any = None, *, keepdims: bool = False) -> Any:
     """The mean over axes, with weights."""
     if weights is None:
         return mean(a, axis, keepdims=keepdims)
@@ -120,12 +158,14 @@ def merged_axes(node: Node, axes: tuple[int, ...], last: bool) -> Node:
 
 
 @implements(np.prod)
-def prod(a: Any, axis: Any = None, *, keepdims: bool = False) -> Expression:
-    """The product over axes."""
-    node = as_node(a)
+def prod(
+    a: Any, axis: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = True
+) -> Expression:
+    """The product over axes, of what a mask holds for."""
+    node = as_node(held_values(a, where, 1))
     axes = axis_numbers("prod", axis, node.rank)
-    result = structural.product(merged_axes(node, axes, last=False))
-    return Expression(_kept(result, axes, keepdims))
+    result = Expression(_kept(structural.product(merged_axes(node, axes, last=False)), axes, keepdims))
+    return result if initial is None else call(np.multiply, (result, initial))
 
 
 def _largest(node: Node, axes: Sequence[int]) -> Node:
@@ -146,8 +186,15 @@ def _largest(node: Node, axes: Sequence[int]) -> Node:
     return structural.shared_maximum(merged_axes(node, tuple(axes), last=True))
 
 
-def _extremum(name: str, sign: float) -> Callable[..., Expression]:
-    def handler(a: Any, axis: Any = None, *, keepdims: bool = False) -> Expression:
+def _extremum(name: str, sign: float, larger: np.ufunc) -> Callable[..., Expression]:
+    def handler(
+        a: Any, axis: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = True
+    ) -> Expression:
+        if where is not True and initial is None:
+            raise ArgumentError(f"np.{name} with where= needs initial=: there may be no entry to take")
+        if initial is not None:
+            held = held_values(as_expression(a), where, -sign * math.inf)
+            return call(larger, (handler(held, axis, keepdims=keepdims), initial))  # type: ignore[no-any-return]
         expression = as_expression(a)
         node = as_node(a)
         axes = axis_numbers(name, axis, node.rank)
@@ -165,8 +212,8 @@ def _extremum(name: str, sign: float) -> Callable[..., Expression]:
     return handler
 
 
-maximum = implements(np.max, np.amax)(_extremum("max", 1.0))
-minimum = implements(np.min, np.amin)(_extremum("min", -1.0))
+maximum = implements(np.max, np.amax)(_extremum("max", 1.0, np.maximum))
+minimum = implements(np.min, np.amin)(_extremum("min", -1.0, np.minimum))
 
 
 @implements(np.ptp)
@@ -176,16 +223,17 @@ def ptp(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
 
 
 @implements(np.any)
-def any_(a: Any, axis: Any = None, *, keepdims: bool = False) -> Expression:
-    """Whether an entry is not zero."""
-    counted = sum_(Expression(truth(a).node), axis, keepdims=keepdims).node
+def any_(a: Any, axis: Any = None, *, keepdims: bool = False, where: Any = True) -> Expression:
+    """Whether an entry is not zero, of those that a mask holds for."""
+    held = a if where is True else call(np.logical_and, (a, where))
+    counted = sum_(Expression(truth(held).node), axis, keepdims=keepdims).node
     return Expression(table.greater(counted, 0.0), boolean=True)
 
 
 @implements(np.all)
-def all_(a: Any, axis: Any = None, *, keepdims: bool = False) -> Expression:
-    """Whether no entry is zero."""
-    return logical_not(any_(logical_not(a), axis, keepdims=keepdims))
+def all_(a: Any, axis: Any = None, *, keepdims: bool = False, where: Any = True) -> Expression:
+    """Whether no entry is zero, of those that a mask holds for."""
+    return logical_not(any_(logical_not(a), axis, keepdims=keepdims, where=where))
 
 
 @implements(np.count_nonzero)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +15,8 @@ from hesse.frontends.dispatch import implements
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_array, as_expression, as_node, axis_numbers, known_sizes
 from hesse.frontends.reductions import (
-    count_nonzero,
+    all_,
+    argsort,
     cumprod,
     cumsum,
     maximum,
@@ -22,12 +24,15 @@ from hesse.frontends.reductions import (
     merged_axes,
     minimum,
     prod,
+    sort,
+    std,
     sum_,
+    var,
 )
 from hesse.frontends.structural import expand_dims
 from hesse.frontends.tracing import untraceable
 from hesse.frontends.ufuncs import where
-from hesse.ir import uniform
+from hesse.ir import Size, uniform
 from hesse.ops import structural
 
 
@@ -35,28 +40,34 @@ def _is_missing(value: Any) -> Expression:
     return Expression(table.isnan(as_node(value)), boolean=True)
 
 
-def _filled(value: Any, filling: float) -> tuple[Expression, Expression]:
-    """The values with another number in place of those that are missing, and where these are."""
-    missing = _is_missing(value)
-    return where(missing, filling, Expression(as_node(value))), missing
+def _without_missing(reduction: Callable[..., Any]) -> Callable[..., Any]:
+    """A reduction of what is not missing: NumPy's `where` without these entries."""
 
-
-def _without_missing(reduction: Callable[..., Expression], filling: float) -> Callable[..., Expression]:
-    def handler(a: Any, axis: Any = None, *, keepdims: bool = False) -> Expression:
-        return reduction(_filled(a, filling)[0], axis, keepdims=keepdims)
+    @functools.wraps(reduction)
+    def handler(a: Any, axis: Any = None, *, where: Any = True, **options: Any) -> Any:
+        present = ~_is_missing(a)
+        return reduction(a, axis, where=present if where is True else present & where, **options)
 
     return handler
 
 
-nansum = implements(np.nansum)(_without_missing(sum_, 0.0))
-nanprod = implements(np.nanprod)(_without_missing(prod, 1.0))
+nansum, nanprod, nanmean, nanvar, nanstd = (
+    implements(function)(_without_missing(reduction))
+    for function, reduction in (
+        (np.nansum, sum_),
+        (np.nanprod, prod),
+        (np.nanmean, mean),
+        (np.nanvar, var),
+        (np.nanstd, std),
+    )
+)
 
 
 def _extremum_without_missing(reduction: Callable[..., Expression], filling: float) -> Callable[..., Any]:
     def handler(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
-        values, missing = _filled(a, filling)
-        is_empty = sum_(~missing, axis, keepdims=keepdims) == 0
-        return where(is_empty, math.nan, reduction(values, axis, keepdims=keepdims))
+        missing = _is_missing(a)
+        found = reduction(where(missing, filling, Expression(as_node(a))), axis, keepdims=keepdims)
+        return where(all_(missing, axis, keepdims=keepdims), math.nan, found)
 
     return handler
 
@@ -68,40 +79,35 @@ nanmin = implements(np.nanmin)(_extremum_without_missing(minimum, math.inf))
 @implements(np.nancumsum)
 def nancumsum(a: Any, axis: Any = None) -> Expression:
     """Running sums of what is not missing."""
-    return cumsum(_filled(a, 0.0)[0], axis)
+    return cumsum(where(_is_missing(a), 0.0, Expression(as_node(a))), axis)
 
 
 @implements(np.nancumprod)
 def nancumprod(a: Any, axis: Any = None) -> Expression:
     """Running products of what is not missing."""
-    return cumprod(_filled(a, 1.0)[0], axis)
+    return cumprod(where(_is_missing(a), 1.0, Expression(as_node(a))), axis)
 
 
-@implements(np.nanmean)
-def nanmean(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
-    """The mean of what is not missing."""
-    values, missing = _filled(a, 0.0)
-    count = count_nonzero(~missing, axis, keepdims=keepdims)
-    return sum_(values, axis, keepdims=keepdims) / Expression(as_node(count))
+def _checked_places(name: str, kth: Any, axis: Any, sizes: tuple[Size, ...]) -> None:
+    """Refuse places outside of an axis; the entries themselves are sorted, which puts all in their places."""
+    size = math.prod(known_sizes(name, sizes if axis is None else [sizes[axis]]))
+    for place in np.atleast_1d(kth):
+        if not -size <= place < size:
+            raise ShapeError(f"{name}: the place {place} is out of range for {size} entries")
 
 
-@implements(np.nanvar)
-def nanvar(
-    a: Any, axis: Any = None, *, ddof: float = 0, keepdims: bool = False, correction: float = 0
-) -> Any:
-    """The mean square distance from the mean, of what is not missing."""
-    values, missing = _filled(a, 0.0)
-    distance = where(missing, 0.0, values - nanmean(a, axis, keepdims=True))
-    count = Expression(as_node(count_nonzero(~missing, axis, keepdims=keepdims)))
-    return sum_(distance * distance, axis, keepdims=keepdims) / (count - (ddof or correction))
+@implements(np.partition)
+def partition(a: Any, kth: Any, axis: Any = -1, kind: Any = None, order: Any = None) -> Expression:
+    """The values with the smaller ones before a place and the larger ones after it: in ascending order."""
+    _checked_places("partition", kth, axis, as_node(a).shape)
+    return sort(a, axis)
 
 
-@implements(np.nanstd)
-def nanstd(
-    a: Any, axis: Any = None, *, ddof: float = 0, keepdims: bool = False, correction: float = 0
-) -> Any:
-    """The square root of the variance, of what is not missing."""
-    return np.sqrt(nanvar(a, axis, ddof=ddof, keepdims=keepdims, correction=correction))
+@implements(np.argpartition)
+def argpartition(a: Any, kth: Any, axis: Any = -1, kind: Any = None, order: Any = None) -> Expression:
+    """The positions of such values."""
+    _checked_places("argpartition", kth, axis, as_node(a).shape)
+    return argsort(a, axis)
 
 
 @implements(np.nan_to_num)

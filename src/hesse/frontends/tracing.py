@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import sys
@@ -24,6 +25,7 @@ SCIPY = f"{Path(_scipy.origin).parent}{os.sep}" if _scipy and _scipy.origin else
 _libraries = (
     *(f"{folder}{os.sep}" for folder in (Path(__file__).parents[1], Path(np.__file__).parent)),
     SCIPY,
+    contextlib.__file__,  # which stands between a library and who called it
 )
 
 
@@ -171,7 +173,10 @@ def watched_names(values: Iterable[Any]) -> set[str]:
 
 
 def raised_at(error: Exception) -> str:
-    """`file:line` of the innermost line outside of libraries from which an error came."""
+    """`file:line` of the innermost line outside of libraries from which an error came.
+
+    If there is none, a function of a library was given to hesse: then where that was called.
+    """
     frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
-    file, line = next((at for at in reversed(frames) if not at[0].startswith(_libraries)), frames[-1])
-    return f"{file}:{line}"
+    inside = [f"{file}:{line}" for file, line in frames if not file.startswith(_libraries)]
+    return inside[-1] if inside else user_location()
