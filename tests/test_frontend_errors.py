@@ -237,3 +237,29 @@ def test_constants() -> None:
 def test_public_names_exist() -> None:
     for name in hesse.frontends.__all__:
         assert hasattr(hesse.frontends, name)
+
+
+@pytest.mark.parametrize(
+    ("f", "what"),
+    [
+        (lambda x: np.all(x > 0), "truth values"),
+        (lambda x: np.allclose(x, 1.0), "truth values"),
+        (lambda x: x > 0, "truth values"),
+        (lambda x: np.argmax(x), "whole numbers"),
+        (lambda x: {"count": np.sum(x > 0), "sum": np.sum(x)}, "whole numbers"),
+    ],
+)
+def test_results_without_derivatives(f: Callable[[Any], Any], what: str) -> None:
+    """Their derivatives would be silent zeros; they may be further results."""
+    point = np.array([1.0, -2.0, 3.0])
+    for derivative in (hesse.jacobian(f), hesse.hessian(f)):
+        with pytest.raises(TracingError, match=f"made of {what}, which have no derivatives"):
+            derivative(point)
+    gradient, aux = hesse.grad(lambda x: (np.sum(x * x), f(x)), has_aux=True)(point)
+    np.testing.assert_array_equal(gradient, 2 * point)
+    expected = f(point)
+    for mine, theirs in zip(
+        *(v.values() if isinstance(v, dict) else [v] for v in (aux, expected)), strict=True
+    ):
+        np.testing.assert_array_equal(mine, theirs)
+    np.testing.assert_array_equal(hesse.jacobian(lambda x: 1.0 * (x > 0))(point), np.zeros((3, 3)))

@@ -144,6 +144,12 @@ def _entered(leaf: Any, name: str, function: str, is_plain: bool, nodes: list[No
         raise TracingError(
             f"{name} of {function} is complex; return real numbers: z.real, z.imag, np.abs(z), np.angle(z)"
         )
+    if not is_plain and isinstance(leaf, Expression) and (leaf.boolean or leaf.index is not None):
+        what = "truth values" if leaf.boolean else "whole numbers"
+        raise TracingError(
+            f"{name} of {function} is made of {what}, which have no derivatives; return real numbers, "
+            f"or 1.0 * result if zeros are what is wanted"
+        )
     if is_plain and not isinstance(leaf, Expression):
         return Fixed(leaf)
     if isinstance(leaf, str | bytes):
