@@ -151,7 +151,7 @@ def test_pairs_take_no_memory_for_differences() -> None:
 
 def test_bound_arguments_keep_their_share() -> None:
     random = np.random.default_rng(2)
-    q, k, v = random.normal(size=(600, 4)), random.normal(size=(500, 4)), random.normal(size=(500, 3))
+    q, k, v = (random.normal(size=(count, 16)) for count in (600, 500, 500))
     gradient = hesse.grad(lambda q, k, v: np.sum(attention(q, k, v) ** 2))
     assert gradient.explain(q, k, v).program.slices is not None
     assert_close(gradient.bind(k=k, v=v)(q), gradient(q, k, v))
