@@ -226,6 +226,31 @@ def test_derivatives_inside_of_functions() -> None:
         hesse.grad(lambda x: np.sum(inner(x)))(POINTS[0])
 
 
+def test_derivatives_of_derivatives_decide_as_well() -> None:
+    """What `hesse.grad` makes of such a function decides as it does, however often it is applied."""
+
+    @hesse.branching
+    def series(x: Any) -> Any:
+        term = total = x
+        for k in range(50):
+            term = -term * x**2 / ((2 * k + 3) * (2 * k + 2))
+            total = total + term
+            if np.abs(term) < 1e-14:
+                break
+        return total
+
+    second, third = hesse.grad(hesse.grad(series)), hesse.grad(hesse.grad(hesse.grad(series)))
+    for x in (-2.0, 0.3, 1.1, 0.4):
+        np.testing.assert_allclose([second(x), third(x)], [-np.sin(x), -np.cos(x)], rtol=1e-10)
+    f = hesse.branching(signs)
+    for x in POINTS:
+        expected = hesse.hessian(f)(x)
+        np.testing.assert_allclose(hesse.jacobian(hesse.grad(f))(x), expected, rtol=1e-12)
+        np.testing.assert_allclose(hesse.jvp(hesse.grad(f))(x, x), expected @ x, rtol=1e-12)
+        np.testing.assert_allclose(hesse.jacobian(hesse.value_and_grad(f))(x)[1], expected, rtol=1e-12)
+        np.testing.assert_allclose(hesse.hessian(hesse.compile(f))(x), expected, rtol=1e-12)
+
+
 def test_torch_functions() -> None:
     def program(x: Any) -> Any:
         total = torch.zeros((), dtype=x.dtype)

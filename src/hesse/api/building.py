@@ -12,7 +12,7 @@ from hesse.api.arguments import Parameters, check_argnums, check_differentiable
 from hesse.api.captured import Captured
 from hesse.api.entries import Builder, Built, Extra, Options, Request
 from hesse.api.layout import Branches, Layout, arranged
-from hesse.api.paths import Branching, Decision, followed
+from hesse.api.paths import Decision, decides, followed
 from hesse.api.signature import Argument, Call, fixed_leaves, fixed_value, may_be_fixed
 from hesse.api.trace import Run, argument, nested_names, stand_in, trace
 from hesse.api.trees import leaf_names, take_apart_like, tuple_of
@@ -55,7 +55,7 @@ class Building:
         """Numbers and masks whose values the function needs: they are part of the signature."""
         self.library: str | None = None
         """Whose functions the function calls, where that shows only when it is called with NumPy arrays."""
-        self.is_branching = isinstance(function, Branching)
+        self.is_branching = decides(function)
         self.decisions: list[Decision] = []
         """Those of the last trace."""
 

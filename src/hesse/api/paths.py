@@ -15,6 +15,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from hesse.api.entries import Built, Entry
+from hesse.api.surroundings import DIFFERENTIATED
 from hesse.api.trace import INDEX_SUFFIX
 from hesse.backends.arrays import Arrays
 from hesse.backends.executable import executable
@@ -54,7 +55,7 @@ def branching(function: Function) -> Branching[Function]:
 
     Its derivatives are traced with the values of the call, once for each path that is taken. A call on a
     known path computes the conditions, compares them, and runs what was compiled. On the border between two
-    paths the derivative is that of the path taken.
+    paths the derivative is that of the path taken. A derivative of such a function is one, too.
 
     >>> import numpy as np, hesse
     >>> @hesse.branching
@@ -65,6 +66,18 @@ def branching(function: Function) -> Branching[Function]:
     (array([6., 0.]), array([ 0., 12.]))
     """
     return Branching(function)
+
+
+def decides(function: Any) -> bool:
+    """Whether a function decides by values: because it says so, or since it is a derivative of one that does.
+
+    >>> import hesse
+    >>> decides(hesse.grad(hesse.grad(hesse.branching(abs)))), decides(hesse.grad(abs))
+    (True, False)
+    """
+    while not isinstance(function, Branching) and hasattr(type(function), DIFFERENTIATED):
+        function = getattr(function, DIFFERENTIATED)
+    return isinstance(function, Branching)
 
 
 class Decision(NamedTuple):
