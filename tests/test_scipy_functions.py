@@ -116,7 +116,7 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
         "np.kron",
     ),
     "norm.logsf": (lambda x: scipy.stats.norm(0.0, 1.0).logsf(x).sum(), r"Use hesse\.stats\.norm\.logsf"),
-    "gaussian_kde": (lambda x: scipy.stats.gaussian_kde(x)(0.3)[0], "Write its formula"),
+    "gaussian_kde": (lambda x: scipy.stats.gaussian_kde(x)(0.3)[0], "or write its formula"),
     "gaussian_filter": (lambda x: scipy.ndimage.gaussian_filter(x, 1.0).sum(), r"hesse\.custom_derivative"),
     "CubicSpline": (lambda x: scipy.interpolate.CubicSpline(x, x)(1.0), r"hesse\.custom_derivative"),
 }

@@ -149,11 +149,7 @@ def _is_traced(value: Any) -> bool:
 def _instead_of(name: str) -> str:
     _, module, *path = name.split(".")
     if module == "stats":
-        import hesse.stats  # noqa: PLC0415  made of what is traced here
-
-        family = getattr(hesse.stats, path[0], None)
-        is_known = len(path) > 1 and hasattr(family, path[1])
-        return f"Use hesse.{module}.{'.'.join(path)}." if is_known else "Write its formula (see hesse.stats)."
+        return f"Use hesse.stats.{'.'.join(path)} if there is one, or write its formula."
     instead = INSTEAD.get(path[-1]) if path else None
     if instead is None:
         return "Write it with NumPy, or wrap it with hesse.custom_derivative."
