@@ -61,7 +61,7 @@ def _copied(first: Side, second: Side, batch: Labels, summed: Labels, labels: La
     last, middle = first.labels[start + len(first.own) :], second.labels[start : start + count]
     in_order = [*first.labels[:start]] == [*batch], [*second.labels[:start]] == [*batch]
     found = 0.0 if in_order[0] and {*last} == {*summed} else first.array.size
-    is_free = len(second.labels) == 2 and count == 1 and not batch
+    is_free = len(first.labels) == len(second.labels) == 2 and count == 1 and not batch
     found += 0.0 if is_free or (in_order[1] and {*middle} == {*summed}) else second.array.size
     if [*batch, *first.own, *second.own] == [*labels]:
         return found
