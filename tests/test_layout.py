@@ -211,3 +211,25 @@ def test_arguments_that_are_results_stay_themselves():
     points, weights = np.random.default_rng(0).normal(size=(2, 100, 3))
     same = hesse.jacobian(lambda w, p: p * w, form="structured")(weights, points)
     assert same.terms[0].factors[0] is points
+
+
+def test_products_whose_entries_are_multiplied_into_stacks_lie_by_rows():
+    """Otherwise the stack would lie by columns, and be subtracted from one that lies by rows."""
+    rows, weights = RANDOM.normal(size=(512, 10)), RANDOM.normal(size=(10, 10))
+    others = RANDOM.normal(size=(512, 10, 10))
+
+    def stacks(rows, weights, others):
+        product = np.tanh(rows) @ weights
+        return product[:, :, None] * product[:, None, :] - others
+
+    program = hesse.compile(stacks)
+    shapes = [p for p, item in _products(program.explain(rows, weights, others).program)]
+    assert (512, 10) in shapes and (10, 512) not in shapes
+    found, product = program(rows, weights, others), np.tanh(rows) @ weights
+    expected = product[:, :, None] * product[:, None, :] - others
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+
+
+def _products(program):
+    pairs = zip(program.shapes, program.instructions, strict=True)
+    return [(shape, item) for shape, item in pairs if isinstance(item, Contract) and item.is_sum]

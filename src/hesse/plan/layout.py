@@ -85,6 +85,7 @@ def _links(program: Program, free: set[Ref]) -> Iterator[Link]:
         if not is_large(program, ref):
             if isinstance(item, Contract):
                 yield from _operands_of_sum(program, item)
+                yield from _operands_of_stack(program, item)
             continue
         entries = float(math.prod(program.shapes[ref]))
         match item:
@@ -136,6 +137,16 @@ def _operands_of_sum(program: Program, item: Contract) -> Iterator[Link]:
         left, right = item.left_labels, item.right_labels
         if sorted(left) == sorted(right):
             yield Link(item.left, item.right, left != right, float(math.prod(program.shapes[item.left])))
+
+
+def _operands_of_stack(program: Program, item: Contract) -> Iterator[Link]:
+    """Matrices whose entries are multiplied into a stack, which lies in memory as they do: by rows, if that
+    contradicts nothing else.
+    """
+    for source, labels in ((item.left, item.left_labels), (item.right, item.right_labels)):
+        kept = tuple([label for label in item.labels if label in labels])
+        if len(item.labels) > 2 == len(kept) and is_large(program, source):
+            yield Link(source, ROWS, kept != labels, 0.0)
 
 
 class _Groups:
