@@ -79,7 +79,10 @@ def _is_view(node: Node, nodes: Collection[Node]) -> bool:
 
 
 def _is_contracted(node: Node, size: float, users: Collection[Node], machine: Machine) -> bool:
-    if not isinstance(node, Einsum) or einsum_cost(node).time(machine) < LEAST_TIME:
+    """Whether it is a costly sum of products, of which only small tensors are made."""
+    if not isinstance(node, Einsum) or node.inside <= node.placed:
+        return False
+    if einsum_cost(node).time(machine) < LEAST_TIME:
         return False
     return all([isinstance(user, Einsum) and SMALL * core_entries(user) <= size for user in users])
 

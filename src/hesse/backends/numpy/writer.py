@@ -54,6 +54,8 @@ from hesse.plan.program import (
 )
 from hesse.plan.sliced import SlicedProgram, Slices
 
+SMALL_PART = 256
+"""Entries of a part of an array that the method `dot` copies in no time."""
 WRITTEN = Contract | Scale | CallMap | Combine
 """Instructions that may write to an array that is done with."""
 
@@ -298,8 +300,9 @@ class NumpyWriter(Writer):
         """Whether a value is small, or a whole array of our own: of others the method `dot` makes a copy."""
         owner = self.program.owner(ref)
         entries, whole = (math.prod(self.program.shapes[k]) for k in (ref, owner))
-        is_own = self.program.is_fresh(owner) and entries == whole
-        return is_own or entries <= self.machine.large_array
+        if entries < whole:
+            return entries <= SMALL_PART
+        return self.program.is_fresh(owner) or entries <= self.machine.large_array
 
     def _take_over(self, k: Ref, source: Ref, text: str, order: Order, update: str) -> Ref:
         """Value k is the array of `source`, changed in place."""
