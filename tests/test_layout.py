@@ -84,7 +84,7 @@ def test_values_stay_the_same(name, library):
     roots = derivative.explain(*arguments).roots
     names = [v.name for v in {n for root in roots for n in _variables(root)}]
     by_name = dict(zip(("x", "first", "second", "third", "v"), arguments, strict=False))
-    jax = executable(roots, names, np.dtype(float), target_named("jax"))  # which has no such pass
+    jax = executable(roots, names, np.dtype(float), target_named("jax"))  # by a rule of its own
     found = derivative.compile(backend=library)(*arguments)
     expected = jax(*(by_name[key] for key in names))
     for one, other in zip(found if isinstance(found, tuple) else (found,), expected, strict=True):
@@ -223,13 +223,13 @@ def test_products_whose_entries_are_multiplied_into_stacks_lie_by_rows():
         return product[:, :, None] * product[:, None, :] - others
 
     program = hesse.compile(stacks)
-    shapes = [p for p, item in _products(program.explain(rows, weights, others).program)]
+    shapes = _product_shapes(program.explain(rows, weights, others).program)
     assert (512, 10) in shapes and (10, 512) not in shapes
     found, product = program(rows, weights, others), np.tanh(rows) @ weights
     expected = product[:, :, None] * product[:, None, :] - others
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
 
 
-def _products(program):
+def _product_shapes(program):
     pairs = zip(program.shapes, program.instructions, strict=True)
-    return [(shape, item) for shape, item in pairs if isinstance(item, Contract) and item.is_sum]
+    return [shape for shape, item in pairs if isinstance(item, Contract) and item.is_sum]
