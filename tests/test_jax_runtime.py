@@ -287,6 +287,35 @@ def test_long_programs_are_compiled_without_constants_of_their_own(
     assert len(compiled) == 1, [record.getMessage() for record in compiled]
 
 
+@pytest.mark.parametrize(
+    ("f", "shape", "options"),
+    [
+        (lambda x: np.sum(x**3), (5,), jitted.PLAIN),
+        (lambda x: np.sum(np.tanh(x) ** 2), (5000,), None),
+        (lambda x: np.sum(x**3), (5000,), None),
+        (
+            lambda x: np.sum(x[:, None] * x * np.arange(1.44e6).reshape(1200, 1200)),
+            (1200,),
+            jitted.PLAIN,
+        ),
+    ],
+    ids=["little", "functions", "many entries", "a matrix and its transpose"],
+)
+def test_programs_that_do_little_are_compiled_quickly(
+    f: Callable[[Any], Any], shape: tuple[int, ...], options: Any
+) -> None:
+    assert JaxTarget()._options(hesse.hessian(f).explain(jnp.ones(shape)).program) == options
+
+
+def test_programs_that_do_little_keep_no_trace_of_their_first_call() -> None:
+    """The types of known arrays are found in a trace as well as outside."""
+    jitted._known.cache_clear()
+    H = hesse.hessian(cubes, backend="jax")
+    x = jnp.array([0.5, 1.5])
+    np.testing.assert_allclose(jax.jit(H)(x), jax.hessian(jax_cubes)(x))
+    assert not any(issubclass(kind, jax.core.Tracer) for kind in jitted._known())
+
+
 def test_options_that_xla_does_not_know_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jitted, "QUICK", {"xla_no_such_option": False})
     jitted._has_options.cache_clear()
