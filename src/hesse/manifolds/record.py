@@ -244,7 +244,7 @@ class Recorded:
         """The function at a point."""
         recording = self._last = self._recording(point)
         train = point.train
-        key = train.shape, train.batch, train.library.name
+        key = train.shape, train.batch, train.library.name, tuple(recording.requests)
         if key not in self._derivatives:
             self._derivatives[key] = Derivatives(self.function, recording)
         found = self._derivatives[key]

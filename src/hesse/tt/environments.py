@@ -134,11 +134,35 @@ class Environments:
         later = frozenset({SAMPLE}).union(*(self.labels[other] for other in rest))
         return multiplied(self.library, environment, chain, k, self.labels[leaf], later)
 
-    def added(self, first: Labelled, second: Labelled | None) -> Labelled:
-        """The sum of two environments, the second of which may be zero."""
-        if second is None:
-            return first
+    def absorb_moving(
+        self, here: Labelled, tangent: Chain, moved: Labelled | None, chain: Chain, leaf: int, k: int
+    ) -> Labelled:
+        """An environment times the core of a tangent vector, plus one that has it already times another core.
+
+        It is one product, of both environments and both cores side by side.
+        """
+        rest = self.others(leaf)
+        if moved is None:
+            return self.absorb_one(here, leaf, tangent, k, rest)
+        labels = self.labels[leaf]
+        (bond,) = {leaf, RIGHT + leaf} & set(here.labels)
+        arrays = here.array, moved.ordered(self.library, here.labels)
+        environment = self.library.concatenate(arrays, here.labels.index(bond))
+        core = self.library.concatenate((tangent.cores[k], chain.cores[k]), labels.index(bond))
+        later = frozenset({SAMPLE}).union(*(self.labels[other] for other in rest))
+        return product(self.library, Labelled(environment, here.labels), Labelled(core, labels), later)
+
+    def added(self, first: Labelled, second: Labelled) -> Labelled:
+        """The sum of two environments."""
         return Labelled(first.array + second.ordered(self.library, first.labels), first.labels)
+
+    def opened(self, rest: Labelled, leaf: int) -> Labelled:
+        """What is left of a leaf and beside it, with the axes that the leaf shares with it in front: products
+        with what is right of it, and with its core, need no other order.
+        """
+        front = tuple(label for label in self.labels[leaf] if label in rest.labels)
+        labels = front + tuple(label for label in rest.labels if label not in front)
+        return Labelled(self.library.contiguous(rest.ordered(self.library, labels)), labels)
 
     def next_left(self, environment: Labelled, k: int) -> Labelled:
         """What was multiplied up to the right bonds of a position, seen from the next one."""

@@ -196,7 +196,7 @@ class FormFunctional(Functional):
         """For each slot: what is left of it and beside it."""
         e = self.environments
         return {
-            o: e.absorb(left, e.order(e.others(o), True, open_leaf=o), e.left_chain, k)
+            o: e.opened(e.absorb(left, e.order(e.others(o), True, open_leaf=o), e.left_chain, k), o)
             for o, _ in self._counted_slots
         }
 
@@ -224,15 +224,11 @@ class FormFunctional(Functional):
     def _pushed_right(self, tangent: TensorTrain, leaf: int) -> list[Labelled | None]:
         """Position by position: the vector's own core here and V behind, or U here and the vector behind."""
         e = self.environments
-        rest = e.others(leaf)
-        steps = e.order(rest, from_left=False, after=leaf)
+        steps = e.order(e.others(leaf), from_left=False, after=leaf)
         found: list[Labelled | None] = [None]
         for k in range(e.count - 1, -1, -1):
-            here = e.absorb_one(self.rights[k + 1], leaf, tangent, k, rest)
-            behind = found[-1]
-            if behind is not None:
-                behind = e.absorb_one(behind, leaf, e.left_chain(leaf), k, rest)
-            found.append(e.next_right(e.absorb(e.added(here, behind), steps, e.right_chain, k), k))
+            both = e.absorb_moving(self.rights[k + 1], tangent, found[-1], e.left_chain(leaf), leaf, k)
+            found.append(e.next_right(e.absorb(both, steps, e.right_chain, k), k))
         return found[::-1]
 
     def second(self, weights: Array, tangent: TensorTrain) -> Deltas | None:
@@ -247,14 +243,13 @@ class FormFunctional(Functional):
         """Slot `o` is open, slot `p` holds the tangent vector: before, at and behind the open position."""
         e = self.environments
         pushed = self._push(tangent)[p]
-        rest, others = e.others(p), e.slots_but(o, p)
+        others = e.slots_but(o, p)
         steps = e.order(e.others(o, p), True, open_leaf=o, after=p)
         moved: Labelled | None = None
         deltas = []
         for k in range(e.count):
-            here = e.absorb_one(swept.lefts[k], p, tangent, k, rest)
-            before = None if moved is None else e.absorb_one(moved, p, e.right_chain(p), k, rest)
-            beside = e.absorb(e.added(here, before), steps, e.left_chain, k)
+            both = e.absorb_moving(swept.lefts[k], tangent, moved, e.right_chain(p), p, k)
+            beside = e.opened(e.absorb(both, steps, e.left_chain, k), o)
             delta = e.closed(beside, e.linked(self.rights[k + 1], k, others), o, k)
             behind = pushed[k + 1]
             if behind is not None:
@@ -282,7 +277,7 @@ class FormFunctional(Functional):
         for k in range(e.count):
             rest = self._rest(swept, k, o)
             parts = []
-            beside = None if moved is None else e.absorb(moved, steps, e.left_chain, k)
+            beside = None if moved is None else e.opened(e.absorb(moved, steps, e.left_chain, k), o)
             if beside is not None:
                 parts.append(e.closed(beside, e.linked(self.rights[k + 1], k, others), o, k))
             if k + 1 < e.count:

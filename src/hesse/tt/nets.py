@@ -17,7 +17,11 @@ import numpy as np
 from hesse.errors import ArgumentError, ShapeError, TracingError
 from hesse.tt.arrays import library
 from hesse.tt.chain import Chain
+from hesse.tt.summands import Summand, summands
 from hesse.tt.train import TensorTrain, TTMatrix, gather, is_scalar
+
+MOST = 8
+"""Terms that a net may have when operators are written as sums: inner products have those of both nets."""
 
 
 class Occurrence(Enum):
@@ -170,9 +174,9 @@ class Net:
         columns = tuple(size[1] for size in operator.sizes)
         if columns != self.shape:
             raise ShapeError(f"A @ X: A has columns {columns}, but X has the shape {self.shape}")
-        return self._net(
-            [_applied(operator, term) for term in self.terms], [size[0] for size in operator.sizes]
-        )
+        parts = summands(operator, max(self.train.ranks), MOST // len(self.terms))
+        terms = [_applied(part, term) for part in parts for term in self.terms]
+        return self._net(terms, [size[0] for size in operator.sizes])
 
     def __matmul__(self, other: Any) -> Any:
         raise ReadsCores
@@ -317,9 +321,8 @@ def _joined(left: Term, right: Term) -> tuple[Leaf, ...]:
     return (*left.leaves, *moved)
 
 
-def _applied(operator: TTMatrix, term: Term) -> Term:
-    """An operator times a term; a transpose is its origin with exchanged labels."""
+def _applied(part: Summand, term: Term) -> Term:
+    """A part of an operator times a term; a transpose has its labels exchanged."""
     free = 1 + max(label for leaf in term.leaves for label in leaf.labels)
-    if operator.origin is not None:
-        return Term(term.coefficient, (*term.leaves, Leaf(operator.origin, (term.free, free))), free)
-    return Term(term.coefficient, (*term.leaves, Leaf(operator, (free, term.free))), free)
+    labels = (term.free, free) if part.is_turned else (free, term.free)
+    return Term(term.coefficient, (*term.leaves, Leaf(part.operator, labels)), free)
