@@ -91,6 +91,42 @@ def test_contracted(left: list[int], right: list[int], result: list[int], dtypes
     np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize(
+    ("left", "right", "result"),
+    [
+        ([0, 1], [0, 2], [1, 2]),
+        ([0, 1], [0, 2], [2, 1]),
+        ([2, 0, 1], [0, 3, 2], [3, 1]),
+        ([2, 0, 1], [2, 3, 0], [1, 3]),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+def test_first_factors_along_rows(left: list[int], right: list[int], result: list[int], dtype: str) -> None:
+    """Neither operand is summed along its last axes: the first is turned, also to batch and differentiate."""
+    sizes, generator = (3, 40, 50, 60), np.random.default_rng(0)
+    arrays = [
+        jnp.asarray(np.round(4 * generator.normal(size=[sizes[k] for k in side])).astype(dtype))
+        for side in (left, right)
+    ]
+
+    def mine(a: jax.Array, b: jax.Array) -> jax.Array:
+        return contracted(a, left, b, right, result)
+
+    def plain(a: jax.Array, b: jax.Array) -> jax.Array:
+        return jnp.einsum(a, left, b, right, result)
+
+    text = str(jax.make_jaxpr(mine)(*arrays))
+    assert ("optimization_barrier" in text) == (dtype == "f8")
+    np.testing.assert_array_equal(jax.jit(mine)(*arrays), plain(*arrays))
+    stacks = [jnp.stack([array, 2 * array]) for array in arrays]
+    np.testing.assert_array_equal(jax.vmap(mine)(*stacks), jax.vmap(plain)(*stacks))
+    for k in (0, 1):
+        found, expected = (
+            jax.grad(lambda *pair, f=f: jnp.sum(f(*pair) ** 2), k)(*arrays) for f in (mine, plain)
+        )
+        np.testing.assert_array_equal(found, expected)
+
+
 @settings(deadline=None, max_examples=25)
 @given(placements(), st.integers(0, 2))
 def test_placements_together(
