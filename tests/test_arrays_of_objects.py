@@ -1,4 +1,4 @@
-"""`np.array`, `np.asarray`, `np.r_` and the like of traced values: arrays of traced entries."""
+"""`array`, `asarray`, `np.r_` and the like as NumPy makes them: arrays of traced entries."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy import array, asarray
 
 import hesse
 from hesse.errors import TracingError
@@ -17,7 +18,7 @@ MATRIX = np.array([[1.0, 2.0, 0.5], [0.3, -1.0, 2.0]])
 
 
 def filled(x: Any) -> Any:
-    y = np.array([x[0], x[1] * x[2], 1.0])
+    y = array([x[0], x[1] * x[2], 1.0])
     view = y[1:]
     view *= x[0]
     y[0] += 2.0
@@ -25,24 +26,22 @@ def filled(x: Any) -> Any:
 
 
 CASES: dict[str, Callable[[Any], Any]] = {
-    "array": lambda x: np.sum(np.array([x[0], x[1] ** 2]) ** 3),
-    "array with numbers": lambda x: np.sum(np.array([x[0], 1.0, x[1] ** 2]) ** 3),
-    "array of arrays": lambda x: np.sum(np.array([x, x**2]) @ x),
-    "nested": lambda x: np.sum((np.array([[x[0], 1.0], [0.5, x[1]]]) @ np.array([x[2], x[0]])) ** 2),
-    "asarray": lambda x: np.sum(np.asarray(x) ** 2 * x),
-    "asarray of a number": lambda x: np.asarray(x[0]) ** 3,
+    "array": lambda x: np.sum(array([x[0], x[1] ** 2]) ** 3),
+    "array with numbers": lambda x: np.sum(array([x[0], 1.0, x[1] ** 2]) ** 3),
+    "array of arrays": lambda x: np.sum(array([x, x**2]) @ x),
+    "nested": lambda x: np.sum((array([[x[0], 1.0], [0.5, x[1]]]) @ array([x[2], x[0]])) ** 2),
+    "asarray": lambda x: np.sum(asarray(x) ** 2 * x),
+    "asarray of a number": lambda x: asarray(x[0]) ** 3,
     "r_": lambda x: np.sum(np.r_[x[0], x[1:] ** 2, 3.0] ** 3),
     "c_": lambda x: np.sum(np.c_[x, x**2] ** 3),
     "sum of a list": lambda x: np.sum([x[0], x[1] ** 2]),
     "prod of a list": lambda x: np.prod([x[0], x[1] ** 2, x[2]]),
     "norm of a list": lambda x: np.linalg.norm([x[0], x[1] ** 2]),
-    "functions of entries": lambda x: np.sum(
-        np.exp(np.array([x[0], x[1]])) + np.tanh(np.array([x[1], x[2]]))
-    ),
-    "functions of two": lambda x: np.sum(np.arctan2(np.array([x[0], x[1]]), np.array([x[2], x[0]]))),
-    "dot": lambda x: np.dot(np.array([x[0], x[1]]), np.array([x[2], 2.0])),
-    "known matrix": lambda x: np.sum((MATRIX @ np.array([x[2], x[1], x[0] ** 2])) ** 2),
-    "joined with traced values": lambda x: np.linalg.det(np.diag(x) + np.array([[x[0], 1.0, 0.0]] * 3)),
+    "functions of entries": lambda x: np.sum(np.exp(array([x[0], x[1]])) + np.tanh(array([x[1], x[2]]))),
+    "functions of two": lambda x: np.sum(np.arctan2(array([x[0], x[1]]), array([x[2], x[0]]))),
+    "dot": lambda x: np.dot(array([x[0], x[1]]), array([x[2], 2.0])),
+    "known matrix": lambda x: np.sum((MATRIX @ array([x[2], x[1], x[0] ** 2])) ** 2),
+    "joined with traced values": lambda x: np.linalg.det(np.diag(x) + array([[x[0], 1.0, 0.0]] * 3)),
     "concatenate": lambda x: np.sum(np.concatenate([[x[0]], [x[1] * 2.0]]) ** 3),
     "full": lambda x: np.sum(np.full(3, x[0]) * x),
     "in place": filled,
@@ -59,17 +58,17 @@ def test_as_in_numpy(name: str) -> None:
 
 
 def test_they_may_be_returned() -> None:
-    found = hesse.jacobian(lambda x: np.array([[x[0] * x[1], 1.0], [x[2], x[0]]]))(POINT)
+    found = hesse.jacobian(lambda x: array([[x[0] * x[1], 1.0], [x[2], x[0]]]))(POINT)
     assert found.shape == (2, 2, 3)
     np.testing.assert_array_equal(found[0, 0], [1.7, 0.9, 0.0])
-    np.testing.assert_array_equal(hesse.compile(np.asarray)(POINT), POINT)
+    np.testing.assert_array_equal(hesse.compile(asarray)(POINT), POINT)
 
 
 REFUSED: list[tuple[Callable[[Any], Any], str, str]] = [
-    (lambda x: np.array([x[0], x[1]], dtype=float), "an array of numbers", "Leave the dtype out"),
+    (lambda x: array([x[0], x[1]], dtype=float), "an array of numbers", "Leave the dtype out"),
     (lambda x: np.mean([x[0], x[1]]), r"np\.mean\(\[x\[0\], x\[1\]\]\)", r"np\.mean\(np\.stack"),
-    (lambda x: np.sin(np.array([x[0], 1.0])).sum(), "array of traced entries", r"Build it with np\.stack"),
-    (lambda x: np.linalg.det(np.array([[x[0], 1.0], [1.0, x[1]]])), "traced entries", r"np\.block"),
+    (lambda x: np.sin(array([x[0], 1.0])).sum(), "array of traced entries", r"Build it with np\.stack"),
+    (lambda x: np.linalg.det(array([[x[0], 1.0], [1.0, x[1]]])), "traced entries", r"np\.block"),
     (lambda x: np.max([x[0], x[1]]), "truth value", r"np\.where"),
     (lambda x: np.ones(3)[np.argsort(x)], "converted to an array of numbers", r"hesse\.constant\(a\)\[x\]"),
 ]  # fmt: skip
@@ -85,12 +84,12 @@ def test_what_numpy_makes_impossible(case: tuple[Callable[[Any], Any], str, str]
 
 def test_large_arrays_are_not_taken_apart() -> None:
     with pytest.raises(TracingError, match=r"shape \(200, 200\).*write x or x\.copy\(\)"):
-        hesse.grad(lambda x: np.sum(np.asarray(x)))(np.ones((200, 200)))
+        hesse.grad(lambda x: np.sum(asarray(x)))(np.ones((200, 200)))
 
 
 def test_arguments_that_are_only_read_keep_their_values() -> None:
     def f(x: Any, size: Any) -> Any:
-        return np.sum(x[: int(np.asarray(size))] ** 2)
+        return np.sum(x[: int(asarray(size))] ** 2)
 
     np.testing.assert_array_equal(hesse.grad(f)(POINT, 2), [1.8, 3.4, 0.0])
     np.testing.assert_array_equal(hesse.grad(f)(POINT, 1), [1.8, 0.0, 0.0])

@@ -12,7 +12,7 @@ import pytest
 
 import hesse
 from hesse.cost import PLAIN_MACHINE
-from hesse.ir import Einsum, Node, add, einsum, label_axis, negated, topological, variable
+from hesse.ir import Axis, Einsum, Node, add, einsum, label_axis, negated, topological, variable
 from hesse.plan.contracted import with_open_contractions
 from oracles import assert_close
 from structured_cases import normal
@@ -100,3 +100,12 @@ def test_long_chains_stay_products() -> None:
         whole = add([product(add([whole, product(A, B)], A.shape), B), product(C, A)], A.shape)
     roots = [product(product(whole, C), other, closed=True) for other in (A, B)]
     assert len(topological(with_open_contractions(roots, PLAIN_MACHINE))) < 200
+
+
+def test_what_cannot_be_multiplied_out_stays() -> None:
+    """Entries `i + j = 1 ... 90` of a matrix by its sums of indices are no box of `i` and `j`."""
+    diagonals = Axis(((0, 1), (2, 1)), 0)
+    axes = [(label_axis(0), label_axis(1)), (label_axis(1), label_axis(2))]
+    whole = einsum([A, B], axes, [diagonals], (2 * SIZE - 1,), (SIZE,) * 3)
+    planes = einsum([A, whole], [(label_axis(0), label_axis(1)), (Axis(((0, 1),), 1),)], (), (), (SIZE,) * 2)
+    assert with_open_contractions([planes], PLAIN_MACHINE) == [planes]

@@ -360,3 +360,21 @@ FORMULAS = {
 def test_derivatives_are_compact(name: str) -> None:
     function, formula = FORMULAS[name]
     assert str(hesse.hessian(function).explain(ENTRIES).formula) == formula
+
+
+@pytest.mark.filterwarnings("ignore:hesse has no rule")
+def test_operations_without_a_rule_see_known_integers() -> None:
+    def lengths(x: Tensor) -> Tensor:
+        return torch.segment_reduce(torch.sin(x), "mean", lengths=torch.tensor([2, 3, 1])).pow(2).sum()
+
+    x = torch.linspace(-1.0, 2.0, 12, dtype=torch.float64).reshape(6, 2)
+    assert_equal(hesse.grad(lengths)(x), torch.func.grad(lengths)(x))
+
+
+@pytest.mark.filterwarnings("ignore:hesse has no rule")
+def test_integers_that_an_operation_needs_are_asked_for() -> None:
+    def lengths(x: Tensor, n: Tensor) -> Tensor:
+        return torch.segment_reduce(x, "sum", lengths=n).sum()
+
+    with pytest.raises(TracingError, match=r"segment_reduce, which PyTorch does not compute.*lengths"):
+        hesse.grad(lengths)(torch.ones(6), torch.tensor([2, 4]))

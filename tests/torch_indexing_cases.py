@@ -95,6 +95,10 @@ READING = {
     "triu_indices": Case(
         bent(lambda x: x[torch.triu_indices(3, 3, 1)[0], torch.triu_indices(3, 3, 1)[1]]), (normal(3, 3),)
     ),
+    "clamped": Case(
+        bent(lambda x: x[(torch.searchsorted(x.square().cumsum(0), x) - 1).clamp(0, 2).clamp_max(3)] * x),
+        (normal(4),),
+    ),
     "searchsorted": Case(
         squared(
             lambda x, y: y[torch.searchsorted(torch.tensor([-1.0, 0.0, 1.0], dtype=torch.float64), x)] * x

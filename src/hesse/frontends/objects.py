@@ -1,8 +1,9 @@
 """Arrays of objects: what NumPy itself makes of a list of traced values.
 
-`np.array([x[0], x[1]])` and `np.asarray(x)` cannot be intercepted. They are arrays whose entries are traced
-numbers, with which NumPy computes entry by entry; where such an array meets a traced value, or is returned,
-its entries become one traced value again.
+`np.r_[x[0], x[1]]` cannot be intercepted, and neither can `array([x[0], x[1]])` and `asarray(x)` that were
+imported by name (see `making`). They are arrays whose entries are traced numbers, with which NumPy computes
+entry by entry; where such an array meets a traced value, or is returned, its entries become one traced value
+again.
 """
 
 from __future__ import annotations

@@ -96,7 +96,10 @@ def _is_opened(node: Node) -> bool:
 
 
 def _spread(node: Einsum, inside: Collection[Node]) -> Node:
-    """A product with its operands multiplied out as far as they are inside; itself if that takes too many."""
+    """A product with its operands multiplied out as far as they are inside; itself if that takes too many.
+
+    So it is where an operand is left over, such as a window that is read with an offset: it is needed anyway.
+    """
     whole, pattern = core_and_pattern(node)
     waiting, found = [whole], list[Node]()
     while waiting:
@@ -108,7 +111,7 @@ def _spread(node: Einsum, inside: Collection[Node]) -> Node:
         parts = _parts(term, k)
         waiting += parts
         if len(waiting) + len(found) > MOST_TERMS or any(
-            len(part.operands) > MOST_OPERANDS for part in parts
+            len(part.operands) > MOST_OPERANDS or term.operands[k] in part.operands for part in parts
         ):
             return node
     return (

@@ -13,6 +13,7 @@ from hesse.frontends.aten.table import Typed, aten, enter
 from hesse.frontends.aten.tensor import is_recording
 from hesse.frontends.complexes import Complex, both_parts
 from hesse.frontends.expression import Expression
+from hesse.frontends.integers import is_index
 from hesse.frontends.operands import broadcast_nodes
 from hesse.frontends.tracing import untraceable
 from hesse.frontends.ufuncs import elementwise
@@ -272,6 +273,8 @@ def masked_fill(x: Any, mask: Any, value: Any) -> Any:
 @aten("clamp", "clip")
 def clamp(x: Any, min: Any = None, max: Any = None) -> Any:
     """`x` between bounds; the slope is 1 at them."""
+    if is_index(x):
+        return np.clip(x, min, max)  # integers stay integers
     low = -math.inf if min is None else min
     high = math.inf if max is None else max
     return Expression(rows.clamp(*broadcast_nodes("clamp", [x, low, high])))

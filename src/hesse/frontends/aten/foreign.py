@@ -21,7 +21,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from hesse.calculus.foreign import DerivedRule, LinearMap
 from hesse.errors import DifferentiationError
 from hesse.frontends.aten.table import Typed, operation_name
-from hesse.frontends.aten.tensor import TracedTensor, expression_of, fresh, is_recording
+from hesse.frontends.aten.tensor import TracedTensor, content, expression_of, fresh, is_recording
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_node
 from hesse.frontends.special import stop_gradient
@@ -71,6 +71,8 @@ def called(
     def placed(value: Any) -> Any:
         if isinstance(value, Tensor):
             kind = kind_of(value.dtype)
+            if kind != "real" and isinstance(given := content(value), Tensor):
+                return given  # shapes of results may depend on known integers, such as lengths
             expression = expression_of(value)
             is_index = kind == "integer" and expression.index is not None
             operands.append(expression.index.as_node() if is_index else as_node(expression))
@@ -163,7 +165,7 @@ class TorchRule(DerivedRule):
                 for s, shape in zip(samples, shapes, strict=True)
             ]
             with _disable_current_modes(), torch.no_grad():
-                results = self._called(samples)
+                results = self._sampled(samples)
             for result in results:
                 if not isinstance(result, Tensor) or result.dtype.is_complex:
                     raise untraceable(
@@ -173,6 +175,15 @@ class TorchRule(DerivedRule):
             self.dtypes = [result.dtype for result in results]
             self._outputs[shapes] = tuple(Output(tuple(r.shape), kind_of(r.dtype)) for r in results)
         return self._outputs[shapes]
+
+    def _sampled(self, samples: Sequence[Tensor]) -> tuple[Any, ...]:
+        try:
+            return self._called(samples)
+        except RuntimeError as error:
+            raise untraceable(
+                f"{self.name}, which PyTorch does not compute for all entries of these shapes ({error}),",
+                "Make integers that it needs, such as lengths, inside of the function: torch.tensor([3, 2]).",
+            ) from error
 
     def call(self, *arrays: Any) -> Sequence[Any]:
         tensors = [torch.as_tensor(array) for array in arrays]  # NumPy's where the matrix of a rule is made

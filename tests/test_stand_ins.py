@@ -1,0 +1,109 @@
+"""Functions that ask nothing of traced values: `np.array`, `np.asarray`, `math.sin` and the like."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hesse
+from hesse.errors import HesseError, TracingError
+from test_numpy_meaning import agrees
+
+POINT = np.array([0.9, 1.7, 0.4])
+
+
+def changed(x: Any) -> Any:
+    y, z = np.asarray(x * 1.0, dtype=float), np.array(x)
+    same = np.asarray(y)
+    same[0] = x[1] * x[2]  # y, too
+    z[0] = 100.0  # not x
+    return np.sum(y**3) + np.sum(z * x)
+
+
+def pendulum(x: Any) -> Any:
+    c, s = np.cos(x[0] - x[1]), np.sin(x[0] - x[1])
+    return np.linalg.solve(np.array([[2.0, c], [c, 1.0]]), np.array([-s * x[2] ** 2, 3.0]))[0]
+
+
+def variances(x: Any) -> Any:
+    found = [0.7]
+    for k in range(3):
+        found.append(x[0] + x[1] * k + x[2] * found[-1])
+    return np.sum(np.log(np.array(found)))
+
+
+CASES: dict[str, Callable[[Any], Any]] = {
+    "functions of numbers and traced entries": lambda x: np.sum(np.exp(np.array([x[0], 1.0, x[1] * x[2]]))),
+    "linear algebra": lambda x: np.linalg.det(np.array([[x[0], 1.0, 0], [0.5, x[1], x[2]], [0, x[0], 2.0]])),
+    "known entries first": pendulum,
+    "a list that grows": variances,
+    "a choice": lambda x: np.sum(np.where(np.asarray(x) > 1.0, np.log(np.asarray(x)), np.asarray(x) ** 2)),
+    "a dtype": lambda x: np.sum(np.asarray(x, dtype=float) ** 3) + np.array([x[0], 2], np.float64) @ x[1:],
+    "integers": lambda x: np.sum(x * np.array([x[1] * 2.0, 1, 0], dtype=int)),
+    "axes": lambda x: np.linalg.norm(np.array(x, ndmin=2) @ np.array([[x[0]], [1.0], [2.0]])),
+    "maxima": lambda x: np.max(np.array([x[0], 0.5, x[2]])) * np.median(np.array([x, 2.0 * x])),
+    "rows": lambda x: np.linalg.inv(np.array([x, [1.0, 0.0, 2.0], np.array([0.3, 1.0, 1.0]) * x])).sum(),
+    "checked": lambda x: np.sum(np.sin(np.asarray_chkfinite(x))) + np.sum(np.ascontiguousarray(x) ** 2),
+    "from an iterator": lambda x: np.prod(np.fromiter((value**2 for value in x), dtype=float)),
+    "in place": changed,
+    "math": lambda x: math.exp(x[0]) * math.sqrt(x[1] + 1.0) + math.atan2(x[2], x[0]) ** 2,
+    "logarithms": lambda x: math.log(x[0]) * math.log(x[1], 2) + math.log10(x[2]) + math.log(3.0, x[1] + 1.0),
+    "hypotenuses": lambda x: math.hypot(x[0], x[1], x[2]) + math.pow(x[1], x[2]),
+    "special functions": lambda x: math.erf(x[0]) + math.erfc(x[1]) + math.gamma(x[1]) * math.lgamma(x[2]),
+    "whole numbers": lambda x: x[math.floor(x[1])] ** 2 + math.ceil(x[0] * 3.0) * x[2],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_as_in_numpy(name: str) -> None:
+    agrees(CASES[name], POINT)
+
+
+def test_large_arrays_stay_whole() -> None:
+    found = hesse.grad(lambda x: np.sum(np.asarray(x, dtype=float) ** 2))(np.ones((200, 200)))
+    np.testing.assert_array_equal(found, np.full((200, 200), 2.0))
+
+
+def test_libraries_are_themselves_after_a_trace() -> None:
+    before = np.array, np.asarray, math.sin
+    inside: list[Any] = []
+
+    def failing(x: Any) -> Any:
+        inside.append(np.array)
+        return float(np.array(x)[0])
+
+    with pytest.raises(TracingError, match="float"):
+        hesse.grad(failing)(POINT)
+    hesse.hessian(lambda x: hesse.grad(lambda y: np.sum(np.array([y[0], 1.0]) * math.sin(y[1])))(x)[0])(POINT)
+    assert inside[0] is not before[0]
+    assert (np.array, np.asarray, math.sin) == before
+
+
+def test_other_threads_see_no_difference() -> None:
+    found: list[Any] = []
+
+    def read() -> None:
+        given = np.arange(3.0)
+        found.append(np.asarray(given) is given)
+        found.append(np.array([1, 2], dtype=np.float32).dtype == np.float32)
+        found.append(np.array([None, "a"], dtype=object).shape == (2,))
+        found.append(math.sin(1) == np.sin(1.0))
+
+    def f(x: Any) -> Any:
+        thread = threading.Thread(target=read)
+        thread.start()
+        thread.join()
+        return np.sum(np.array([x[0], 1.0]))
+
+    hesse.grad(f)(POINT)
+    assert found and all(found)
+
+
+def test_rows_of_several_lengths_are_refused() -> None:
+    with pytest.raises(HesseError, match="shape"):
+        hesse.grad(lambda x: np.sum(np.array([x, x[:2]])))(POINT)
