@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,10 @@ import naive
 from hesse.backends.numpy import make_plan
 from hesse.backends.target import target_named
 from hesse.calculus import differentiate
-from hesse.ir import Node, label_axis, total, variable
-from hesse.ops.registry import ELEMENTWISE, OPERATIONS, elementwise, operation
+from hesse.ir import Node, label_axis, map_, total, variable
+from hesse.ops.registry import ELEMENTWISE, OPERATIONS, Elementwise, elementwise, operation
 from hesse.plan.program import CallApply, CallMap, Combine, Contract, Load, Placed, Program, View
-from libraries import JAX, LIBRARIES, NUMPY, TORCH, Library, dtype_name, plain, values_of
+from libraries import JAX, NUMPY, TORCH, Library, dtype_name, over_libraries, plain, values_of
 from test_elementwise_table import points
 from test_operation_records import CASES, KERNEL_INPUTS, Case, definite
 
@@ -105,7 +106,44 @@ def test_derivatives_of_records(case: Case, library: Library) -> None:
         assert_near(found, value, "float64", FACTORISATIONS)
 
 
-@pytest.mark.parametrize("library", LIBRARIES.values(), ids=LIBRARIES)
+def _log_cosh(x: Node) -> Node:
+    return x + elementwise("softplus", x * -2.0) - math.log(2.0)
+
+
+@pytest.fixture(params=[None, _log_cosh], ids=["undefined", "defined"])
+def log_cosh(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Elementwise:
+    """A row that no library has a kernel for."""
+    row = Elementwise("log_cosh", (lambda y, x: elementwise("tanh", x),), "{}", definition=request.param)
+    monkeypatch.setitem(ELEMENTWISE, row.name, row)
+    return row
+
+
+@over_libraries
+def test_a_row_without_a_kernel_has_a_definition(library: Library, log_cosh: Elementwise) -> None:
+    x = np.linspace(-3.0, 3.0, 7)
+
+    def function(x: Any, k: Any) -> Any:
+        return np.sum(k * hesse.frontends.Expression(map_("log_cosh", hesse.frontends.as_node(x * x))))
+
+    derivative = hesse.value_and_grad(function, backend=library.name)
+    if log_cosh.definition is None:
+        with pytest.raises(hesse.MissingKernelError, match=rf"\.{library.name}\..*kernel for log_cosh"):
+            derivative(x, 2.0)
+        return
+    for call in (derivative, derivative.bind(k=2.0)):
+        value, slope = call(x) if call is not derivative else call(x, 2.0)
+        np.testing.assert_allclose(value, 2.0 * np.sum(np.log(np.cosh(x * x))), rtol=1e-13)
+        np.testing.assert_allclose(slope, 4.0 * x * np.tanh(x * x), rtol=1e-13)
+
+
+@pytest.mark.parametrize("log_cosh", [_log_cosh], indirect=True)
+def test_formulas_with_such_a_row_are_verified(log_cosh: Elementwise) -> None:
+    formula = hesse.parse("sum(log_cosh(x))")
+    assert str(formula.diff("x")) == "tanh(x)"
+    np.testing.assert_allclose(formula.evaluate(x=np.array([0.5, -1.0])), np.log(np.cosh([0.5, -1.0])).sum())
+
+
+@over_libraries
 def test_a_view_outlives_its_source(library: Library) -> None:
     """A product is read for the last time by a sum, but a view of it is read later: it must stay."""
     i, j = label_axis(0), label_axis(1)

@@ -367,6 +367,23 @@ def test_kernels_agree_with_their_definition(name: str) -> None:
             assert not np.shares_memory(array, result)
 
 
+@pytest.mark.parametrize(
+    ("name", "axis"),
+    [
+        (name, 0 if record.last_axes else -1)
+        for name, record in OPERATIONS.items()
+        if isinstance(record, General) and (record.last_axes or record.acts_on_first)
+    ],
+)
+def test_records_act_on_the_axes_that_they_name(name: str, axis: int) -> None:
+    """Operands stacked along an axis before their own, or behind them, have stacked results."""
+    params, operands = KERNEL_INPUTS.get(name, ((), (definite(2, 3, 3),)))
+    scaled = [[scale * operand for operand in operands] for scale in (1.0, 0.5, 3.0)]
+    whole = kernel(name)(params, *(np.stack(each, axis) for each in zip(*scaled, strict=True)))
+    for found, each in zip(np.moveaxis(whole, axis, 0), scaled, strict=True):
+        np.testing.assert_allclose(found, kernel(name)(params, *each), rtol=1e-12, atol=1e-12)
+
+
 def test_every_record_has_a_kernel_and_every_kernel_a_record() -> None:
     assert set(KERNELS) == {*OPERATIONS, "foreign", "pick"}  # the last two are for functions from elsewhere
 

@@ -14,7 +14,6 @@ from hesse.backends.executable import Executable
 from hesse.backends.numpy import TARGET
 from hesse.errors import ArgumentError
 from hesse.ir import Node, bind_sizes, number
-from hesse.plan import make_plan
 from hesse.rewrite import simplify
 from hesse.structured import stored
 from hesse.structured.patterns import products, written
@@ -62,15 +61,12 @@ def cost(derivative: Formula, sizes: Mapping[str, int]) -> Cost:
     bound = bound_sizes(derivative, sizes)
     node = bound_node(derivative, bound)
     storage = stored(node)
-    straight = make_plan([node], TARGET.machine)
-    plan = Explanation((node,), Executable(straight, (), np.dtype(float), TARGET))
+    plan = Explanation((node,), Executable(TARGET.planned([node]), (), np.dtype(float), TARGET))
     return Cost(
         sizes=bound,
         shape=tuple(map(number, node.shape)),
         flops=plan.flops,
-        structured_flops=make_plan(list(storage.sources), TARGET.machine).total_flops
-        if storage.sources
-        else 0.0,
+        structured_flops=TARGET.planned(storage.sources).total_flops if storage.sources else 0.0,
         dense_bytes=8 * math.prod(map(number, node.shape)),
         structured_bytes=8 * storage.entries,
         peak_bytes=plan.peak_bytes,

@@ -15,7 +15,7 @@ from hesse.backends.arrays import Arrays, as_arrays
 from hesse.backends.executable import Executable
 from hesse.backends.target import DType, Target, library_of
 from hesse.errors import ArgumentError
-from hesse.plan import make_plan, split
+from hesse.plan import split
 
 if TYPE_CHECKING:
     from hesse.api.compiled import Derivative, Tables
@@ -127,8 +127,7 @@ class Bound:
         inputs = list(zip(runs.inputs, casts, strict=True))
         early = [(label, cast) for label, cast in inputs if owners[cast[0]] in self._bound]
         late = [(label, cast) for label, cast in inputs if owners[cast[0]] not in self._bound]
-        straight = make_plan(whole.computed, runs.target.machine)
-        first, second, loads = split(straight, {label for label, _ in early})
+        first, second, loads = split(runs.target.planned(whole.computed), {label for label, _ in early})
         given, wanted = [arrays.values[k] for _, (k, _) in early], [cast for _, (_, cast) in early]
         before = Executable(first, tuple(label for label, _ in early), runs.dtype, runs.target)
         after = Executable(second, (*loads, *(label for label, _ in late)), runs.dtype, runs.target)

@@ -12,7 +12,7 @@ from hesse.backends.named import Origin, enter
 from hesse.backends.target import Array, DType, Target
 from hesse.backends.writer import Compiled
 from hesse.ir import Node
-from hesse.plan import Program, check_memory, fits_memory, make_plan
+from hesse.plan import Program, check_memory, fits_memory
 
 KEPT = 32
 """Executables that are kept with a node."""
@@ -76,8 +76,7 @@ def executable(
     `meaning` are expressions of the same values, for those who want to know what the program computes.
     """
     if not roots:
-        straight = make_plan(roots, target.machine)
-        return Executable(straight, tuple(inputs), dtype, target, in_order, frozenset(shared))
+        return Executable(target.planned(roots), tuple(inputs), dtype, target, in_order, frozenset(shared))
     kept: dict[Any, Executable] = roots[0]._cache.setdefault(executable, {})
     others = tuple(None if root is roots[0] else root for root in roots[1:])  # a node does not hold itself
     key = (others, tuple(inputs), dtype, target, in_order, frozenset(shared))
@@ -86,5 +85,5 @@ def executable(
         while len(kept) >= KEPT:
             kept.pop(next(iter(kept)), None)
         origin = Origin(tuple(inputs), meaning or roots)
-        found = kept[key] = Executable(make_plan(roots, target.machine), *key[1:], origin)
+        found = kept[key] = Executable(target.planned(roots), *key[1:], origin)
     return found

@@ -54,7 +54,7 @@ def preferred(executable: Executable) -> str:
 def _is_fused(item: Instruction) -> bool:
     """Whether XLA computes an instruction in the loop of what reads it."""
     if isinstance(item, Contract):
-        return set(item.left_labels) | set(item.right_labels) == set(item.labels)
+        return not item.is_sum
     return not isinstance(item, CallApply | Load | Literal)
 
 

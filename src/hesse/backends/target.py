@@ -21,8 +21,11 @@ from hesse.backends.records import Namespace
 from hesse.backends.writer import Compiled
 from hesse.cost import PLAIN_MACHINE, Machine
 from hesse.errors import ArgumentError
+from hesse.ir import Node
+from hesse.plan import make_plan
 from hesse.plan.origins import Origins
 from hesse.plan.program import Program
+from hesse.rewrite import expanded
 
 Array = Any
 """An array of whichever library a target stands for."""
@@ -49,6 +52,14 @@ class Target(ABC):
                 listed = f"it has {', '.join(known)}" if known else "it has none"
                 raise ArgumentError(f"the backend {self.name!r} has no setting {name}; {listed}")
         return replace(self, **settings)  # type: ignore[type-var]
+
+    def has_row(self, name: str) -> bool:
+        """Whether there is a kernel of this element-wise row."""
+        return True
+
+    def planned(self, roots: Sequence[Node]) -> Program:
+        """The straight program for some nodes; rows without a kernel are computed by their definitions."""
+        return make_plan(expanded(roots, self.has_row), self.machine)
 
     def passes(self, program: Program) -> Program:
         """The program as this library runs it best."""

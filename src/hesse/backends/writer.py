@@ -192,10 +192,8 @@ class FunctionalWriter(Writer):
             self.lines.append(f"del {', '.join(dead)}")
 
     def _product(self, item: Contract) -> str:
-        left, right = self.names[item.left], self.names[item.right]
-        if set(item.left_labels) | set(item.right_labels) == set(item.labels):
-            return self.dialect.multiplied(item, left, right)
-        return self.contract(item, left, right)
+        write = self.contract if item.is_sum else self.dialect.multiplied
+        return write(item, self.names[item.left], self.names[item.right])
 
     def result(self, ref: Ref) -> str:
         return self.names[ref]

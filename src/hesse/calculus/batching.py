@@ -28,32 +28,8 @@ from hesse.ir import (
     topological,
     transpose,
 )
-from hesse.ops.registry import OPERATIONS, Linear, operation
+from hesse.ops.registry import Foreign, General, Linear, operation, record_of
 from hesse.ops.structural import shared_maximum
-
-BATCH_FIRST = frozenset(
-    (
-        "argmax",
-        "argmin",
-        "argsort",
-        "cholesky",
-        "determinant",
-        "eigenvectors",
-        "eigvalsh",
-        "inverse",
-        "log_determinant",
-        "log_softmax",
-        "logsumexp",
-        "pseudo_inverse",
-        "sign_determinant",
-        "softmax",
-        "solve",
-        "triangular_solve",
-    )
-)
-"""Records that act on the last axes of their operands, for each index of the axes before."""
-BATCH_LAST = frozenset(("cumulative_product", "path_products", "product"))
-"""Records that act on the first axis; linear ones do that, too."""
 
 Looped = Callable[[Node, Mapping[Node, Node], Mapping[Node, Node]], Node]
 """Makes the stack of a node from stacks of some nodes below it and from the others, by a loop."""
@@ -113,10 +89,16 @@ def has_stack(node: Node, is_stacked: Sequence[bool]) -> bool:
     """Whether there is a form for many values of some operands at once."""
     if not isinstance(node, Apply):
         return True
-    if node.name in BATCH_FIRST or node.name == "max" or (node.name == "gather" and not is_stacked[0]):
+    record = record_of(node)
+    if _has_batch(record) or node.name == "max" or (node.name == "gather" and not is_stacked[0]):
         return True
-    is_first = node.name in BATCH_LAST or isinstance(OPERATIONS.get(node.name), Linear)
+    is_first = isinstance(record, Linear) or (isinstance(record, General) and record.acts_on_first)
     return is_first and list(is_stacked) == [True] + [False] * (len(is_stacked) - 1)
+
+
+def _has_batch(record: General | Linear | Foreign) -> bool:
+    """Whether axes before those of an operand are a batch."""
+    return isinstance(record, General) and record.last_axes > 0
 
 
 def stacked(node: Node, operands: tuple[Node, ...], is_stacked: Sequence[bool], count: int) -> Node | None:
@@ -143,7 +125,7 @@ def stacked(node: Node, operands: tuple[Node, ...], is_stacked: Sequence[bool], 
     if isinstance(node, Map):
         return map_(node.name, *whole)
     assert isinstance(node, Apply)
-    if node.name in BATCH_FIRST:
+    if _has_batch(record_of(node)):
         return operation(node.name, *whole, params=node.params)
     if node.name == "gather" and not is_stacked[0]:
         return operation("gather", *operands)

@@ -104,10 +104,6 @@ class Families:
             for group in groups.values():
                 self._enter(group)
 
-    def family_of(self, node: Node) -> Family | None:
-        """The family of a node."""
-        return self.of_number.get(self.addresses[node].number)
-
     def _next(self) -> int:
         return len(self.of_number) + len(self.single)
 

@@ -38,7 +38,7 @@ def export(node: Node, language: str, name: str = "f", description: str = "") ->
     if language not in LANGUAGES:
         raise ArgumentError(f"there is no language {language!r}; choose one of {', '.join(LANGUAGES)}")
     (simple,) = simplify([node])
-    (flat,) = flatten([expanded(simple, TABLES[language].elementwise)], PLAIN_MACHINE)
+    (flat,) = flatten(expanded([simple], TABLES[language].elementwise.__contains__), PLAIN_MACHINE)
     given = signature(flat, name)
     documentation = _documentation(simple, given, description)
     kinds = {variable.name: variable.kind for variable in given.variables}

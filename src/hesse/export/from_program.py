@@ -227,7 +227,7 @@ class _Builder:
 
     def _contract(self, item: Contract) -> Value:
         a, b, labels = item.left_labels, item.right_labels, item.labels
-        if set(a) | set(b) == set(labels):
+        if not item.is_sum:
             left = self.values[item.left].moved(list(map(labels.index, a)))
             right = self.values[item.right].moved(list(map(labels.index, b)))
             return self._grouped(left, right).by(self._grouped(right, left))

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from hesse.export.checks import Check, checks
 from hesse.export.columns import ColumnWriter
 from hesse.export.julia_tables import ELEMENTWISE, HELPERS, OPERATIONS, WORDS
-from hesse.export.languages import record, row
+from hesse.export.languages import row
 from hesse.export.terms import (
     Argument,
     Call,
@@ -173,20 +173,11 @@ class JuliaWriter(ColumnWriter):
                 self.helpers[name] = None
         return Piece(template.format(*texts, d=dot))
 
-    def operation(self, term: Call) -> Piece:
-        first = term.arguments[0]
-        template = record(term.name, self.language)
-        self.check_operation(term)
-        if term.name == "gather":
-            source, index = (self.text(operand, Level.ATOM) for operand in term.arguments)
-            return Piece(f"{source}[{index}{', :' * (first.rank - 1)}]")
-        if term.name == "solve":
-            right = self.text(term.arguments[1], Level.ATOM)
-            return Piece(f"{self.text(first, Level.ATOM)} \\ {right}", Level.PRODUCT)
-        if term.name == "reshape":
-            return self.reshaped_by_rows(term)
-        if term.name == "vec":
-            return Piece(self.reshaped(self.text(first), self.dims(term.shape)))
+    def gathered(self, term: Call) -> Piece:
+        source, index = (self.text(operand, Level.ATOM) for operand in term.arguments)
+        return Piece(f"{source}[{index}{', :' * (term.arguments[0].rank - 1)}]")
+
+    def called(self, term: Call, template: str) -> Piece:
         piece = self._template(template, [self.text(operand) for operand in term.arguments])
         if term.name == "product":
             return Piece(f"dropdims({piece.text}, dims=1)" + ("" if term.rank else "[]"))

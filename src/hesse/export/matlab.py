@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from hesse.export.checks import Check, checks
 from hesse.export.columns import ColumnWriter
-from hesse.export.languages import record, row
+from hesse.export.languages import row
 from hesse.export.matlab_tables import ELEMENTWISE, HELPERS, OPERATIONS, WORDS
 from hesse.export.terms import Argument, Call, Diagonal, Function, Identity, Literal, Number, Sum, Term, View
 from hesse.export.writer import SIGNS, Level, Piece, Signature
@@ -137,26 +137,14 @@ class MatlabWriter(ColumnWriter):
                 self.helpers[name] = None
         return Piece(template.format(*texts, **places))
 
-    def operation(self, term: Call) -> Piece:
-        first = term.arguments[0]
-        template = record(term.name, self.language)
-        self.check_operation(term)
-        if term.name == "gather":
-            return self._gather(term)
-        if term.name == "solve":
-            right = self.text(term.arguments[1], Level.ATOM)
-            return Piece(f"{self.text(first, Level.ATOM)} \\ {right}", Level.PRODUCT)
-        if term.name == "reshape":
-            return self.reshaped_by_rows(term)
-        if term.name == "vec":
-            return Piece(self.reshaped(self.text(first), self.dims(term.shape)))
+    def called(self, term: Call, template: str) -> Piece:
         texts = [self.text(operand) for operand in term.arguments]
-        piece = self.template(template, texts, axis=str(first.rank))
+        piece = self.template(template, texts, axis=str(term.arguments[0].rank))
         if term.name == "product" and term.rank:
             return Piece(self.reshaped(piece.text, self.dims(term.shape)))
         return piece
 
-    def _gather(self, term: Call) -> Piece:
+    def gathered(self, term: Call) -> Piece:
         source, index = term.arguments
         more = ", :" * (source.rank - 1)
         text = f"{self.name(source)}({self.text(index)}{more})"

@@ -7,6 +7,7 @@ array library names it by its full name, and the import follows from that.
 from __future__ import annotations
 
 from hesse.export.writer import NOTATION
+from hesse.ops import registry
 
 _COMMON = (
     "abs",
@@ -44,15 +45,11 @@ _COMMON = (
     "tanh",
     "trunc",
 )
-_PLACES = ("{0}", "{0}, {1}", "{0}, {1}, {2}")
-_OF_TWO = "arctan2 floor_divide fmod hypot logaddexp maximum minimum remainder"
-_ARITIES = {**dict.fromkeys(_OF_TWO.split(), 2), "clip": 3}
 
 
 def _calls(prefix: str, names: dict[str, str]) -> dict[str, str]:
-    return {
-        name: f"{prefix}.{written}({_PLACES[_ARITIES.get(name, 1) - 1]})" for name, written in names.items()
-    }
+    places = {name: ", ".join(f"{{{k}}}" for k in range(registry.ELEMENTWISE[name].arity)) for name in names}
+    return {name: f"{prefix}.{written}({places[name]})" for name, written in names.items()}
 
 
 _INVERSES = ("cos", "cosh", "sin", "sinh", "tan", "tan2", "tanh")

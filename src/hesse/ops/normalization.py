@@ -87,6 +87,7 @@ register(
         _reduced,
         (_logsumexp_partial,),
         r"\operatorname{{logsumexp}}\left({}\right)",
+        last_axes=1,
         behaviour=Behaviour(pieces=whole("convex", 1)),
         image=lambda x: at_least(x.low),
     ),
@@ -95,6 +96,7 @@ register(
         _kept,
         (_softmax_partial,),
         r"\operatorname{{softmax}}\left({}\right)",
+        last_axes=1,
         behaviour=Behaviour(Range(0.0, 1.0, nonzero=True)),
     ),
     General(
@@ -102,6 +104,7 @@ register(
         _kept,
         (_log_softmax_partial,),
         r"\log\operatorname{{softmax}}\left({}\right)",
+        last_axes=1,
         behaviour=Behaviour(NONPOSITIVE, whole("concave")),
     ),
 )

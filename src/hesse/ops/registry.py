@@ -101,6 +101,10 @@ class General(_Facts):
     flops: Callable[[tuple[Shape, ...]], float] | None = None
     keeps_symmetry: bool = False
     """Whether it turns symmetric matrices into symmetric ones."""
+    last_axes: int = 0
+    """On how many last axes of its operands it acts, for each index of those before (0: on others)."""
+    acts_on_first: bool = False
+    """Whether it acts on the first axis of its operand, for each index of those behind."""
 
 
 @dataclass(frozen=True)

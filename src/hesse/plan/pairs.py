@@ -53,7 +53,7 @@ def _operands(item: Contract) -> tuple[Operand, Operand]:
 
 
 def _is_elementwise(item: Instruction) -> bool:
-    return isinstance(item, Contract) and {*item.left_labels, *item.right_labels} == {*item.labels}
+    return isinstance(item, Contract) and not item.is_sum
 
 
 def _triples(program: Program) -> dict[Ref, Triple]:

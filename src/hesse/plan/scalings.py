@@ -36,7 +36,7 @@ def scaled_before(program: Program, most: float) -> Program:
         if isinstance(item, Scale) and uses[item.source] == 1 and 1 / most <= abs(item.factor) <= most:
             product = program.instructions[item.source]
             sides = [
-                ref for ref in sources(product) if uses[ref] == 1 and _is_fused(program.instructions[ref])
+                ref for ref in sources(product) if uses[ref] == 1 and _is_entrywise(program.instructions[ref])
             ]
             if isinstance(product, Contract) and sides and _is_of_matrices(product):
                 factors[item.source] = sides[0], item.factor
@@ -65,16 +65,11 @@ def _uses(program: Program) -> Counter[Ref]:
 
 def _is_of_matrices(item: Contract) -> bool:
     """Whether it is one product of matrices: of many, their results may be far smaller than the factors."""
-    return not _is_fused(item) and {*item.left_labels}.isdisjoint(
-        {*item.right_labels}.intersection(item.labels)
-    )
+    return item.is_sum and {*item.left_labels}.isdisjoint({*item.right_labels}.intersection(item.labels))
 
 
-def _is_fused(item: Instruction) -> bool:
-    """Whether a value is computed entry by entry."""
-    if isinstance(item, Contract):
-        return {*item.left_labels, *item.right_labels} <= set(item.labels)
-    return isinstance(item, Combine | CallMap)
+def _is_entrywise(item: Instruction) -> bool:
+    return not item.is_sum if isinstance(item, Contract) else isinstance(item, Combine | CallMap)
 
 
 def _moved(program: Program, factors: dict[Ref, tuple[Ref, float]]) -> Program:

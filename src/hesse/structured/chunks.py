@@ -14,7 +14,6 @@ from hesse.backends.executable import Executable, executable
 from hesse.backends.target import Array, DType, Target
 from hesse.errors import ArgumentError
 from hesse.ir import Add, Axis, Einsum, Node, Variable, add, einsum, number, remembered, topological, variable
-from hesse.plan import make_plan
 
 Places = tuple[int | None, ...]
 """For each axis of a tensor where a slice begins, or None if the axis is whole."""
@@ -67,7 +66,7 @@ def chunk_elements(node: Node, rows: int, target: Target) -> int:
     for term in node.operands if isinstance(node, Add) else (node,):
         length = _length(term)
         part = term if length is None else _cut(term, min(rows, length)).node
-        peaks.append(target.passes(make_plan([part], target.machine)).peak_elements())
+        peaks.append(target.passes(target.planned([part])).peak_elements())
     return max(peaks, default=0)
 
 

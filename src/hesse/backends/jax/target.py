@@ -14,12 +14,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from hesse.backends.jax import elementwise
 from hesse.backends.jax.algebra import ALGEBRA
 from hesse.backends.jax.jitted import PLAIN, QUICK, Options, is_processor, jitted
 from hesse.backends.jax.machine import JAX_MACHINE, JaxMachine
 from hesse.backends.jax.sharding import distributed
 from hesse.backends.jax.turns import turned
 from hesse.backends.jax.writer import JaxWriter
+from hesse.backends.kernels import has
 from hesse.backends.named import new_name, note_call
 from hesse.backends.records import Namespace
 from hesse.backends.target import Target, host_bytes
@@ -56,6 +58,9 @@ class JaxTarget(Target):
     def distributing(self, variables: Sequence[Origins]) -> Target:
         has_any = any(place is not None for places in variables for place in places)
         return replace(self, variables=tuple(variables)) if has_any and jax.device_count() > 1 else self
+
+    def has_row(self, name: str) -> bool:
+        return has(elementwise.kernel, name)
 
     def passes(self, program: Program) -> SlicedProgram:
         ordered = stacked(trimmed(program))

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from hesse import plan
 from hesse.backends.numpy.machine import NUMPY_MACHINE, NumpyMachine
 from hesse.backends.numpy.program import NumpyProgram
 from hesse.backends.numpy.target import TARGET, NumpyTarget
@@ -22,4 +21,5 @@ __all__ = [
 
 def make_plan(roots: Sequence[Node], machine: NumpyMachine = NUMPY_MACHINE) -> NumpyProgram:
     """The program for some nodes, as NumPy runs it."""
-    return NumpyTarget(machine).passes(plan.make_plan(roots, machine))
+    target = NumpyTarget(machine)
+    return target.passes(target.planned(roots))

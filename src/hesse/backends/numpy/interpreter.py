@@ -29,7 +29,7 @@ from hesse.ir import (
     number,
     topological,
 )
-from hesse.rewrite import simplify
+from hesse.rewrite import expanded, simplify
 
 MOST_WORK = 4_000_000
 """Products of more terms than this are left to compiled programs …"""
@@ -47,7 +47,7 @@ class Values:
     """The values of an expression for arrays and sizes by name; of a large one by a compiled program."""
 
     def __init__(self, node: Node) -> None:
-        (self._node,) = simplify([node])
+        (self._node,) = expanded(simplify([node]), TARGET.has_row)
         self._known: dict[Any, SmallValues | Executable] = {}
 
     def __call__(self, values: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> np.ndarray:

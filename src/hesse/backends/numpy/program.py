@@ -21,7 +21,7 @@ class NumpyProgram(SlicedProgram):
     def writes_over(self, k: Ref, last: dict[Ref, int]) -> bool:
         item = self.instructions[k]
         if isinstance(item, Contract):
-            in_place = set(item.left_labels) | set(item.right_labels) == set(item.labels)
+            in_place = not item.is_sum
         elif isinstance(item, CallApply):
             in_place = item.name in IN_PLACE
         else:

@@ -1,6 +1,6 @@
 """NumPy kernels of the operation records: `kernel(name)` finds one, here or among the shared ones.
 
-Those named by `hesse.plan.program.IN_PLACE` can write to a given array, which may be the one they read.
+Those named by `IN_PLACE` in `program.py` can write to a given array, which may be the one they read.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
+from hesse.backends.kernels import has
+from hesse.backends.numpy import elementwise
 from hesse.backends.numpy.algebra import ALGEBRA
 from hesse.backends.numpy.beside import beside_softmax
 from hesse.backends.numpy.machine import NUMPY_MACHINE, NumpyMachine
@@ -32,6 +34,9 @@ class NumpyTarget(Target):
 
     name: ClassVar[str] = "numpy"
     machine: NumpyMachine = NUMPY_MACHINE
+
+    def has_row(self, name: str) -> bool:
+        return has(elementwise.kernel, name)
 
     def passes(self, program: Program) -> NumpyProgram:
         lean = with_shared_pairs(with_few_scales(scaled_before_picking(trimmed(program))))

@@ -111,7 +111,7 @@ def _buffered(compiled: Compiled, program: NumpyProgram, machine: NumpyMachine) 
 def _broadcasts(program: Program, k: Ref, large: int) -> bool:
     """Whether an instruction makes a large array of rows, some of which may be repeated."""
     item, shape = program.instructions[k], program.shapes[k]
-    if isinstance(item, Contract) and not set(item.left_labels + item.right_labels) <= set(item.labels):
+    if isinstance(item, Contract) and item.is_sum:
         return False  # matrix products know better
     is_large = len(shape) > 1 and math.prod(shape) >= large
     return is_large and isinstance(item, Contract | Combine | CallApply)

@@ -73,9 +73,7 @@ class Sums:
 
     def _is_product(self, ref: Ref) -> bool:
         item = self.program.instructions[ref]
-        if not isinstance(item, Contract) or self.reads[ref] > 1:
-            return False
-        return {*item.left_labels, *item.right_labels} == {*item.labels}
+        return isinstance(item, Contract) and self.reads[ref] == 1 and not item.is_sum
 
     def read(self, ref: Ref) -> Iterator[Ref]:
         """What an instruction reads, through what is not made itself."""

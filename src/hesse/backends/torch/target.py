@@ -12,9 +12,11 @@ import torch
 from torch import Tensor
 from torch._C._functorch import is_functorch_wrapped_tensor
 
+from hesse.backends.kernels import has
 from hesse.backends.numpy.target import NumpyTarget
 from hesse.backends.records import Namespace
 from hesse.backends.target import Target, host_bytes
+from hesse.backends.torch import elementwise
 from hesse.backends.torch.algebra import ALGEBRA
 from hesse.backends.torch.fused import Fused
 from hesse.backends.torch.graphs import Graphed, is_worth_capturing
@@ -47,6 +49,9 @@ class TorchTarget(Target):
     copies: bool = True
     fuse: bool = False
     machine: TorchMachine = TORCH_MACHINE
+
+    def has_row(self, name: str) -> bool:
+        return has(elementwise.kernel, name)
 
     def passes(self, program: Program) -> Program:
         return batches_first(aligned(program))
