@@ -20,6 +20,7 @@ import torch
 
 import hesse
 import hesse.errors
+from hesse.backends.optional import optional
 from hesse.errors import (
     ArgumentError,
     ConvergenceError,
@@ -34,7 +35,6 @@ from hesse.errors import (
     TracingError,
     VerificationError,
 )
-from hesse.structured.optional import optional
 
 X = np.array([1.0, 2.0, 3.0])
 A = np.arange(9.0).reshape(3, 3)

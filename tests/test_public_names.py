@@ -43,3 +43,35 @@ def test_importing_loads_nothing_else():
 def test_a_name_that_does_not_exist_is_refused():
     with pytest.raises(AttributeError, match="module 'hesse' has no attribute 'gradient'"):
         _ = hesse.gradient
+
+
+def test_libraries_that_are_not_installed_are_named() -> None:
+    script = """
+import sys
+import numpy as np
+
+class NotInstalled:
+    def find_spec(self, name, path, target=None):
+        if name in ("torch", "jax"):
+            raise ModuleNotFoundError(name=name)
+
+sys.meta_path.insert(0, NotInstalled())
+import hesse
+print(hesse.grad(lambda x: np.sum(x**2))(np.ones(2)))
+for attempt in (
+    lambda: hesse.grad(np.sum, backend="jax")(np.ones(2)),
+    lambda: hesse.grad(np.sum).compile(backend="torch")(np.ones(2)),
+    lambda: hesse.torch.functional,
+):
+    try:
+        attempt()
+    except hesse.MissingPackageError as error:
+        print(error)
+"""
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert found.stdout.splitlines() == [
+        "[2. 2.]",
+        "the backend 'jax' needs jax, which is not installed; run `pip install 'jax'`",
+        "the backend 'torch' needs torch, which is not installed; run `pip install 'torch'`",
+        "hesse.torch needs torch, which is not installed; run `pip install 'torch'`",
+    ]

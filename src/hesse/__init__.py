@@ -200,6 +200,10 @@ def __getattr__(name: str) -> Any:
     try:
         return importlib.import_module(f"hesse.{name}")
     except ModuleNotFoundError as error:
+        package = str(error.name).partition(".")[0]
+        if package != "hesse":
+            missing = importlib.import_module("hesse.errors").MissingPackageError
+            raise missing.of(f"hesse.{name}", package) from error
         if error.name != f"hesse.{name}":
             raise
     raise AttributeError(f"module 'hesse' has no attribute {name!r}")

@@ -60,6 +60,11 @@ class MemoryLimitError(HesseError, MemoryError):
 class MissingPackageError(HesseError, ImportError):
     """An operation needs a package that is not installed."""
 
+    @classmethod
+    def of(cls, what: str, package: str) -> MissingPackageError:
+        """The error for what needs a package."""
+        return cls(f"{what} needs {package}, which is not installed; run `pip install '{package}'`")
+
 
 class MissingKernelError(HesseError, NotImplementedError):
     """A target cannot compute an operation."""

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from hesse.backends.optional import optional
 from hesse.backends.records import Namespace
 from hesse.backends.writer import Compiled
 from hesse.cost import PLAIN_MACHINE, Machine
@@ -172,6 +173,8 @@ def target_named(backend: str) -> Target:
     """The target with this name; its library is imported."""
     if backend not in BACKENDS:
         raise ArgumentError(f"there is no backend {backend!r}; choose one of {', '.join(BACKENDS)}")
+    if backend in ARRAY_CLASSES:
+        optional(ARRAY_CLASSES[backend][0], f"the backend {backend!r}")
     found: Target = importlib.import_module(f"hesse.backends.{backend}").TARGET
     return found
 

@@ -6,9 +6,9 @@ import functools
 import math
 from typing import Any
 
+from hesse.backends.optional import optional
 from hesse.manifolds.tangent import Tangent
 from hesse.manifolds.tensor_trains import TensorTrains
-from hesse.structured.optional import optional
 from hesse.tt.train import TensorTrain
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from hesse.structured.optional import optional
+from hesse.backends.optional import optional
 from hesse.tt.train import TensorTrain
 
 

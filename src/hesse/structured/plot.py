@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hesse.backends.optional import optional
 from hesse.ir import Axis, Node, Product, labels_of, number
-from hesse.structured.optional import optional
 from hesse.structured.patterns import count, matrix_axes, products, written
 from hesse.structured.terms import core_shape, pattern_text
 

@@ -13,7 +13,4 @@ def optional(module: str, what: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        package = module.split(".", maxsplit=1)[0]
-        raise MissingPackageError(
-            f"{what} needs {package}, which is not installed; run `pip install '{package}'`"
-        ) from error
+        raise MissingPackageError.of(what, module.split(".", maxsplit=1)[0]) from error
