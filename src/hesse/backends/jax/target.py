@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hesse.backends.jax.algebra import ALGEBRA
-from hesse.backends.jax.jitted import is_processor, jitted
+from hesse.backends.jax.jitted import compiler_options, is_processor, jitted
 from hesse.backends.jax.machine import JAX_MACHINE, JaxMachine
 from hesse.backends.jax.sharding import distributed
 from hesse.backends.jax.turns import turned
@@ -81,7 +81,7 @@ class JaxTarget(Target):
         function = distributed(function, *([_numbered(p, inputs) for p in ps] for ps in (own, found)))
         if self.jit:
             function.__name__ = new_name()
-            function = jitted(function, self._is_long(program))
+            function = jitted(function, compiler_options(program, self.machine))
         else:
             function = _not_jitted(function)
         return Compiled(function, compiled.inputs, compiled.source)
@@ -149,11 +149,7 @@ class JaxTarget(Target):
             assert found is not None, "its object calls it"
             return found(*arrays)
 
-        return jitted(run, self._is_long(program))
-
-    def _is_long(self, program: Program) -> bool:
-        count = len(program.instructions)
-        return count >= self.machine.long_program and program.total_flops <= count * self.machine.little_work
+        return jitted(run, compiler_options(program, self.machine))
 
     @property
     def algebra(self) -> Namespace:
