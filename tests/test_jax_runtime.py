@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -21,6 +22,10 @@ from hesse.backends.jax.machine import JaxMachine
 from hesse.backends.jax.products import added_products, contracted
 from hesse.backends.jax.runtime import place, place_all
 from hesse.errors import ArgumentError
+from hesse.ir import variable
+from hesse.ops.normalization import softmax
+from hesse.ops.registry import elementwise
+from hesse.plan import make_plan
 from oracles import fast_jit
 
 jax.config.update("jax_enable_x64", True)
@@ -292,11 +297,12 @@ def test_without_jit_nothing_is_dispatched() -> None:
         H.compile(backend="torch")(x)
 
 
-@pytest.fixture(params=["bare arrays", "containers"])
+@pytest.fixture(params=itertools.product(["bare arrays", "containers"], [1, 1000]), ids=str)
 def long_hessian(request: pytest.FixtureRequest) -> Callable[[Any], Any]:
-    """The Hessian of `cubes` by a program that counts as a long one, called with an array or with a tuple."""
-    target = JaxTarget(machine=JaxMachine(long_program=1))
-    if request.param == "bare arrays":
+    """The Hessian of `cubes`, of an array or of a tuple, by a program that counts as long or as small."""
+    arguments, long_program = request.param
+    target = JaxTarget(machine=JaxMachine(long_program=long_program))
+    if arguments == "bare arrays":
         return hesse.hessian(cubes, backend=target)
     H = hesse.hessian(lambda pair: cubes(pair[0]), backend=target)
     return lambda x: H((x,))[0][0]
@@ -323,33 +329,21 @@ def test_long_programs_are_compiled_without_constants_of_their_own(
     assert len(compiled) == 1, [record.getMessage() for record in compiled]
 
 
-@pytest.mark.parametrize(
-    ("f", "shape", "options"),
-    [
-        (lambda x: np.sum(x**3), (5,), jitted.PLAIN),
-        (lambda x: np.sum(np.tanh(x) ** 2), (5000,), None),
-        (lambda x: np.sum(x**3), (5000,), None),
-        (
-            lambda x: np.sum(x[:, None] * x * np.arange(1.44e6).reshape(1200, 1200)),
-            (1200,),
-            jitted.PLAIN,
-        ),
-    ],
-    ids=["little", "functions", "many entries", "a matrix and its transpose"],
-)
-def test_programs_that_do_little_are_compiled_quickly(
-    f: Callable[[Any], Any], shape: tuple[int, ...], options: Any
-) -> None:
-    assert JaxTarget()._options(hesse.hessian(f).explain(jnp.ones(shape)).program) == options
+def test_how_programs_are_compiled() -> None:
+    """Loops over few entries are written quickly; those over many, and those of softmax, are written well."""
 
+    def options(function: Callable[..., Any], size: int, machine: JaxMachine) -> Any:
+        root = function(variable("x", (size,)))
+        return jitted.compiler_options(make_plan([root], machine), machine)
 
-def test_programs_that_do_little_keep_no_trace_of_their_first_call() -> None:
-    """The types of known arrays are found in a trace as well as outside."""
-    jitted._known.cache_clear()
-    H = hesse.hessian(cubes, backend="jax")
-    x = jnp.array([0.5, 1.5])
-    np.testing.assert_allclose(jax.jit(H)(x), jax.hessian(jax_cubes)(x))
-    assert not any(issubclass(kind, jax.core.Tracer) for kind in jitted._known())
+    def cosines(x: Any) -> Any:
+        return elementwise("cos", x)
+
+    few = JaxMachine(few_entries=100)
+    assert options(cosines, 100, few) == jitted.PLAIN
+    assert options(cosines, 101, few) == {}
+    assert options(softmax, 3, few) == {}
+    assert options(cosines, 101, JaxMachine(long_program=1)) == jitted.QUICK
 
 
 def test_options_that_xla_does_not_know_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+import hesse
 from benchmarks.speed.candidates import DENSE, STRUCTURED, Candidate, Thunk, as_arrays, direction
 from benchmarks.speed.libraries import jax_library
 from benchmarks.speed.problem import Arrays, Problem
@@ -29,13 +30,19 @@ def versions() -> dict[str, str]:
 
 
 def import_all() -> None:
-    """Import the libraries and start their compilers now, so that no measurement includes it."""
+    """Import the libraries, and what hesse has for them, and start their compilers now.
+
+    So no measurement includes it.
+    """
     for name in LIBRARIES:
         if name not in missing():
             import_module(name)
     if "jax" not in missing():
         jax = jax_library().jax
         jax.block_until_ready(jax.jit(lambda x: x @ x)(np.ones((2, 2))))
+        hesse.grad(jax.numpy.sum)(jax.numpy.ones(2))
+    if "torch" not in missing():
+        hesse.grad(import_module("torch").sum)(import_module("torch").ones(2))
 
 
 def dense_peers(problem: Problem, arguments: Arrays, with_compile: bool) -> list[Candidate]:

@@ -91,7 +91,10 @@ class Derivative:
                     break
             else:
                 if len(arguments) == count and (is_same is None or is_same()):
-                    return run(*arguments)
+                    try:
+                        return run(*arguments)
+                    except ValueError:
+                        pass  # a trace is around it, or it is raised again
         tables, captured = self.present()
         if self._is_branching:
             entry = None if options else self._taken(tables, arguments + captured.arrays)

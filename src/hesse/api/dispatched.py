@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 Types = tuple[type, ...]
 Quick = tuple[int, type, Callable[[], bool] | None, Callable[..., Any]]
-"""So many arguments of a type: whether all that is read besides is the same, and what computes the result."""
+"""So many arguments of a type: whether all that is read besides is the same, and what computes the result.
+
+It may raise ValueError inside of a trace.
+"""
 MISSING = object()
 """Says that a call is not dispatched."""
 
@@ -124,7 +127,7 @@ class Dispatch:
         known = self.bare.get(types)
         if known is None or len(set(types)) != 1 or np.ndarray in types:
             return None
-        return len(types), types[0], is_same, known.run
+        return len(types), types[0], is_same, getattr(known.run, "alone", known.run)
 
 
 def _key(leaves: list[Any], spec: PyTreeSpec) -> Hashable:

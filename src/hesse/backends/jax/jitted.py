@@ -1,49 +1,87 @@
-"""Jitted functions, compiled in the way that suits their work.
+"""Jitted functions, and how XLA is told to compile them: its default way often takes too long.
 
 XLA makes a kernel of each group of operations that it fuses. On a processor it has two ways to write kernels.
-The default one takes two to three times as long for each. Loops over many entries are up to a third faster
-for it, those over functions like tanh above all; programs that do little are not. Sums of a matrix and its
-transpose take up to forty times as long (with 1,000 rows).
+The default one takes up to twice as long for each. Loops over large arrays, and those of softmax and its
+relatives at any size, are up to a third faster for it; others are as fast, or slower. So programs that loop
+over few entries are compiled the older way. Programs of hundreds of kernels that do little (the Hessian of a
+small net by its weights) are in addition optimised less.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
-import numpy as np
+
+from hesse.backends.jax.machine import JaxMachine
+from hesse.plan.program import CallApply, CallMap, Contract, Instruction, Program
 
 Function = Callable[..., Any]
-Options = Mapping[str, bool | int]
+Options = Mapping[str, Any]
 
-PLAIN: Options = {"xla_cpu_use_fusion_emitters": False}
-"""What XLA is told about programs that do little."""
-QUICK: Options = {**PLAIN, "xla_backend_optimization_level": 1}
-"""The same for long ones: hundreds of kernels, as in the Hessian of a small net by its weights."""
+PLAIN = {"xla_cpu_use_fusion_emitters": False}
+"""What XLA is told about programs that loop over few entries."""
+QUICK = PLAIN | {"xla_backend_optimization_level": 1}
+"""What XLA is told about long programs."""
+ALGEBRA = {
+    "cholesky",
+    "determinant",
+    "inverse",
+    "log_determinant",
+    "sign_determinant",
+    "solve",
+    "triangular_solve",
+}
+"""Records whose time is that of library calls, however loops are written."""
 
 
-def jitted(function: Function, options: Options | None) -> Function:
-    """The function, jitted; compiled with options where no trace is around it.
+def compiler_options(program: Program, machine: JaxMachine) -> Options:
+    """How a program is compiled where it is called outside of a trace."""
+    count = len(program.instructions)
+    if count >= machine.long_program and program.total_flops <= count * machine.little_work:
+        return QUICK
+    return PLAIN if _looped_entries(program) <= machine.few_entries else {}
 
-    Inside of a trace it is part of another program, for which only its user can set options.
+
+def _looped_entries(program: Program) -> float:
+    """The entries that are computed one by one; products of matrices and what is only moved do not count."""
+    return sum(_looped(program, k, item) for k, item in enumerate(program.instructions))
+
+
+def _looped(program: Program, k: int, item: Instruction) -> float:
+    match item:
+        case CallMap():
+            return math.prod(program.shapes[k])
+        case CallApply():
+            return 0 if item.name in ALGEBRA else math.inf
+        case Contract() if not item.is_sum:
+            return math.prod(program.shapes[k])
+        case _:
+            return 0
+
+
+def jitted(function: Function, options: Options) -> Function:
+    """The function, jitted, with options where no trace is around it.
+
+    Inside of a trace it is part of another program, for which only its user can set options. `alone` of what
+    comes back is the function for arrays outside of any trace, which raises ValueError inside of one.
     """
     inside: Function = jax.jit(function)
-    if options is None or not _has_options():
+    if not options or not _has_options():
         return inside
     alone = jax.jit(function, compiler_options=dict(options))
-    known = _known()
 
     @functools.wraps(inside)
     def run(*arrays: Any) -> Any:
-        if not known.issuperset(map(type, arrays)):
+        if any(isinstance(array, jax.core.Tracer) for array in arrays):
             return inside(*arrays)
-        try:
+        with jax.core.eval_context():  # arrays may be known though something else is traced
             return alone(*arrays)
-        except ValueError:  # arrays may be known though something else is traced
-            return inside(*arrays)
 
+    vars(run)["alone"] = alone
     return run
 
 
@@ -53,20 +91,13 @@ def is_processor() -> bool:
 
 
 @functools.cache
-def _known() -> frozenset[type]:
-    """The types of arrays whose entries are known: no traces."""
-    with jax.core.eval_context():  # it may be a trace that asks
-        return frozenset([type(jax.device_put(0.0)), np.ndarray])
-
-
-@functools.cache
 def _has_options() -> bool:
     """Whether programs run on a processor, by an XLA that has the options."""
     if jax.default_backend() != "cpu":
         return False
     try:
         with jax.core.eval_context():  # it may be a trace that asks
-            jax.jit(lambda: 0, compiler_options=dict(QUICK))()
+            jax.jit(lambda: 0, compiler_options=QUICK)()
     except jax.errors.JaxRuntimeError:
         return False
     return True

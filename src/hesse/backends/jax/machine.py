@@ -29,13 +29,11 @@ class JaxMachine(SliceMachine):
     few_features: int = 8
     """Kernels of at most so many features are convolved; others are multiplied with windows."""
     long_program: int = 100
-    """Programs of so many instructions are compiled in the way that takes XLA least time."""
+    """Programs of so many instructions are compiled in the way that takes XLA less time."""
     little_work: int = 100_000
     """They are if they have at most so many operations for each: then it does not matter to their calls."""
     few_entries: int = 2**20
-    """Programs that read and write at most so many entries are compiled in a way that takes less time."""
-    few_functions: int = 2**11
-    """They are if functions of at most so many entries are computed: such loops would be slower."""
+    """The same, less so, for programs whose loops compute at most so many entries."""
     local_share: float = 1 / 8
     """The share of a sum in which a term lies that may be added there alone."""
     many_local: int = 4

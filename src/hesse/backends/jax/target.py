@@ -16,7 +16,7 @@ import numpy as np
 
 from hesse.backends.jax import elementwise
 from hesse.backends.jax.algebra import ALGEBRA
-from hesse.backends.jax.jitted import PLAIN, QUICK, Options, is_processor, jitted
+from hesse.backends.jax.jitted import compiler_options, is_processor, jitted
 from hesse.backends.jax.machine import JAX_MACHINE, JaxMachine
 from hesse.backends.jax.sharding import distributed
 from hesse.backends.jax.turns import turned
@@ -25,11 +25,10 @@ from hesse.backends.kernels import has
 from hesse.backends.named import new_name, note_call
 from hesse.backends.records import Namespace
 from hesse.backends.target import Target, host_bytes
-from hesse.backends.text import dense_labels
 from hesse.backends.writer import Compiled
 from hesse.errors import ArgumentError
 from hesse.plan.origins import Origins, origins
-from hesse.plan.program import CallApply, CallMap, Combine, Program
+from hesse.plan.program import Program
 from hesse.plan.scalings import scaled_before
 from hesse.plan.sliced import SlicedProgram
 from hesse.plan.slices import sliced
@@ -87,7 +86,7 @@ class JaxTarget(Target):
         function = distributed(function, *([_numbered(p, inputs) for p in ps] for ps in (own, found)))
         if self.jit:
             function.__name__ = new_name()
-            function = jitted(function, self._options(program))
+            function = jitted(function, compiler_options(program, self.machine))
         else:
             function = _not_jitted(function)
         return Compiled(function, compiled.inputs, compiled.source)
@@ -155,21 +154,7 @@ class JaxTarget(Target):
             assert found is not None, "its object calls it"
             return found(*arrays)
 
-        return jitted(run, self._options(program))
-
-    def _options(self, program: Program) -> Options | None:
-        """How XLA compiles a program: in less time, where its calls take no longer for it."""
-        count, machine = len(program.instructions), self.machine
-        if count >= machine.long_program and program.total_flops <= count * machine.little_work:
-            return QUICK
-        functions = mirrored = 0
-        for item, shape in zip(program.instructions, program.shapes, strict=True):
-            if isinstance(item, CallMap | CallApply):
-                functions += math.prod(shape)
-            elif isinstance(item, Combine) and _adds_transpose(item, shape):
-                mirrored += math.prod(shape)
-        is_little = program.moved_entries <= machine.few_entries and functions <= machine.few_functions
-        return PLAIN if is_little or mirrored > functions else None
+        return jitted(run, compiler_options(program, self.machine))
 
     @property
     def algebra(self) -> Namespace:
@@ -180,16 +165,6 @@ class JaxTarget(Target):
         if not statistics:  # the processor
             return host_bytes()
         return int(statistics["bytes_limit"] - statistics["bytes_in_use"])
-
-
-def _adds_transpose(item: Combine, shape: tuple[int, ...]) -> bool:
-    """Whether a sum has the same value twice, with its axes in different orders."""
-    dense = [term for term in item.terms if term.is_dense(shape)]
-    orders = {
-        (term.source, tuple([term.labels.index(k) for k in dense_labels(term) if k in term.labels]))
-        for term in dense
-    }
-    return len(orders) > len({source for source, _ in orders})
 
 
 def _known(dtype: Any) -> np.dtype[Any]:
