@@ -23,7 +23,7 @@ from hesse.frontends.libraries import Input, nested, session
 from hesse.frontends.memory import protect
 from hesse.frontends.operands import as_node, constant
 from hesse.frontends.tracing import deciding_as, tensors_given
-from hesse.ir import Node, number, substitute
+from hesse.ir import Node, carried, number, shortcuts_kept, shortcuts_wanted, substitute
 
 
 class Met(Exception):
@@ -164,6 +164,7 @@ class Building:
 
         return run
 
+    @shortcuts_kept()
     def _requested(self, call: Call, leaves: Sequence[Any], run: Run) -> Built:
         """The derivative as nodes, for leaves that are expressions or known."""
         positions, as_tuple = self.positions(call.names)
@@ -221,9 +222,10 @@ class Building:
             def run(taken: Callable[[Any], list[Any]]) -> list[Any]:
                 return list(map(opened.returned, own(taken)))
 
-        with deciding_as(lambda node: substitute([node], table)[0]):
+        with deciding_as(lambda node: substitute([node], table)[0]), shortcuts_wanted():
             built = self._requested(call, leaves, run)
-        results = [Expression(node) for node in substitute(built.roots, table)]
+        roots = carried(built.roots, lambda roots: substitute(roots, table))
+        results = [Expression(node) for node in roots]
         return arranged(built.layout, results if opened is None else list(map(opened.result, results)))
 
 

@@ -23,7 +23,9 @@ from hesse.calculus import (
     Propagation,
     along,
     derivative_blocks,
+    enter_compositions,
     estimate,
+    taylor_cost,
     taylor_diagonal,
     taylor_laplacian,
 )
@@ -66,6 +68,7 @@ def taylor(
         nodes, layout = request.output
         propagation = Propagation([Parameter(highest)], _curve(request))
         roots = [propagation.coefficient(node, (k,)) for k in range(highest + 1) for node in nodes]
+        enter_compositions(propagation)
         layouts = tuple(shifted(layout, k * len(nodes)) for k in range(highest + 1))
         return Built(simplify(roots), layouts)
 
@@ -245,7 +248,8 @@ def _contracted(
 
     def try_(name: str, node: Node, choices: Choices = ()) -> None:
         (found,) = simplify([node])
-        candidates[name], costs[name] = (found, choices), estimate([found])
+        cost = taylor_cost(found, order) if name == TAYLOR else estimate([found])
+        candidates[name], costs[name] = (found, choices), cost
 
     if mode in ("auto", TAYLOR):
         try_(TAYLOR, by_taylor(output, point))

@@ -1,6 +1,7 @@
 """Partials, and the orders in which they are multiplied."""
 
 from hesse.calculus.columns import Columns
+from hesse.calculus.compositions import enter_compositions
 from hesse.calculus.derivative import (
     TAYLOR,
     Choice,
@@ -11,7 +12,7 @@ from hesse.calculus.derivative import (
     sorted_blocks,
 )
 from hesse.calculus.modes import MODES, cross_country, forward, pull_back, push_forward, reverse
-from hesse.calculus.operators import Direction, along, taylor_diagonal, taylor_laplacian
+from hesse.calculus.operators import Direction, along, taylor_cost, taylor_diagonal, taylor_laplacian
 from hesse.calculus.partial import partial, pull, push
 from hesse.calculus.taylor import Parameter, Propagation
 from hesse.cost import contraction_path, einsum_cost, estimate
@@ -32,6 +33,7 @@ __all__ = [
     "derivative_blocks",
     "differentiate",
     "einsum_cost",
+    "enter_compositions",
     "estimate",
     "forward",
     "partial",
@@ -41,6 +43,7 @@ __all__ = [
     "push_forward",
     "reverse",
     "sorted_blocks",
+    "taylor_cost",
     "taylor_diagonal",
     "taylor_laplacian",
 ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from hesse.calculus.partial import is_active, partial, pull, push_all
@@ -18,12 +18,15 @@ from hesse.ir import (
     Einsum,
     Node,
     Shape,
+    Shortcut,
+    Variable,
     add,
     delta,
     dependents,
     einsum,
     is_zero,
     plain_axes,
+    shortcuts,
     topological,
     zero,
 )
@@ -68,6 +71,8 @@ def pull_back(
     order = topological([output], above)
     live = dependents(order, variables)
     lead = cotangent.shape[: cotangent.rank - output.rank]
+    # a shortcut passes by the nodes between its ends: none of them may be asked for
+    known = shortcuts() if all([isinstance(variable, Variable) for variable in variables]) else {}
     collected: dict[Node, list[Node]] = {output: [cotangent]}
     results = {variable: zero(lead + variable.shape) for variable in variables}
     for node in reversed(order):
@@ -79,9 +84,22 @@ def pull_back(
             results[node] = cotangent
         if is_zero(cotangent):
             continue
-        for slot in _live_slots(node, live):
-            collected.setdefault(node.operands[slot], []).append(pull(node, slot, cotangent))
+        for below, pulled in _pulled(node, cotangent, live, known):
+            collected.setdefault(below, []).append(pulled)
     return [results[variable] for variable in variables]
+
+
+def _pulled(
+    node: Node, cotangent: Node, live: set[Node], known: Mapping[Node, Sequence[Shortcut]]
+) -> Iterator[tuple[Node, Node]]:
+    """The nodes below one through which a cotangent goes on, each with its share of it."""
+    if node in known:
+        for below, change, argument in known[node]:
+            if below in live:
+                yield below, pull_back(change, cotangent, [argument])[0]
+        return
+    for slot in _live_slots(node, live):
+        yield node.operands[slot], pull(node, slot, cotangent)
 
 
 def two_sided(output: Node, variables: Sequence[Node]) -> list[Node]:

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from hesse.calculus.compositions import enter_compositions
 from hesse.calculus.derivative import TAYLOR, Choice
 from hesse.calculus.modes import push_forward
 from hesse.calculus.shares import Index
 from hesse.calculus.taylor import Parameter, Propagation
 from hesse.cost import estimate
-from hesse.ir import Node, delta, keep_nodes
+from hesse.ir import Node, are_shortcuts_wanted, delta, keep_nodes
 from hesse.rewrite import simplify
 
 SAVED_SHARE = 0.1
 """What forward mode must save to be taken: unlike Taylor mode it takes longer to build with each order."""
+SAVED_AGAIN = 1.5
+"""By this factor less is a derivative by Taylor mode taken to cost that will be differentiated again."""
 Direction = Mapping[Node, Node]
 """How the variables move."""
 
@@ -43,11 +46,22 @@ def along(output: Node, directions: Sequence[tuple[Direction, int]], mode: str =
         if mode == TAYLOR:
             break
         (repeated,) = simplify([push_forward(repeated, directions[k][0])])
-        if count > 1 and (1.0 - SAVED_SHARE) * estimate([by_taylor(count)]) <= estimate([repeated]):
+        if count > 1 and (1.0 - SAVED_SHARE) * taylor_cost(by_taylor(count), count) <= estimate([repeated]):
             break
     else:
         return Choice([repeated], "forward", {})
+    enter_compositions(propagation)
     return Choice([by_taylor(len(steps))], TAYLOR, {})
+
+
+def taylor_cost(derivative: Node, order: int) -> float:
+    """What a derivative by Taylor mode costs, to be compared with those of other modes.
+
+    Reverse mode goes back through its series by shortcuts. For order two that does not decide: other modes
+    have products in common with first derivatives, which a function with second ones often has, too.
+    """
+    cost = estimate([derivative])
+    return cost / SAVED_AGAIN if order > 2 and are_shortcuts_wanted() else cost
 
 
 def taylor_diagonal(output: Node, point: Node, order: int) -> Node:
@@ -69,7 +83,12 @@ def _along_units(output: Node, moves: Sequence[tuple[Node, Parameter]]) -> Node:
     for k, (point, _) in enumerate(moves):
         seeds.setdefault(point, {})[_unit(k, len(moves))] = delta(point.shape)
     parameters = [parameter for _, parameter in moves]
-    return Propagation(parameters, seeds).coefficient(output, tuple([p.order for p in parameters]))
+    # recurrences have the coefficients of slopes, which shortcuts are made of
+    by_recurrences = are_shortcuts_wanted() and not any([parameter.is_summed for parameter in parameters])
+    propagation = Propagation(parameters, seeds, by_recurrences)
+    found = propagation.coefficient(output, tuple([parameter.order for parameter in parameters]))
+    enter_compositions(propagation)
+    return found
 
 
 def _unit(place: int, count: int) -> Index:

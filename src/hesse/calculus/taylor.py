@@ -69,11 +69,17 @@ class Propagation:
     """Coefficients of nodes, for those of the variables: `seeds[variable][index]`.
 
     A coefficient has the axes of the node first, then those of the directions of each parameter in which its
-    order is neither 0 nor summed.
+    order is neither 0 nor summed. `by_recurrences` says that element-wise functions always follow theirs.
     """
 
-    def __init__(self, parameters: Sequence[Parameter], seeds: Mapping[Node, Mapping[Index, Node]]) -> None:
+    def __init__(
+        self,
+        parameters: Sequence[Parameter],
+        seeds: Mapping[Node, Mapping[Index, Node]],
+        by_recurrences: bool = False,
+    ) -> None:
         self._parameters = tuple(parameters)
+        self._by_recurrences = by_recurrences
         self._seeds = seeds
         self._is_symmetric = _are_alike(parameters, seeds)
         self._known: dict[Key, Node] = {}
@@ -107,7 +113,15 @@ class Propagation:
         assert answer is not None
         return answer
 
-    def _trail(self, index: Index) -> list[int]:
+    def compositions(self) -> list[Key]:
+        """The element-wise functions of one operand, with the indices of coefficients that were asked for."""
+        return [
+            (node, index)
+            for node, index in self._known
+            if any(index) and isinstance(node, Map) and len(node.operands) == 1 and node not in self._lifted
+        ]
+
+    def trail(self, index: Index) -> list[int]:
         """The parameters whose directions a coefficient has."""
         return [
             k
@@ -119,7 +133,7 @@ class Propagation:
         return node.shape + self._directions(index)
 
     def _directions(self, index: Index) -> Shape:
-        return tuple(itertools.chain(*[self._parameters[k].directions for k in self._trail(index)]))
+        return tuple(itertools.chain(*[self._parameters[k].directions for k in self.trail(index)]))
 
     # --- what is propagated ---
 
@@ -216,7 +230,7 @@ class Propagation:
         """The coefficient of an index from that of the same orders descending, all parameters being alike."""
         rank = len(self._parameters[0].directions)
         places = sorted(range(len(index)), key=lambda k: -index[k])
-        trail = [k for k in places if k in self._trail(index)]
+        trail = [k for k in places if k in self.trail(index)]
         groups = [
             range(node.rank + rank * trail.index(k), node.rank + rank * trail.index(k) + rank)
             for k in sorted(trail)
@@ -267,12 +281,12 @@ class Propagation:
         """The product with coefficients of some factors instead of their values."""
         ranges = list(node.ranges)
         labels: dict[int, tuple[Axis, ...]] = {}
-        for k in sorted({k for _, part in coefficients.values() for k in self._trail(part)}):
+        for k in sorted({k for _, part in coefficients.values() for k in self.trail(part)}):
             labels[k] = plain_axes(len(self._parameters[k].directions), len(ranges))
             ranges += self._parameters[k].directions
 
         def trail(part: Index) -> tuple[Axis, ...]:
-            return tuple(itertools.chain(*[labels[k] for k in self._trail(part)]))
+            return tuple(itertools.chain(*[labels[k] for k in self.trail(part)]))
 
         operands, axes = list(node.operands), list(node.axes)
         for slot, (coefficient, part) in coefficients.items():
@@ -282,6 +296,8 @@ class Propagation:
 
     def _is_composed(self, node: Node, index: Index) -> bool:
         """Whether a node is a function of each entry of one operand that moves in many directions."""
+        if self._by_recurrences:
+            return False
         has_directions = any([parameter.directions for parameter in self._parameters])
         is_row = isinstance(node, Map) and node not in self._lifted and len(self._live_slots(node)) == 1
         return has_directions and is_row and sum(index) <= MOST_COMPOSED
@@ -321,15 +337,15 @@ class Propagation:
         self, slope: Node, factors: Sequence[tuple[Node, Index]], index: Index, count: int
     ) -> Node:
         """A slope times coefficients; those with directions in common that are summed over come first."""
-        kept, trails = self._trail(index), [self._trail(part) for _, part in factors]
+        kept, trails = self.trail(index), [self.trail(part) for _, part in factors]
         parts: list[tuple[Node, list[int]]] = [(slope, [])]
         for group in linked([set(trail).difference(kept) for trail in trails]):
             members = [(factors[k][0], trails[k]) for k in group]
             own = sorted({k for _, trail in members for k in trail}.intersection(kept))
-            parts.append((self._entrywise(slope.shape, members, own), own))
-        return self._entrywise(slope.shape, parts, kept, count)
+            parts.append((self.entrywise(slope.shape, members, own), own))
+        return self.entrywise(slope.shape, parts, kept, count)
 
-    def _entrywise(
+    def entrywise(
         self, shape: Shape, factors: Sequence[tuple[Node, list[int]]], kept: list[int], count: int = 1
     ) -> Node:
         """The product of tensors `[shape…, directions…]`, summed over the directions that are not kept."""

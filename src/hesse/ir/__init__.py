@@ -48,6 +48,15 @@ from hesse.ir.einsum import einsum, einsum_of, opened
 from hesse.ir.labelled import Product
 from hesse.ir.node import Add, Apply, Constant, Einsum, Map, Node, Shape, Variable, keep_nodes, remembered
 from hesse.ir.product import core, core_and_pattern, is_zero, zero
+from hesse.ir.shortcuts import (
+    Shortcut,
+    are_shortcuts_wanted,
+    carried,
+    enter_shortcuts,
+    shortcuts,
+    shortcuts_kept,
+    shortcuts_wanted,
+)
 from hesse.ir.sum import add, has_delta, is_sparse, meeting, negated, sum_pieces, unscaled, without_sign
 from hesse.ir.walk import bind_sizes, dependents, rebuild, substitute, topological, use_counts
 
@@ -62,14 +71,17 @@ __all__ = [
     "Node",
     "Product",
     "Shape",
+    "Shortcut",
     "Size",
     "Variable",
     "add",
     "affine_axis",
     "apply_",
+    "are_shortcuts_wanted",
     "bind_sizes",
     "bound_size",
     "broadcast",
+    "carried",
     "combine",
     "common_shape",
     "concatenate",
@@ -83,6 +95,7 @@ __all__ = [
     "diagonal_map",
     "einsum",
     "einsum_of",
+    "enter_shortcuts",
     "first_labels",
     "has_delta",
     "has_pattern",
@@ -109,6 +122,9 @@ __all__ = [
     "reshape",
     "scale",
     "select",
+    "shortcuts",
+    "shortcuts_kept",
+    "shortcuts_wanted",
     "size_names",
     "size_product",
     "substitute",

@@ -15,9 +15,11 @@ from hesse.ir import (
     Einsum,
     Map,
     Node,
+    carried,
     opened,
     rebuild,
     remembered,
+    shortcuts,
     topological,
     use_counts,
 )
@@ -45,7 +47,9 @@ LAWS: dict[Rule, Head] = {
 
 def simplify(roots: Sequence[Node]) -> list[Node]:
     """The roots in simpler and numerically stabler form."""
-    return [_simplified(roots[0])] if len(roots) == 1 else _all_simplified(roots)
+    if len(roots) == 1 and not shortcuts():  # what is remembered has none
+        return [_simplified(roots[0])]
+    return carried(roots, _all_simplified)
 
 
 @remembered  # a formula is simplified before it is printed, evaluated and differentiated
