@@ -340,3 +340,36 @@ def test_objects_are_copied_without_their_class() -> None:
     agree(hesse.hessian(net)(X), jax.hessian(net)(X))
     agree(hesse.grad(lambda x: net(x) + x[0])(X), jax.grad(lambda x: net(x) + x[0])(X))
     assert len(made) == 1
+
+
+class Layer:
+    """A container that only JAX knows, with a part of its structure that is no array."""
+
+    def __init__(self, weights: Any, shift: Any, power: int) -> None:
+        self.weights, self.shift, self.power = weights, shift, power
+
+    def __call__(self, x: Any) -> Any:
+        return jnp.tanh(self.weights @ x + self.shift) ** self.power
+
+
+jax.tree_util.register_pytree_node(
+    Layer,
+    lambda layer: ((layer.weights, layer.shift), layer.power),
+    lambda power, parts: Layer(*parts, power),
+)
+
+
+@pytest.mark.parametrize("power", [2, 3])
+def test_classes_that_are_registered_with_jax_are_containers(power: int) -> None:
+    layers = [Layer(jnp.outer(Y, X), X, power), Layer(jnp.outer(X, Y), None, power)]
+
+    def loss(layers: list[Layer], x: Any) -> Any:
+        return jnp.sum(layers[0](x) * (layers[1].weights @ x))
+
+    def moved(layer: Layer) -> Layer:
+        return Layer(layer.weights, X * layer.shift, layer.power)
+
+    for operator, own in ((hesse.grad, jax.grad), (hesse.hessian, jax.hessian)):
+        for point in (X, Y):
+            agree(operator(loss)(layers, point), own(loss)(layers, point))
+    agree(hesse.jacobian(moved)(layers[0]), jax.jacobian(moved)(layers[0]))

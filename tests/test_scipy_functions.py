@@ -26,13 +26,13 @@ POINT = np.array([0.3, 1.3, 2.7])
 PART = np.array([0.2, 0.5, 0.8])
 WEIGHTS = np.array([1.0, 2.0, 3.0])
 OF_ONE = """gamma rgamma j0 j1 y0 y1 i0 i1 i0e i1e k0 k1 k0e k1e expi exp1 erfcx dawsn cosm1 log_expit exp10
-entr expm1 log1p exp2 cbrt ndtr log_ndtr erf erfc gammaln psi expit""".split()
-OF_PARTS = ["logit", "erfinv", "ndtri"]
+entr expm1 log1p exp2 cbrt ndtr log_ndtr erf erfc gammaln psi expit exprel""".split()
+OF_PARTS = ["logit", "erfinv", "ndtri", "ellipk", "ellipe"]
 WITH_FIRST: dict[str, tuple[float, ...]] = {
     **{"jv": (2,), "iv": (1.5,), "kv": (2,), "yv": (1,), "ive": (1,), "kve": (0,), "expn": (2,)},
     **{"gammainc": (1.5,), "gammaincc": (2.2,), "stdtr": (3.0,), "pseudo_huber": (1.1,), "huber": (1.1,)},
     **{"xlogy": (1.3,), "xlog1py": (1.3,), "rel_entr": (0.7,), "kl_div": (0.7,), "betaln": (1.7,)},
-    **{"beta": (1.7,), "binom": (4.5,), "poch": (2.2,)},
+    **{"beta": (1.7,), "binom": (4.5,), "poch": (2.2,), "kn": (2,), "hyp1f1": (0.5, 1.5)},
 }
 
 
@@ -51,6 +51,10 @@ CASES: dict[str, tuple[Callable[[Any], Any], np.ndarray]] = {
     "betainc": (of("betainc", 1.5, 2.5), PART),
     "betaincinv": (of("betaincinv", 1.5, 2.5), PART),
     "gammaincinv": (of("gammaincinv", 1.5), PART),
+    "hyp2f1": (of("hyp2f1", 0.5, 1.3, 1.7), PART),
+    "boxcox of both": (lambda x: np.sum(scipy.special.boxcox(x, x - 1.0)), POINT),
+    "boxcox without a power": (lambda x: np.sum(scipy.special.boxcox(x, 0.0)), POINT),
+    "boxcox1p": (lambda x: np.sum(scipy.special.boxcox1p(x, 0.7 * x)), POINT),
     "gammasgn": (lambda x: np.sum(scipy.special.gammasgn(-x) * x**2), POINT),
     "gamma of negative numbers": (of("gamma"), -POINT),
     "i0 of NumPy": (lambda x: np.sum(np.i0(x)), -POINT),

@@ -1,5 +1,7 @@
 """Containers taken apart into leaves and put together: dicts, lists, (named) tuples, dataclasses, None.
 
+Classes that were registered with JAX (`jax.tree_util.register_pytree_node`) are containers, too.
+
 The work is done by optree, which is imported when a container is met.
 """
 
@@ -10,9 +12,10 @@ import contextlib
 import dataclasses
 import functools
 import json
+import sys
 import threading
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -27,13 +30,17 @@ NAMESPACE = "hesse"
 """Where dataclasses are registered, so that other users of optree see nothing of it."""
 CONTAINERS = (dict, list, tuple, deque)
 NUMBERS = (int, float, complex, np.generic)
+Flatten = Callable[[Any], tuple[Iterable[Any], Any, tuple[str, ...] | None]]
+Unflatten = Callable[[Any, Iterable[Any]], Any]
+_of_jax: dict[type, bool] = {}
+"""By class: whether JAX takes it apart."""
 _registered: set[type] = set()
 _registering = threading.Lock()
 
 
 def is_container(value: Any) -> bool:
     """Whether a value may hold leaves (None holds none)."""
-    return value is None or isinstance(value, CONTAINERS) or _is_dataclass(type(value))
+    return value is None or isinstance(value, CONTAINERS) or _is_dataclass(type(value)) or _is_of_jax(value)
 
 
 def is_list_of_numbers(value: Any) -> bool:
@@ -77,11 +84,11 @@ def take_apart(value: Any) -> tuple[list[Any], PyTreeSpec]:
     """The leaves of a container, and its structure."""
     while True:
         leaves, spec = flattened(value)
-        unknown = [cls for cls in set(map(type, leaves)) if _is_dataclass(cls)]
+        unknown = {type(leaf): leaf for leaf in leaves if _is_dataclass(type(leaf)) or _is_of_jax(leaf)}
         if not unknown:
             return leaves, spec
         for cls in unknown:
-            _register(cls)
+            _register(cls, *(_by_fields(cls) if _is_dataclass(cls) else _BY_JAX))
 
 
 def take_apart_like(name: str, value: Any, spec: PyTreeSpec, other: str) -> list[Any]:
@@ -122,10 +129,33 @@ def _is_dataclass(cls: type) -> bool:
     return hasattr(cls, "__dataclass_fields__") and not hasattr(cls, "__array__")
 
 
-def _register(cls: type) -> None:
-    """Let optree know a dataclass; fields with `metadata={"static": True}` are part of the structure."""
-    import optree  # noqa: PLC0415
+def _is_of_jax(value: Any) -> bool:
+    """Whether a value is of a class that was registered with JAX as a container."""
+    jax = sys.modules.get("jax")
+    if jax is None or not hasattr(jax, "tree_util"):
+        return False
+    cls = type(value)
+    if cls not in _of_jax:
+        _of_jax[cls] = not jax.tree_util.all_leaves([value])
+    return _of_jax[cls]
 
+
+def _flattened_by_jax(instance: Any) -> tuple[list[Any], Any, None]:
+    tree = sys.modules["jax"].tree_util
+    parts, structure = tree.tree_flatten(instance, is_leaf=lambda part: part is not instance)
+    return parts, structure, None
+
+
+def _joined_by_jax(structure: Any, parts: Iterable[Any]) -> Any:
+    return sys.modules["jax"].tree_util.tree_unflatten(structure, parts)
+
+
+_BY_JAX = _flattened_by_jax, _joined_by_jax
+"""How instances of a class that JAX knows are taken apart and put together."""
+
+
+def _by_fields(cls: type) -> tuple[Flatten, Unflatten]:
+    """The same for a dataclass; fields with `metadata={"static": True}` are part of the structure."""
     fields = dataclasses.fields(cls)
     moving = tuple(field.name for field in fields if not field.metadata.get("static"))
     static = tuple(field.name for field in fields if field.metadata.get("static"))
@@ -140,9 +170,15 @@ def _register(cls: type) -> None:
             object.__setattr__(instance, name, part)
         return instance
 
+    return flatten, unflatten
+
+
+def _register(cls: type, flatten: Flatten, unflatten: Unflatten) -> None:
+    """Let optree know a class."""
+    import optree  # noqa: PLC0415
+
+    entry = optree.DataclassEntry if _is_dataclass(cls) else optree.FlattenedEntry
     with _registering:
         if cls not in _registered:
-            optree.register_pytree_node(
-                cls, flatten, unflatten, path_entry_type=optree.DataclassEntry, namespace=NAMESPACE
-            )
+            optree.register_pytree_node(cls, flatten, unflatten, path_entry_type=entry, namespace=NAMESPACE)
             _registered.add(cls)

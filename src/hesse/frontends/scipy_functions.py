@@ -139,6 +139,16 @@ beta = _defined(
     lambda y, a, b: multiply(y, _psi(b) - _psi(a + b)),
 )
 expn: Callable[..., Node] = _defined("expn", None, lambda y, n, x: -expn(n - 1.0, x))
+hyp1f1: Callable[..., Node] = _defined(
+    "hyp1f1", None, None, lambda y, a, b, x: multiply(a / b, hyp1f1(a + 1.0, b + 1.0, x))
+)
+hyp2f1: Callable[..., Node] = _defined(
+    "hyp2f1",
+    None,
+    None,
+    None,
+    lambda y, a, b, c, x: multiply(multiply(a, b) / c, hyp2f1(a + 1.0, b + 1.0, c + 1.0, x)),
+)
 
 FUNCTIONS: dict[str, Callable[..., Node]] = {
     "jv": jv,
@@ -149,6 +159,9 @@ FUNCTIONS: dict[str, Callable[..., Node]] = {
     "kv": kv,
     "ive": ive,
     "kve": kve,
+    "kn": kv,
+    "hyp1f1": hyp1f1,
+    "hyp2f1": hyp2f1,
     "gamma": gamma,
     "beta": beta,
     "expn": expn,
@@ -182,8 +195,17 @@ FUNCTIONS: dict[str, Callable[..., Node]] = {
 """Functions of `scipy.special` by the names of their ufuncs."""
 
 
-def _of_order(function: Callable[..., Node], order: float) -> Callable[[Node], Node]:
-    return lambda x: function(uniform(order, x.shape), x)
+def _of_order(function: Callable[..., Node], *orders: float) -> Callable[[Node], Node]:
+    return lambda x: function(*[uniform(order, x.shape) for order in orders], x)
+
+
+exprel = _of_order(hyp1f1, 1.0, 2.0)
+"""`(exp(x) - 1) / x`."""
+
+
+def _box_cox(log: Callable[[Node], Node]) -> Callable[[Node, Node], Node]:
+    """`(x^power - 1) / power`, the logarithm where the power is 0, with a logarithm of x."""
+    return lambda x, power: multiply(log(x), exprel(multiply(power, log(x))))
 
 
 BY_FORMULAS: dict[str, Callable[..., Node]] = {
@@ -193,6 +215,11 @@ BY_FORMULAS: dict[str, Callable[..., Node]] = {
     **{name: _of_order(kv, order) for name, order in {"k0": 0.0, "k1": 1.0}.items()},
     **{name: _of_order(kve, order) for name, order in {"k0e": 0.0, "k1e": 1.0}.items()},
     **{name: _of_order(yv, order) for name, order in {"y0": 0.0, "y1": 1.0}.items()},
+    "exprel": exprel,
+    "boxcox": _box_cox(table.log),
+    "boxcox1p": _box_cox(table.log1p),
+    "ellipk": lambda m: _of_order(hyp2f1, 0.5, 0.5, 1.0)(m) * (0.5 * math.pi),
+    "ellipe": lambda m: _of_order(hyp2f1, -0.5, 0.5, 1.0)(m) * (0.5 * math.pi),
     "logit": lambda x: table.log(x) - table.log1p(-x),
     "log_expit": lambda x: -table.softplus(-x),
     "exp10": lambda x: table.exp(x * math.log(10.0)),
