@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 import pytest
-from tests.test_manifolds import RANK, SHAPE, Dense, close, exact_product, is_gauged, point
+from tests.manifold_cases import RANK, SHAPE, Dense, close, exact_product, is_gauged, point
 from tests.test_trains import dense, in_library
 
 import hesse
@@ -142,6 +142,21 @@ def test_sums_in_other_libraries(library, monkeypatch):
         if library == "torch":
             exact = exact_product(lambda x: x @ a @ x, Z)
             close(objective.hvp(Y, W, exact=True).dense(), exact)
+
+
+def test_sums_in_functions_that_are_compiled(monkeypatch):
+    """Parts that are found while a function is compiled serve when another one is compiled, too."""
+    monkeypatch.setattr(summands, "CALLS", 0)
+    operator, a = M + M.T + N, matrix(M + M.T + N)
+    with jax.enable_x64(True):
+        A = in_library(operator, "jax")
+        for seed in (0, 1):
+            gradient = hesse.manifolds.grad(lambda X: tt.dot(A @ X, X))
+            compiled = jax.jit(lambda cores, g=gradient: g(tt.TensorTrain(cores)).to_tt().cores)
+            X = point(seed)
+            for found in (compiled(in_library(X, "jax").cores), gradient(in_library(X, "jax")).to_tt().cores):
+                wanted = Dense(dense(X), X.ranks)((a + a.T) @ dense(X).ravel())
+                close(tt.TensorTrain(found).dense(), wanted)
 
 
 def test_operators_that_are_compiled_for_stay_whole(monkeypatch):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,6 +50,8 @@ class Library(NamedTuple):
     """Whether an array is on a device where starting an operation costs more than most operations."""
     is_watched: Callable[[Array], bool]
     """Whether the library follows what becomes of an array: to differentiate, to map or to compile it."""
+    eagerly: Callable[[], AbstractContextManager[Any]]
+    """Where arrays that are not watched become such, even while a function is being compiled."""
 
 
 def _as_it_is(function: Callable[..., Array]) -> Callable[..., Array]:
@@ -131,6 +134,7 @@ NUMPY = Library(
     bool,
     lambda a: False,
     lambda a: False,
+    nullcontext,
 )
 
 
@@ -279,6 +283,7 @@ def _torch() -> Library:
         functools.partial(_torch_decided, torch),
         lambda a: bool(a.is_cuda),
         functools.partial(_torch_watches, torch),
+        nullcontext,
     )
 
 
@@ -303,6 +308,7 @@ def _jax() -> Library:
         functools.partial(_jax_decided, jax),
         lambda a: jax.default_backend() != "cpu",
         lambda a: isinstance(a, jax.core.Tracer),
+        jax.ensure_compile_time_eval,
     )
 
 

@@ -116,7 +116,8 @@ class _Split:
         return self._work(a, b) + self._work(b, a)
 
     def _made(self, bonds: Bonds) -> TTMatrix:
-        return TTMatrix([*map(sealed, _of_bonds(self.operator.cores, bonds))])
+        with self.operator.library.eagerly():
+            return TTMatrix([*map(sealed, _of_bonds(self.operator.cores, bonds))])
 
 
 def _size(bonds: Bonds) -> int:

@@ -1,0 +1,137 @@
+"""Frames of points, and how long they are kept."""
+
+import copy
+import weakref
+
+import jax
+import numpy as np
+import pytest
+from tests.manifold_cases import (
+    SHAPE,
+    A,
+    S,
+    close,
+    point,
+)
+from tests.test_trains import dense, in_library
+
+import hesse
+from hesse import tt
+from hesse.tt import arrays, gram_frames
+from hesse.tt.point import point_of
+
+jnp = jax.numpy
+
+
+def with_singular_values(values):
+    """A train with given singular values at its middle bond, of scales that differ from core to core."""
+    X = tt.random(SHAPE, len(values), rng=0).orthogonalize(1)
+    cores = [np.array(core) for core in X.cores]
+    left, size, right = cores[1].shape
+    u, _, vt = np.linalg.svd(cores[1].reshape(left * size, right), full_matrices=False)
+    cores[1] = ((u * values) @ vt).reshape(cores[1].shape)
+    return tt.TensorTrain([core * scale for core, scale in zip(cores, (1e3, 1e-5, 1e4, 1e-2), strict=True)])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("least", [1.0, 1e-3, 1e-6, 1e-11])
+def test_frames_from_gram_matrices(dtype, least):
+    """The frames of GPUs: orthogonal, and with each link the train itself."""
+    torch = pytest.importorskip("torch")
+    X = with_singular_values(np.geomspace(1.0, least, 3))
+    cores = [torch.tensor(np.array(core), dtype=getattr(torch, dtype)) for core in X.cores]
+    found, fits = gram_frames.frames(arrays.library(cores[0]), cores)
+    eps = float(np.finfo(dtype).eps)
+    assert bool(fits)
+    left, links, right = ([np.asarray(a, "f8") for a in chain] for chain in found)
+    for k in range(len(SHAPE)):
+        u = left[k].reshape(-1, left[k].shape[2])
+        assert np.abs(u.T @ u - np.eye(u.shape[1])).max() < 100 * eps
+        if k:
+            v = right[k].reshape(len(right[k]), -1)
+            assert np.abs(v @ v.T - np.eye(len(v))).max() < 100 * eps
+        joined = tt.TensorTrain([*left[:k], np.einsum("aib,bc->aic", left[k], links[k]), *right[k + 1 :]])
+        close(dense(joined), dense(X), 100 * eps)
+
+
+@pytest.mark.parametrize("least", [1.0, 0.0])
+def test_derivatives_with_frames_from_gram_matrices(least, monkeypatch):
+    """Also where singular values are zero, and QR decompositions follow if that can be decided."""
+    pytest.importorskip("torch")
+    cores = [np.array(core) for core in with_singular_values(np.array([1.0, 0.5, 1e-3])).cores]
+    cores[1][:, :, -1] *= least  # exactly zero: frames of what is only rounded are any
+    X, operator = in_library(tt.TensorTrain(cores), "torch"), in_library(A, "torch")
+    f = lambda X: tt.dot(operator @ X, X) / tt.dot(X, X)  # noqa: E731
+    wanted = hesse.manifolds.grad(f)(X)
+    monkeypatch.setattr(gram_frames, "serves", lambda library, cores: True)
+    found = hesse.manifolds.grad(f)(tt.TensorTrain(X.cores))
+    close(found.dense(), wanted.dense(), 1e-11)
+    undecided = arrays.library(X.cores[0])._replace(decided=lambda condition: None)
+    monkeypatch.setitem(arrays._made, "torch", undecided)
+    found = hesse.manifolds.grad(f)(tt.TensorTrain(X.cores))
+    if least:
+        close(found.dense(), wanted.dense(), 1e-11)
+    else:
+        assert all(bool(delta.isnan().all()) for delta in found.deltas)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("condition", [1.0, 1e4, 1e12, np.inf])
+def test_orthogonal_frames_by_products(dtype, condition):
+    """The decomposition of GPUs, which says itself whether it is one."""
+    torch = pytest.importorskip("torch")
+    generator = np.random.default_rng(0)
+    u, v = (np.linalg.qr(generator.standard_normal((n, 8)))[0] for n in (160, 8))
+    values = np.geomspace(1.0, 1.0 / min(condition, 1e12), 8)
+    if np.isinf(condition):
+        v, values[-1] = np.eye(8), 0.0  # a column of zeros, which rounding does not fill
+    a = torch.tensor((u * values) @ v, dtype=getattr(torch, dtype))
+    q, r, fits = arrays.cholesky_qr(
+        a,
+        lambda gram: torch.linalg.cholesky_ex(gram)[0],
+        lambda q, lower: torch.linalg.solve_triangular(lower.mT, q, upper=True, left=False),
+        torch.eye(8, dtype=a.dtype),
+    )
+    eps = torch.finfo(a.dtype).eps
+    assert bool(fits) or condition > (1e12 if dtype == "float64" else 1e4)
+    assert not (bool(fits) and np.isinf(condition))
+    if bool(fits):
+        assert float((q.mT @ q - torch.eye(8, dtype=a.dtype)).abs().max()) < 100 * eps
+        assert float((q @ r - a).abs().max()) < 100 * eps
+
+
+def test_points_are_gone_with_their_trains():
+    X = point()
+    gradient = hesse.manifolds.grad(lambda X: tt.dot(S @ X, X))(X)
+    assert gradient.point.train is X
+    gone = weakref.ref(X)
+    del X
+    assert gone() is None  # without a search for cycles
+    assert point_of(gradient.point.train) is gradient.point
+    assert gradient.shape == SHAPE
+
+
+def test_a_copied_tangent_vector_belongs_to_the_train_of_its_own_point():
+    X = point()
+    f = lambda X: tt.dot(S @ X, X)  # noqa: E731
+    gradient = hesse.manifolds.grad(f)(X)
+    copied = copy.deepcopy(gradient)
+    assert copied.point.train is not X
+    found = hesse.manifolds.hvp(f)(copied.point.train, copied)
+    close(found.dense(), hesse.manifolds.hvp(f)(X, gradient).dense(), 1e-12)
+
+
+def test_a_point_does_not_belong_to_cores_that_were_changed():
+    torch = pytest.importorskip("torch")
+    cores = [torch.as_tensor(np.array(core)) for core in point().cores]
+    f = lambda X: tt.dot(X, X)  # noqa: E731
+    X = tt.TensorTrain(cores)
+    gradient = hesse.manifolds.grad(f)(X)
+    del X
+    cores[1].mul_(2.0)
+    for changed in (gradient.point.train, copy.copy(gradient.point).train):
+        value, own = hesse.manifolds.value_and_grad(f)(changed)
+        assert own.point is not gradient.point
+        torch.testing.assert_close(value, torch.sum(changed.dense() ** 2))
+    again = copy.copy(own.point)
+    assert point_of(again.train) is again
