@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import threading
 from collections.abc import Callable
@@ -107,3 +108,18 @@ def test_other_threads_see_no_difference() -> None:
 def test_rows_of_several_lengths_are_refused() -> None:
     with pytest.raises(HesseError, match="shape"):
         hesse.grad(lambda x: np.sum(np.array([x, x[:2]])))(POINT)
+
+
+def test_known_values_as_the_library_takes_them() -> None:
+    def f(x: Any) -> Any:
+        made = np.array(object=[1.0, 2.0, 3.0], dtype=float) + np.asarray(a=[1, 2, 3])
+        return np.sum(x**2 * made) * np.sum(np.fromiter(itertools.count(), float, count=3))
+
+    np.testing.assert_allclose(hesse.grad(f)(POINT), 6.0 * POINT * np.array([2.0, 4.0, 6.0]))
+
+
+def test_traced_entries_of_an_endless_iterable() -> None:
+    def f(x: Any) -> Any:
+        return np.sum(np.fromiter((x[k % 3] ** 2 for k in itertools.count()), float, count=4))
+
+    np.testing.assert_allclose(hesse.grad(f)(POINT), 2.0 * POINT * np.array([2.0, 1.0, 1.0]))

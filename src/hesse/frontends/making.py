@@ -10,6 +10,7 @@ Functions that were imported by name (`from numpy import array`) are the librari
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import sys
 import threading
@@ -53,9 +54,11 @@ def _maker(name: str, is_copy: bool) -> tuple[Callable[..., Any], Callable[..., 
     own = getattr(np, name)
 
     @functools.wraps(own)
-    def make(value: Any, dtype: Any = None, *arguments: Any, **options: Any) -> Any:
+    def make(*arguments: Any, **options: Any) -> Any:
+        value, dtype = (*arguments, None, None)[:2]
+        dtype = options.get("dtype", dtype)
         if not _is_traced(value) or _is_in_library() or (dtype is not None and np.dtype(dtype) == object):
-            return own(value, dtype, *arguments, **options)
+            return own(*arguments, **options)
         made = _converted(_joined(value), dtype)
         made = made[(None,) * max(0, options.get("ndmin", 0) - made.ndim)]
         return made.copy() if is_copy and options.get("copy", True) else made
@@ -68,10 +71,10 @@ def _from_iterable() -> tuple[Callable[..., Any], Callable[..., Any]]:
 
     @functools.wraps(own)
     def fromiter(iter: Iterable[Any], dtype: Any, count: int = -1, **options: Any) -> Any:
-        entries = list(iter)
+        entries = list(iter if count < 0 else itertools.islice(iter, count))
         if not _is_traced(entries) or _is_in_library():
             return own(entries, dtype, count, **options)
-        return _converted(_joined(entries if count < 0 else entries[:count]), dtype)
+        return _converted(_joined(entries), dtype)
 
     return own, fromiter
 
