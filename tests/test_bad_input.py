@@ -378,12 +378,16 @@ def loops(x: Any) -> Any:
     return np.sum(x)
 
 
+OWN_SIN, OWN_ARRAY = math.sin, np.array
+"""As `from math import sin` gives it: nothing stands in its place while a function is traced."""
+
+
 def uses_math(x: Any) -> Any:
-    return math.sin(x[0])
+    return OWN_SIN(x[0])
 
 
 def makes_an_array(x: Any) -> Any:
-    return np.sum(np.array([x[0], x[1]], dtype=float) ** 2)
+    return np.sum(OWN_ARRAY([x[0], x[1]], dtype=float) ** 2)
 
 
 def calls_something_unknown(x: Any) -> Any:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import hesse
 from hesse import ArgumentError, ShapeError, Structured
-from hesse.backends import executable as executable_module
+from hesse.backends import target as target_module
 from structured_cases import (
     batch_as_sum,
     control,
@@ -283,7 +283,7 @@ def test_repeated_solves_compile_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
         right = normal(*system.point.shape)
         system.tensor().solve(right, damping=0.1)
         with monkeypatch.context() as patch:
-            patch.setattr(executable_module, "make_plan", _must_not_run)
+            patch.setattr(target_module, "make_plan", _must_not_run)
             system._replace(point=system.point * 1.1).tensor().solve(right, damping=0.2)
 
 

@@ -60,7 +60,7 @@ def test_a_second_graph_of_the_same_form_is_not_planned_again(monkeypatch: pytes
         raise AssertionError("planned again")
 
     monkeypatch.setattr("hesse.torch.blocks.sorted_blocks", refused)
-    monkeypatch.setattr("hesse.backends.executable.make_plan", refused)
+    monkeypatch.setattr("hesse.backends.target.make_plan", refused)
     data, points = torch.randn(2, 3), leaves([(2, 3), (3, 3)], seed=5)
     controller = backward(function(*points), 2, crossings=True)
     check(controller, function, points, 2)
