@@ -32,8 +32,6 @@ CONTAINERS = (dict, list, tuple, deque)
 NUMBERS = (int, float, complex, np.generic)
 Flatten = Callable[[Any], tuple[Iterable[Any], Any, tuple[str, ...] | None]]
 Unflatten = Callable[[Any, Iterable[Any]], Any]
-_of_jax: dict[type, bool] = {}
-"""By class: whether JAX takes it apart."""
 _registered: set[type] = set()
 _registering = threading.Lock()
 
@@ -130,14 +128,9 @@ def _is_dataclass(cls: type) -> bool:
 
 
 def _is_of_jax(value: Any) -> bool:
-    """Whether a value is of a class that was registered with JAX as a container."""
+    """Whether a value is of a class that was registered with JAX as a container, be it a moment ago."""
     jax = sys.modules.get("jax")
-    if jax is None or not hasattr(jax, "tree_util"):
-        return False
-    cls = type(value)
-    if cls not in _of_jax:
-        _of_jax[cls] = not jax.tree_util.all_leaves([value])
-    return _of_jax[cls]
+    return jax is not None and hasattr(jax, "tree_util") and not jax.tree_util.all_leaves([value])
 
 
 def _flattened_by_jax(instance: Any) -> tuple[list[Any], Any, None]:
