@@ -13,7 +13,7 @@ import pytest
 from jax.experimental.ode import odeint
 
 import hesse
-from hesse.errors import DifferentiationError
+from hesse.errors import ArgumentError, DifferentiationError
 from oracles import assert_close
 
 X = jnp.array([0.3, -0.7, 1.2])
@@ -373,3 +373,15 @@ def test_classes_that_are_registered_with_jax_are_containers(power: int) -> None
         for point in (X, Y):
             agree(operator(loss)(layers, point), own(loss)(layers, point))
     agree(hesse.jacobian(moved)(layers[0]), jax.jacobian(moved)(layers[0]))
+
+
+def test_classes_may_be_registered_after_they_were_met() -> None:
+    class Late:
+        def __init__(self, x: Any) -> None:
+            self.x = x
+
+    gradient = hesse.grad(lambda late: jnp.sum(late.x**3))
+    with pytest.raises(ArgumentError, match="is a Late"):
+        gradient(Late(X))
+    jax.tree_util.register_pytree_node(Late, lambda late: ((late.x,), None), lambda _, parts: Late(*parts))
+    agree(gradient(Late(X)).x, 3.0 * X**2)

@@ -80,6 +80,18 @@ def test_remainders_are_those_of_numpy() -> None:
         np.testing.assert_array_equal(hesse.compile(function)(x, y), function(x, y))
 
 
+@pytest.mark.parametrize("power", [0.0, 0.5, 2.0, -1.5])
+def test_box_cox_transforms_near_zero(power: float) -> None:
+    x = np.array([1e-300, 1e-100, 1e-10, 0.5, 1e10, 1e100])
+    function = lambda x: np.sum(scipy.special.boxcox(x, power))  # noqa: E731
+    with np.errstate(over="ignore"):
+        np.testing.assert_allclose(hesse.grad(function)(x), x ** (power - 1.0), rtol=1e-11)
+        found = hesse.grad(lambda x: np.sum(scipy.special.boxcox1p(x, power)))(x)
+        np.testing.assert_allclose(found, (1.0 + x) ** (power - 1.0), rtol=1e-11)
+    if power == 2.0:
+        assert hesse.value_and_grad(function)(np.zeros(1)) == (-0.5, 0.0)
+
+
 @pytest.mark.parametrize("backend", ["torch", "jax"])
 def test_other_back_ends_call_scipy(backend: str) -> None:
     function = of("jv", 1)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import hesse
-from hesse.errors import HesseError, TracingError
+from hesse.errors import ArgumentError, HesseError, TracingError
 from test_numpy_meaning import agrees
 
 POINT = np.array([0.9, 1.7, 0.4])
@@ -38,6 +38,19 @@ def variances(x: Any) -> Any:
     return np.sum(np.log(np.array(found)))
 
 
+def copied(x: Any) -> Any:
+    y, z, same = np.asarray(x, copy=True), np.asanyarray(x, copy=True), np.asarray(x * 1.0, copy=None)
+    y[0], z[1] = x[1] * x[2], 100.0  # not x
+    np.asarray(same, copy=False)[0] = 7.0 * x[1]
+    return np.sum(y**2 * x) + np.sum(z * x) + np.sum(same**2)
+
+
+def of_one_axis(x: Any) -> Any:
+    found = np.ascontiguousarray(x[0]), np.asfortranarray(x[1]), np.ascontiguousarray(x)
+    assert [part.shape for part in found] == [(1,), (1,), (3,)]
+    return np.sum(np.concatenate(found) ** 2)
+
+
 CASES: dict[str, Callable[[Any], Any]] = {
     "functions of numbers and traced entries": lambda x: np.sum(np.exp(np.array([x[0], 1.0, x[1] * x[2]]))),
     "linear algebra": lambda x: np.linalg.det(np.array([[x[0], 1.0, 0], [0.5, x[1], x[2]], [0, x[0], 2.0]])),
@@ -52,6 +65,8 @@ CASES: dict[str, Callable[[Any], Any]] = {
     "checked": lambda x: np.sum(np.sin(np.asarray_chkfinite(x))) + np.sum(np.ascontiguousarray(x) ** 2),
     "from an iterator": lambda x: np.prod(np.fromiter((value**2 for value in x), dtype=float)),
     "in place": changed,
+    "copies": copied,
+    "numbers in arrays of one axis": of_one_axis,
     "math": lambda x: math.exp(x[0]) * math.sqrt(x[1] + 1.0) + math.atan2(x[2], x[0]) ** 2,
     "logarithms": lambda x: math.log(x[0]) * math.log(x[1], 2) + math.log10(x[2]) + math.log(3.0, x[1] + 1.0),
     "hypotenuses": lambda x: math.hypot(x[0], x[1], x[2]) + math.pow(x[1], x[2]),
@@ -83,6 +98,24 @@ def test_libraries_are_themselves_after_a_trace() -> None:
     hesse.hessian(lambda x: hesse.grad(lambda y: np.sum(np.array([y[0], 1.0]) * math.sin(y[1])))(x)[0])(POINT)
     assert inside[0] is not before[0]
     assert (np.array, np.asarray, math.sin) == before
+
+
+def test_what_others_have_put_in_their_places_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    hesse.grad(np.sum)(POINT)
+    with monkeypatch.context() as patch:
+        patch.setattr(math, "sin", lambda x: 5.0)
+        found = hesse.grad(lambda x: np.sum(x * math.sin(1.0)))(POINT)
+        np.testing.assert_allclose(found, np.full(3, 5.0))
+        assert math.sin(1.0) == 5.0
+
+    def f(x: Any) -> Any:
+        with monkeypatch.context() as patch:
+            patch.setattr(math, "sin", lambda x: 7.0)
+            inner = hesse.grad(lambda y: np.sum(y**2) * math.sin(1.0))(x)
+            return np.sum(inner) * math.sin(1.0)
+
+    np.testing.assert_allclose(hesse.grad(f)(POINT), np.full(3, 98.0))
+    assert math.sin(1.0) == np.sin(1.0) and "built-in" in repr(math.sin)
 
 
 def test_other_threads_see_no_difference() -> None:
@@ -123,3 +156,8 @@ def test_traced_entries_of_an_endless_iterable() -> None:
         return np.sum(np.fromiter((x[k % 3] ** 2 for k in itertools.count()), float, count=4))
 
     np.testing.assert_allclose(hesse.grad(f)(POINT), 2.0 * POINT * np.array([2.0, 1.0, 1.0]))
+
+
+def test_too_few_entries() -> None:
+    with pytest.raises(ArgumentError, match="3 entries, fewer than 5"):
+        hesse.grad(lambda x: np.sum(np.fromiter(iter(x), float, count=5)))(POINT)

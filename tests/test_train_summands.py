@@ -196,6 +196,40 @@ def test_operators_that_are_written_to(monkeypatch):
         close(H.dense(), project((a + a.T) @ G.dense().numpy().ravel()))
 
 
+@pytest.mark.parametrize("calls", [0, summands.CALLS])
+@pytest.mark.parametrize("before", ["no_grad", "constant"])
+def test_operators_that_are_differentiated_later(before, calls, monkeypatch):
+    """What is kept of an operator that nobody differentiates does not serve one that somebody does."""
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(summands, "CALLS", calls)
+    A, X, x = in_library(M + N, "torch"), in_library(point(), "torch"), dense(point()).ravel()
+    value_and_grad = hesse.manifolds.value_and_grad(lambda X: tt.dot(A @ X, X))
+    if before == "no_grad":
+        for core in A.cores:
+            core.requires_grad_()
+    with torch.no_grad():
+        value_and_grad(X)
+    for core in A.cores:
+        core.requires_grad_()
+    value = value_and_grad(X)[0] + sum((core**2).sum() for core in A.cores)
+    found = torch.autograd.grad(value, A.cores)
+    for k, core in enumerate(found):
+        change = [np.array(core.numpy() if j == k else own) for j, own in enumerate((M + N).cores)]
+        slope = x @ matrix(tt.TTMatrix(change)) @ x + 2.0 * np.sum((M + N).cores[k] * core.numpy())
+        assert np.isclose(float((core**2).sum()), slope)
+
+
+@pytest.mark.parametrize("entry", [np.nan, np.inf])
+def test_what_is_not_finite_is_not_lost(entry, monkeypatch):
+    """Also where it is multiplied by zeros only."""
+    monkeypatch.setattr(summands, "CALLS", 0)
+    cores = [np.array(core) for core in (M + N).cores]
+    cores[0][0, 0, 0, 0], cores[1][0] = entry, 0.0
+    A = tt.TTMatrix(cores)
+    with np.errstate(invalid="ignore"):
+        assert np.isnan(hesse.manifolds.value_and_grad(lambda X: tt.dot(A @ X, X))(point())[0])
+
+
 def test_nothing_is_left_of_zero(monkeypatch):
     monkeypatch.setattr(summands, "CALLS", 0)
     zero = 0.0 * (M + N)

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from hesse.errors import ArgumentError
 from hesse.frontends.dispatch import FUNCTIONS, NAMED, is_float_type
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_expression, as_node
@@ -46,11 +47,14 @@ def _change(step: int) -> None:
     with _lock:
         _traces += step
         for (module, name), (own, traced) in STAND_INS.items():
-            setattr(module, name, traced if _traces else own)
+            if getattr(module, name) in (own, traced):  # what others have put there stays
+                setattr(module, name, traced if _traces else own)
 
 
-def _maker(name: str, is_copy: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """NumPy's function of this name, and what stands in its place."""
+def _maker(
+    name: str, copies: bool = False, least_axes: int = 0
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """NumPy's function of this name, and what stands in its place; and what it does if nothing is said."""
     own = getattr(np, name)
 
     @functools.wraps(own)
@@ -60,8 +64,8 @@ def _maker(name: str, is_copy: bool) -> tuple[Callable[..., Any], Callable[..., 
         if not _is_traced(value) or _is_in_library() or (dtype is not None and np.dtype(dtype) == object):
             return own(*arguments, **options)
         made = _converted(_joined(value), dtype)
-        made = made[(None,) * max(0, options.get("ndmin", 0) - made.ndim)]
-        return made.copy() if is_copy and options.get("copy", True) else made
+        made = made[(None,) * max(0, options.get("ndmin", least_axes) - made.ndim)]
+        return made.copy() if options.get("copy", copies) else made
 
     return own, make
 
@@ -74,6 +78,8 @@ def _from_iterable() -> tuple[Callable[..., Any], Callable[..., Any]]:
         entries = list(iter if count < 0 else itertools.islice(iter, count))
         if not _is_traced(entries) or _is_in_library():
             return own(entries, dtype, count, **options)
+        if len(entries) < count:
+            raise ArgumentError(f"np.fromiter: there are {len(entries)} entries, fewer than {count}")
         return _converted(_joined(entries), dtype)
 
     return own, fromiter
@@ -148,12 +154,10 @@ OF_NUMBERS = {
 }
 """By name: what a function of `math` is for traced numbers."""
 STAND_INS = {
-    (np, "array"): _maker("array", is_copy=True),
+    (np, "array"): _maker("array", copies=True),
     (np, "fromiter"): _from_iterable(),
-    **{
-        (np, name): _maker(name, is_copy=False)
-        for name in ("asarray", "asanyarray", "asarray_chkfinite", "ascontiguousarray", "asfortranarray")
-    },
+    **{(np, name): _maker(name) for name in ("asarray", "asanyarray", "asarray_chkfinite")},
+    **{(np, name): _maker(name, least_axes=1) for name in ("ascontiguousarray", "asfortranarray")},
     **{(math, name): _of_numbers(name, function) for name, function in OF_NUMBERS.items()},
 }
 """By module and name: a function of a library, and what stands in its place."""

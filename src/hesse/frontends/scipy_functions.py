@@ -150,6 +150,17 @@ hyp2f1: Callable[..., Node] = _defined(
     lambda y, a, b, c, x: multiply(multiply(a, b) / c, hyp2f1(a + 1.0, b + 1.0, c + 1.0, x)),
 )
 
+
+def _box_cox(name: str, log: Callable[[Node], Node], shift: float) -> Any:
+    """`((x + shift)^power - 1) / power`, the logarithm of `x + shift` where the power is 0."""
+
+    def by_power(y: Node, x: Node, power: Node) -> Node:
+        two, three = (uniform(order, x.shape) for order in (2.0, 3.0))
+        return multiply(multiply(log(x), log(x)), hyp1f1(two, three, multiply(power, log(x)))) * 0.5
+
+    return _defined(name, lambda y, x, power: table.exp(table.xlogy(power - 1.0, x + shift)), by_power)
+
+
 FUNCTIONS: dict[str, Callable[..., Node]] = {
     "jv": jv,
     "jn": jv,
@@ -162,6 +173,8 @@ FUNCTIONS: dict[str, Callable[..., Node]] = {
     "kn": kv,
     "hyp1f1": hyp1f1,
     "hyp2f1": hyp2f1,
+    "boxcox": _box_cox("boxcox", table.log, 0.0),
+    "boxcox1p": _box_cox("boxcox1p", table.log1p, 1.0),
     "gamma": gamma,
     "beta": beta,
     "expn": expn,
@@ -203,11 +216,6 @@ exprel = _of_order(hyp1f1, 1.0, 2.0)
 """`(exp(x) - 1) / x`."""
 
 
-def _box_cox(log: Callable[[Node], Node]) -> Callable[[Node, Node], Node]:
-    """`(x^power - 1) / power`, the logarithm where the power is 0, with a logarithm of x."""
-    return lambda x, power: multiply(log(x), exprel(multiply(power, log(x))))
-
-
 BY_FORMULAS: dict[str, Callable[..., Node]] = {
     **{name: _of_order(jv, order) for name, order in {"j0": 0.0, "j1": 1.0}.items()},
     **{name: _of_order(iv, order) for name, order in {"i0": 0.0, "i1": 1.0}.items()},
@@ -216,8 +224,6 @@ BY_FORMULAS: dict[str, Callable[..., Node]] = {
     **{name: _of_order(kve, order) for name, order in {"k0e": 0.0, "k1e": 1.0}.items()},
     **{name: _of_order(yv, order) for name, order in {"y0": 0.0, "y1": 1.0}.items()},
     "exprel": exprel,
-    "boxcox": _box_cox(table.log),
-    "boxcox1p": _box_cox(table.log1p),
     "ellipk": lambda m: _of_order(hyp2f1, 0.5, 0.5, 1.0)(m) * (0.5 * math.pi),
     "ellipe": lambda m: _of_order(hyp2f1, -0.5, 0.5, 1.0)(m) * (0.5 * math.pi),
     "logit": lambda x: table.log(x) - table.log1p(-x),

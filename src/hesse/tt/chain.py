@@ -87,14 +87,18 @@ class Chain:
         return tuple(tuple(core.shape[-1 - self.inner : -1]) for core in self.cores)
 
     @property
-    def version(self) -> tuple[int, ...]:
-        """Changes if somebody writes to a core: PyTorch counts that, others do not allow it."""
-        return tuple(getattr(core, "_version", 0) for core in self.cores)
+    def version(self) -> tuple[tuple[int, bool], ...]:
+        """Changes if somebody writes to a core, or if what is made of it is to be followed from now on."""
+        return tuple(map(self._version_of, self.cores))
+
+    def _version_of(self, core: Array) -> tuple[int, bool]:
+        """PyTorch counts how often an array was written to, others do not allow it."""
+        return getattr(core, "_version", 0), self.library.is_watched(core)
 
     def layout(self, k: int, order: Sequence[int], shape: tuple[int, ...]) -> Array:
         """A core with its axes in another order, reshaped: kept, since products ask again and again."""
         core = self.cores[k]
-        key = k, tuple(order), shape, getattr(core, "_version", 0)
+        key = k, tuple(order), shape, self._version_of(core)
         found = self._layouts.get(key)
         if found is None:
             found = self.library.transpose(core, order).reshape(shape)

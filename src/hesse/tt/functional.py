@@ -108,7 +108,7 @@ class FormFunctional(Functional):
         self._swept: _Swept | None = None
         self._pushed: tuple[TensorTrain, dict[int, list[Labelled | None]]] | None = None
 
-    def _present_versions(self) -> list[tuple[int, ...]]:
+    def _present_versions(self) -> list[tuple[tuple[int, bool], ...]]:
         return [leaf.source.version for leaf in self.form.leaves if isinstance(leaf.source, Chain)]
 
     @property

@@ -63,6 +63,8 @@ class _Split:
         if not self._may_pay():
             return whole
         cores = [self.operator.library.host(core) for core in self.operator.cores]
+        if not all(np.isfinite(core).all() for core in cores):
+            return whole  # zero times infinity is no zero
         components = _components(cores)
         if len(components) < 2:
             return whole
