@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 import hesse
-from hesse.errors import DifferentiationError, TracingError
+from hesse.errors import ArgumentError, DifferentiationError, TracingError
 from hesse.frontends.aten import tracer
 from hesse.frontends.aten.table import operation_name
 from torch_cases import ACTIVATIONS, ELEMENTWISE, REDUCTIONS
@@ -378,3 +378,27 @@ def test_integers_that_an_operation_needs_are_asked_for() -> None:
 
     with pytest.raises(TracingError, match=r"segment_reduce, which PyTorch does not compute.*lengths"):
         hesse.grad(lengths)(torch.ones(6), torch.tensor([2, 4]))
+
+
+@pytest.mark.filterwarnings("ignore:hesse has no rule")
+def test_known_integers_may_be_written_to_later() -> None:
+    def twice(x: Tensor) -> Tensor:
+        lengths = torch.tensor([2, 1])
+        first = torch.segment_reduce(torch.tanh(x), "sum", lengths=lengths)
+        lengths[0], lengths[1] = 1, 2
+        return first[0] + 10.0 * torch.segment_reduce(torch.tanh(x), "sum", lengths=lengths)[0]
+
+    x = torch.tensor([0.1, 0.2, 0.3], dtype=torch.float64)
+    slopes = (1.0 - torch.tanh(x) ** 2) * torch.tensor([11.0, 1.0, 0.0])
+    for _ in range(2):
+        assert_equal(hesse.grad(twice)(x), slopes)
+
+
+@pytest.mark.filterwarnings("ignore:hesse has no rule")
+def test_shapes_that_depend_on_values_are_refused() -> None:
+    """The shapes of results are found for other values than those that come."""
+    counts = torch.tensor([2, 1, 2])
+    x = torch.tensor([0.1, 0.2, 0.3], dtype=torch.float64)
+    for operator in (hesse.grad, hesse.hessian):
+        with pytest.raises(ArgumentError, match="repeat_interleave: its shapes depend on values"):
+            operator(lambda x: (torch.repeat_interleave(x, counts) ** 3).sum())(x)

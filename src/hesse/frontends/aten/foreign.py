@@ -19,7 +19,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
 
 from hesse.calculus.foreign import DerivedRule, LinearMap
-from hesse.errors import DifferentiationError
+from hesse.errors import ArgumentError, DifferentiationError
 from hesse.frontends.aten.table import Typed, operation_name
 from hesse.frontends.aten.tensor import TracedTensor, content, expression_of, fresh, is_recording
 from hesse.frontends.expression import Expression
@@ -35,6 +35,7 @@ AUTOGRAD = tuple(
     if (key := getattr(torch._C.DispatchKey, name, None)) is not None
 )
 """What the tracer turns off."""
+MAKE_INSIDE = "Make integers that it needs, such as lengths, inside of the function: torch.tensor([3, 2])."
 DETACHING = (torch.detach, Tensor.detach, Tensor.data.__get__)
 """What makes a constant of a tensor."""
 
@@ -45,6 +46,22 @@ class Operand(NamedTuple):
     number: int
     kind: str
     dtype: torch.dtype
+
+
+class Known:
+    """Integers or booleans among the arguments as they are now: the tensor may be written to later."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        with _disable_current_modes():
+            self.tensor = tensor.detach().clone()
+            entries = self.tensor.cpu().numpy().tobytes()
+        self._key = tensor.dtype, tensor.device, tensor.shape, entries
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Known) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
 
 
 def is_refused(function: Any) -> bool:
@@ -72,7 +89,7 @@ def called(
         if isinstance(value, Tensor):
             kind = kind_of(value.dtype)
             if kind != "real" and isinstance(given := content(value), Tensor):
-                return given  # shapes of results may depend on known integers, such as lengths
+                return Known(given)  # shapes of results may depend on known integers, such as lengths
             expression = expression_of(value)
             is_index = kind == "integer" and expression.index is not None
             operands.append(expression.index.as_node() if is_index else as_node(expression))
@@ -137,7 +154,7 @@ class TorchRule(DerivedRule):
                 return tensor if value.kind == "real" else tensor.to(value.dtype)
             if isinstance(value, tuple):
                 return [filled(part) for part in value]
-            return value
+            return value.tensor if isinstance(value, Known) else value
 
         arguments, options = self.template
         found = self.function(*map(filled, arguments), **{key: filled(value) for key, value in options})
@@ -182,15 +199,24 @@ class TorchRule(DerivedRule):
         except RuntimeError as error:
             raise untraceable(
                 f"{self.name}, which PyTorch does not compute for all entries of these shapes ({error}),",
-                "Make integers that it needs, such as lengths, inside of the function: torch.tensor([3, 2]).",
+                MAKE_INSIDE,
             ) from error
 
     def call(self, *arrays: Any) -> Sequence[Any]:
         tensors = [torch.as_tensor(array) for array in arrays]  # NumPy's where the matrix of a rule is made
-        return [
-            result.to(tensors[0].dtype) if result.dtype == torch.bool else result
-            for result in self._called(tensors)
-        ]
+        results = self._called(tensors)
+        self._check(tensors, results)
+        return [result.to(tensors[0].dtype) if result.dtype == torch.bool else result for result in results]
+
+    def _check(self, tensors: Sequence[Tensor], results: Sequence[Tensor]) -> None:
+        """The shapes of the results must be those that all entries of these shapes were taken to have."""
+        expected = [output.shape for output in self.outputs(tuple(tuple(t.shape) for t in tensors))]
+        found = [tuple(result.shape) for result in results]
+        if found != expected:
+            raise ArgumentError(
+                f"{self.name}: its shapes depend on values of an argument ({found}, not {expected}). "
+                f"{MAKE_INSIDE}"
+            )
 
     def is_active(self, node: Apply, slot: int) -> bool:
         outputs = self.outputs(concrete_shapes(self.name, node.operands))
