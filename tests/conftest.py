@@ -1,12 +1,16 @@
 """Tests run in double precision."""
 
 import gc
+import math
 from collections.abc import Iterator
 
 import jax
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+from hesse.ir import Node
+from hesse.ops.registry import ELEMENTWISE, Elementwise, elementwise
 
 jax.config.update("jax_enable_x64", True)
 
@@ -26,3 +30,16 @@ def _collections_skip_what_is_kept() -> Iterator[None]:
     yield
     gc.collect()
     gc.freeze()
+
+
+def _log_cosh(x: Node) -> Node:
+    return x + elementwise("softplus", x * -2.0) - math.log(2.0)
+
+
+@pytest.fixture(params=[False, True], ids=["undefined", "defined"])
+def log_cosh(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Elementwise:
+    """The row of the contributing guide, for which no library has a kernel and no language a function."""
+    definition = _log_cosh if request.param else None
+    row = Elementwise("log_cosh", (lambda y, x: elementwise("tanh", x),), "{}", definition=definition)
+    monkeypatch.setitem(ELEMENTWISE, row.name, row)
+    return row

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import shutil
 import subprocess
@@ -20,8 +19,8 @@ import hesse
 import naive
 from hesse.errors import MissingKernelError
 from hesse.export import LANGUAGES, export
-from hesse.ir import Apply, Node, map_, topological
-from hesse.ops.registry import ELEMENTWISE, OPERATIONS, Elementwise, elementwise, operation
+from hesse.ir import Apply, map_, topological
+from hesse.ops.registry import ELEMENTWISE, OPERATIONS, Elementwise, operation
 
 ALL = [
     *export_cases.classics(),
@@ -87,18 +86,6 @@ def test_what_cannot_be_written_is_refused(language, name, reason):
     message = re.escape(f"{reason} cannot be written in {language} code; export to numpy, torch")
     with pytest.raises(MissingKernelError, match=message):
         export(case.expression.node, language)
-
-
-def _log_cosh(x: Node) -> Node:
-    return x + elementwise("softplus", x * -2.0) - math.log(2.0)
-
-
-@pytest.fixture(params=[None, _log_cosh], ids=["undefined", "defined"])
-def log_cosh(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Elementwise:
-    """The row of the contributing guide, which no language has a function for."""
-    row = Elementwise("log_cosh", (lambda y, x: elementwise("tanh", x),), "{}", definition=request.param)
-    monkeypatch.setitem(ELEMENTWISE, row.name, row)
-    return row
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
