@@ -193,6 +193,7 @@ class Building:
                 tuple(layouts) if as_tuple else layouts[0],
                 extra,
                 self.options.mode,
+                self.options.form == "dense" and self.options.chunk is None,
             )
         )
 

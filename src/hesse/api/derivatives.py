@@ -48,7 +48,7 @@ def _blocks(order: int) -> Builder:
         first: list[Node] = []
         for output in request.output.nodes if count else ():
             blocks, found = derivative_blocks(
-                output, request.variables, order, request.mode, judge=planned_cost
+                output, request.variables, order, request.mode, judge=planned_cost, is_dense=request.is_dense
             )
             roots += [blocks[index] for index in indices]
             groups += [(output.rank, *(ranks[k] for k in index)) for index in indices]

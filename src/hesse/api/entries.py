@@ -69,7 +69,7 @@ class Request(NamedTuple):
     """A traced function and what to differentiate it by.
 
     `names` are those of the variables, `layout` their arrangement. `aux` are results that are not
-    differentiated.
+    differentiated. `is_dense` says that nobody asks for the patterns of the result.
     """
 
     output: Traced
@@ -79,6 +79,7 @@ class Request(NamedTuple):
     layout: Layout
     extra: Extra
     mode: str
+    is_dense: bool
 
 
 class Built(NamedTuple):

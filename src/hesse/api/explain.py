@@ -12,6 +12,9 @@ from hesse.ir import Node, topological
 from hesse.plan import Program
 from hesse.plan.program import Contract
 
+MOST_PRINTED = 400
+"""Formulas of more nodes than this are printed only if they are asked for: it takes long."""
+
 
 @dataclass(frozen=True)
 class Explanation:
@@ -94,8 +97,9 @@ class Explanation:
         return tuple(steps)
 
     def __str__(self) -> str:
+        formula = self.formula if self.nodes <= MOST_PRINTED else "long; the attribute formula has it"
         lines = [
-            f"formula        {self.formula}",
+            f"formula        {formula}",
             "modes          " + ("\n               ".join(self.modes) or "as asked"),
             f"nodes          {self.nodes}",
             f"FLOPs          {self.flops:,.0f}",

@@ -40,7 +40,9 @@ def layer_blocks(request: Request) -> Built:
         arrangement: dict[str, Any] = {}
         for layer, members in layers.items():
             variables = [request.variables[k] for k in members.values()]
-            blocks, found = derivative_blocks(output, variables, 2, request.mode, judge=planned_cost)
+            blocks, found = derivative_blocks(
+                output, variables, 2, request.mode, judge=planned_cost, is_dense=request.is_dense
+            )
             choices.extend(found)
             rows = arrangement[layer] = {name: dict.fromkeys(members, 0) for name in members}
             for row, first in enumerate(members):

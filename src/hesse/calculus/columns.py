@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hesse.calculus.modes import push_forward
+from hesse.calculus.modes import all_pushed
 from hesse.cost import estimate
 from hesse.ir import Node, delta, map_, number, reshape, select
 from hesse.rewrite import simplify
@@ -48,7 +48,7 @@ class Columns(NamedTuple):
             )
             for variable, (start, stop) in zip(self.variables, itertools.pairwise(starts), strict=True)
         }
-        pushed = [push_forward(output, tangents, (starts[-1],)) for output in self.outputs]
+        pushed = all_pushed(self.outputs, tangents, (starts[-1],))
         return simplify([self._block(pushed[k], k, j, starts) for k, j in self.wanted])
 
     def _block(self, pushed: Node, output: int, variable: int, starts: Sequence[int]) -> Node:

@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+from hesse.calculus.columns import Columns
 from hesse.calculus.mirror import mirrored
 from hesse.calculus.modes import MODES, SEARCHES, Products, SearchEnded, derivatives
 from hesse.cost import PLAIN_MACHINE, Machine, estimate
 from hesse.errors import ArgumentError
-from hesse.ir import Apply, Node, keep_nodes, topological, transpose
+from hesse.ir import Apply, Node, TooManyNodes, at_most_nodes, keep_nodes, topological, transpose
 from hesse.ops.foreign import FOREIGN, rule_of
 from hesse.rewrite import simplify
 
@@ -28,6 +29,14 @@ WORTH_IT = 0.98
 """The share of the planned cost of the best estimate below which another candidate is taken."""
 MOST_JUDGED = 150
 """Larger expressions are not planned just to be compared."""
+NODES_PER_PUSH = 6
+"""Nodes that one step of a mode makes where tangents have few patterns; in nets it is below three."""
+FEW_NODES = 5_000
+"""So many more may be made in any case, in a quarter of a second."""
+MOST_COLUMNS = 3e9
+"""Columns that take more operations than this are no way out."""
+COLUMNS = "columns"
+"""The mode of derivatives without patterns."""
 Judge = Callable[[Sequence[Node], Machine], float]
 """What some nodes cost once they are planned: closer to the truth than an estimate, which does not see what
 planning merges and shares, and slower to find out."""
@@ -60,16 +69,18 @@ def choose(
     tried: Sequence[str] = tuple(MODES),
     machine: Machine = PLAIN_MACHINE,
     judge: Judge | None = None,
+    is_limited: bool = False,
 ) -> Choice:
     """The derivative by each variable, axes of the output first, in a mode or the cheapest of those tried.
 
-    Where estimates are close, the judge decides, if there is one.
+    Where estimates are close, the judge decides, if there is one. `TooManyNodes` is raised if it is limited
+    and tangents have so many patterns that following them takes long.
     """
     check_mode(mode)
     if mode == "auto" and output.rank == 0:
         mode = "reverse"  # never far from the best for a scalar
     if mode == "auto":
-        candidates = _candidates(output, variables, tried, machine)
+        candidates = _candidates(output, variables, tried, machine, is_limited)
     else:
         candidates = {mode: simplify(derivatives(mode, output, variables, Products(), machine))}
     is_choice = len(candidates) > 1
@@ -94,7 +105,7 @@ def _judged(candidates: Mapping[str, list[Node]], best: str, machine: Machine, j
 
 
 def _candidates(
-    output: Node, variables: Sequence[Node], tried: Sequence[str], machine: Machine
+    output: Node, variables: Sequence[Node], tried: Sequence[str], machine: Machine, is_limited: bool
 ) -> dict[str, list[Node]]:
     """The derivative in several modes; searches go only as far as the best of the others is worth it.
 
@@ -104,11 +115,13 @@ def _candidates(
     nodes = len(order)
     pushes = len(variables) == 1 or nodes * len(variables) <= MOST_PUSHED
     made = Products()
-    candidates = {
-        name: simplify(derivatives(name, output, variables, made, machine))
-        for name in tried
-        if name not in SEARCHES and (name != "forward" or pushes)
-    }
+    candidates = {}
+    for name in tried:
+        if name not in SEARCHES and (name != "forward" or pushes):
+            with at_most_nodes(
+                FEW_NODES + NODES_PER_PUSH * nodes * len(variables) if is_limited else math.inf
+            ):
+                candidates[name] = simplify(derivatives(name, output, variables, made, machine))
     if len(candidates) > 1 and len(set(map(tuple, candidates.values()))) == 1:
         return candidates
     saved = min((estimate(roots, machine) for roots in candidates.values()), default=math.inf)
@@ -143,23 +156,44 @@ def sorted_blocks(
     mode: str = "auto",
     machine: Machine = PLAIN_MACHINE,
     judge: Judge | None = None,
+    is_dense: bool = False,
 ) -> Blocks:
     """Some blocks of derivatives of several orders, and what they are derived from: `()` is the output.
 
-    The indices of a block are sorted: those of other orders are mirrors of it.
+    The indices of a block are sorted: those of other orders are mirrors of it. Where blocks are to be dense,
+    patterns are given up if following them takes too long.
     """
     wanted: dict[tuple[int, ...], set[int]] = {}
     for key in keys:
         for order in range(len(key)):
             wanted.setdefault(key[:order], set()).add(key[order])
     blocks: dict[tuple[int, ...], Node] = {(): output}
-    choices = []
-    for prefix in sorted(wanted, key=lambda prefix: (len(prefix), prefix)):
-        last = sorted(wanted[prefix])
-        choices.append(
-            choose(blocks[prefix], [variables[k] for k in last], mode, machine=machine, judge=judge)
-        )
-        for k, block in zip(last, choices[-1].derivatives, strict=True):
+    choices: list[Choice] = []
+    for _, group in itertools.groupby(sorted(wanted, key=lambda prefix: (len(prefix), prefix)), key=len):
+        prefixes = {prefix: sorted(wanted[prefix]) for prefix in group}
+        pairs = [(n, k) for n, last in enumerate(prefixes.values()) for k in last]
+        columns = Columns([blocks[prefix] for prefix in prefixes], variables, pairs)
+        is_limited = is_dense and mode == "auto" and columns.least_cost <= MOST_COLUMNS
+        try:
+            made = [
+                choose(
+                    blocks[prefix],
+                    [variables[k] for k in last],
+                    mode,
+                    tuple(MODES),
+                    machine,
+                    judge,
+                    is_limited,
+                )
+                for prefix, last in prefixes.items()
+            ]
+        except TooManyNodes:
+            made = [Choice(columns.derivatives(), COLUMNS, {})]
+        choices += made
+        found = [node for choice in made for node in choice.derivatives]
+        for (prefix, k), block in zip(
+            ((p, k) for p, last in prefixes.items() for k in last), found, strict=True
+        ):
             is_again = prefix and prefix[-1] == k  # by the same variable once more
             blocks[*prefix, k] = mirrored(block, variables[k].rank, machine) if is_again else block
     return Blocks(blocks, tuple(choices))
@@ -172,13 +206,14 @@ def derivative_blocks(
     mode: str = "auto",
     machine: Machine = PLAIN_MACHINE,
     judge: Judge | None = None,
+    is_dense: bool = False,
 ) -> Blocks:
     """All blocks of the derivative of an order: `(i, j)` is by variable i, then by variable j.
 
     By Schwarz's theorem a block and its mirrors are one: only sorted indices are computed.
     """
     keys = itertools.combinations_with_replacement(range(len(variables)), order)
-    found, choices = sorted_blocks(output, variables, keys, mode, machine, judge)
+    found, choices = sorted_blocks(output, variables, keys, mode, machine, judge, is_dense)
     blocks = {
         index: _mirrored(found[tuple(sorted(index))], output, variables, index)
         for index in itertools.product(range(len(variables)), repeat=order)

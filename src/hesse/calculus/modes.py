@@ -46,14 +46,21 @@ def push_forward(
 
     None of the nodes in `above` depends on them.
     """
-    order = topological([output], above)
+    return all_pushed([output], tangents, trail, above)[0]
+
+
+def all_pushed(
+    outputs: Sequence[Node], tangents: Mapping[Node, Node], trail: Shape = (), above: Collection[Node] = ()
+) -> list[Node]:
+    """The tangents of several outputs, in one sweep."""
+    order = topological(outputs, above)
     live = dependents(order, tangents)
     known = dict(tangents)
     for node in order:
         if node in live and node not in tangents:
             given = {slot: known[node.operands[slot]] for slot in _live_slots(node, live)}
             known[node] = push_all(node, given, trail)
-    return known.get(output, zero(output.shape + trail))
+    return [known.get(output, zero(output.shape + trail)) for output in outputs]
 
 
 def reverse(output: Node, variables: Sequence[Node]) -> list[Node]:

@@ -46,7 +46,20 @@ from hesse.ir.build import (
 from hesse.ir.canonical import keep_symmetry, symmetries
 from hesse.ir.einsum import einsum, einsum_of, opened
 from hesse.ir.labelled import Product
-from hesse.ir.node import Add, Apply, Constant, Einsum, Map, Node, Shape, Variable, keep_nodes, remembered
+from hesse.ir.node import (
+    Add,
+    Apply,
+    Constant,
+    Einsum,
+    Map,
+    Node,
+    Shape,
+    TooManyNodes,
+    Variable,
+    at_most_nodes,
+    keep_nodes,
+    remembered,
+)
 from hesse.ir.product import core, core_and_pattern, is_zero, zero
 from hesse.ir.shortcuts import (
     Shortcut,
@@ -73,11 +86,13 @@ __all__ = [
     "Shape",
     "Shortcut",
     "Size",
+    "TooManyNodes",
     "Variable",
     "add",
     "affine_axis",
     "apply_",
     "are_shortcuts_wanted",
+    "at_most_nodes",
     "bind_sizes",
     "bound_size",
     "broadcast",

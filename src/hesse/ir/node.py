@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
+import math
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -185,6 +186,7 @@ _lock = threading.Lock()
 
 class _Kept(threading.local):
     nodes: list[Node] | None = None
+    most: float = math.inf
 
 
 _kept = _Kept()
@@ -199,6 +201,23 @@ def keep_nodes() -> Iterator[None]:
         yield
     finally:
         _kept.nodes = outer
+
+
+class TooManyNodes(Exception):
+    """More nodes were made than may be."""
+
+
+@contextmanager
+def at_most_nodes(count: float) -> Iterator[None]:
+    """Raise `TooManyNodes` where more nodes than this are made inside; all of them are kept until the end."""
+    outer = _kept.most
+    with keep_nodes():
+        assert _kept.nodes is not None, "that keeps them"
+        _kept.most = min(outer, len(_kept.nodes) + count)
+        try:
+            yield
+        finally:
+            _kept.most = outer
 
 
 def intern(
@@ -220,6 +239,8 @@ def intern(
         _table[identity] = found
     if _kept.nodes is not None:
         _kept.nodes.append(found)
+        if len(_kept.nodes) > _kept.most:
+            raise TooManyNodes
     return found
 
 

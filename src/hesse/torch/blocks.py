@@ -80,7 +80,7 @@ class Blocks:
 
         The axes of the tensor stay as they are.
         """
-        (node,) = self._nodes((key,))
+        (node,) = self._nodes((key,), is_dense=False)
         lead, ranks = self._output.rank, [self.variables[k].rank for k in key]
         axes = _places(lead, ranks)
         order = [*range(lead), *(axes[place, d] for place in places for d in range(ranks[place]))]
@@ -93,10 +93,12 @@ class Blocks:
         groups = (lead, *(ranks[place] for place in places))
         return Structured(storage.node, values, groups, self._dtype, self._target)
 
-    def _nodes(self, keys: tuple[Key, ...]) -> list[Node]:
+    def _nodes(self, keys: tuple[Key, ...], is_dense: bool) -> list[Node]:
         machine = self._target.machine
-        blocks = sorted_blocks(self._output, self.variables, keys, machine=machine, judge=planned_cost).nodes
-        return [blocks[key] for key in keys]
+        blocks = sorted_blocks(
+            self._output, self.variables, keys, machine=machine, judge=planned_cost, is_dense=is_dense
+        )
+        return [blocks.nodes[key] for key in keys]
 
     @property
     def _is_checked(self) -> bool:
@@ -108,7 +110,7 @@ class Blocks:
         where = self._is_checked, self._dtype, self._target
         found = _plans.get((known, where))
         if found is None:
-            nodes = self._nodes(keys)
+            nodes = self._nodes(keys, is_dense=not is_batched)
             independent: list[tuple[Independent, ...]] = [()] * len(keys)
             if is_batched:
                 ranks = [[self.variables[k].rank for k in key] for key in keys]
