@@ -89,6 +89,23 @@ def test_asked_for_a_mode() -> None:
     assert H.explain(*ARGUMENTS).modes == ("reverse", "reverse")
 
 
+def test_programs_of_numbers_keep_their_patterns() -> None:
+    """A number takes less time than an array of three."""
+    returns = np.sin(np.arange(30.0))
+
+    def likelihood(p: Any) -> Any:
+        h, total = p[0] ** 2, 0.0
+        for r in returns:
+            h = p[0] ** 2 + p[1] ** 2 * r**2 + p[2] ** 2 * h
+            total = total + np.log(h) + r**2 / h
+        return total
+
+    p = np.array([0.3, 0.5, 0.6])
+    H = hesse.hessian(likelihood)
+    assert "columns" not in H.explain(p).modes
+    assert hesse.check(likelihood, p, order=2).ok
+
+
 def test_jacobian() -> None:
     J = hesse.jacobian(with_library(gated, np), argnums=(0, 1))
     right = jax.jacobian(with_library(gated, jnp), argnums=(0, 1))(*map(jnp.asarray, ARGUMENTS))

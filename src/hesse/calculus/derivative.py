@@ -35,6 +35,8 @@ FEW_NODES = 5_000
 """So many more may be made in any case, in a quarter of a second."""
 MOST_COLUMNS = 3e9
 """Columns that take more operations than this are no way out."""
+MOST_NUMBERS = 2_000
+"""Nodes of a program of numbers up to which patterns are followed: a number takes less time than an array."""
 COLUMNS = "columns"
 """The mode of derivatives without patterns."""
 Judge = Callable[[Sequence[Node], Machine], float]
@@ -173,7 +175,7 @@ def sorted_blocks(
         prefixes = {prefix: sorted(wanted[prefix]) for prefix in group}
         pairs = [(n, k) for n, last in enumerate(prefixes.values()) for k in last]
         columns = Columns([blocks[prefix] for prefix in prefixes], variables, pairs)
-        is_limited = is_dense and mode == "auto" and columns.least_cost <= MOST_COLUMNS
+        is_limited = is_dense and mode == "auto" and _may_replace_patterns(columns)
         try:
             made = [
                 choose(
@@ -197,6 +199,13 @@ def sorted_blocks(
             is_again = prefix and prefix[-1] == k  # by the same variable once more
             blocks[*prefix, k] = mirrored(block, variables[k].rank, machine) if is_again else block
     return Blocks(blocks, tuple(choices))
+
+
+def _may_replace_patterns(columns: Columns) -> bool:
+    """Whether columns are a way out where there are too many patterns."""
+    order = topological(columns.outputs)
+    is_of_numbers = 10 * sum(node.rank > 0 for node in order) < len(order) <= MOST_NUMBERS
+    return not is_of_numbers and columns.least_cost <= MOST_COLUMNS
 
 
 def derivative_blocks(
