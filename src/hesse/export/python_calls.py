@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import cast
 
 from hesse.errors import MissingKernelError
+from hesse.export.helpers import HELPERS
 from hesse.export.languages import record, row
-from hesse.export.python_tables import HELPERS, MATRIX_EXPONENTIAL
+from hesse.export.python_tables import MATRIX_EXPONENTIAL
 from hesse.export.terms import Call, Function, Number, Term
 from hesse.export.writer import SIGNS, Level, Piece, Signature, Writer, is_plain_number
 from hesse.ir import Shape, Size

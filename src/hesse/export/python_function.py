@@ -6,8 +6,8 @@ import re
 import textwrap
 
 from hesse.export.checks import Check, checks
+from hesse.export.helpers import helper
 from hesse.export.python import PythonWriter
-from hesse.export.python_tables import HELPERS
 from hesse.export.writer import is_plain_number
 
 STANDARD_MODULES = ("itertools", "math")
@@ -32,7 +32,7 @@ def python_file(writer: PythonWriter, documentation: str) -> str:
         f"return {result}",
     ]
     source = f"def {names.function}({', '.join(parameters)}):\n" + textwrap.indent("\n".join(body), "    ")
-    helpers = [HELPERS[language][name].strip() for name in writer.helpers]
+    helpers = [helper(name, language) for name in writer.helpers]
     whole = "\n\n\n".join([*helpers, source])
     return "\n".join([*_imports(writer, whole), "", "", whole, ""])
 
