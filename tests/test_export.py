@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 import warnings
 from types import CodeType
 from typing import Any
@@ -19,6 +21,7 @@ from hesse.errors import ArgumentError, MissingKernelError
 from hesse.export import export
 from hesse.frontends.expression import Expression
 from hesse.ir import broadcast, map_
+from hesse.ir import variable as make_variable
 from test_random_graphs import STEPS, make_graph
 
 ROWS = cases.rows()
@@ -27,6 +30,7 @@ SOME = {
     *("quadratic_by_S_x", "norm_by_x_x", "logistic_by_x_x_x", "cross_entropy_by_W", "factorisation_by_U_U"),
     *("cubic_form_by_x", "powers_by_x", "batch", "condition", "rosenbrock_by_x_x", "convolved", "flipped"),
     *("solve", "solve_batch", "expm_by_X", "eigenvalues", "softmax_rows", "logsumexp_rows", "sorted"),
+    "gathered",
     *("scattered", "cumulative_product_by_c", "product", "identity", "zero", "count_by_x", "table"),
 }
 FOR_JAX = [case for case in ALL if case in ROWS or case.name in SOME]
@@ -205,6 +209,30 @@ def test_jax_code_can_be_jitted():
     hessian = _function(export(np.sum(np.exp(A @ x)).diff(x, x).node, "jax"))
     arrays = {"A": np.ones((4, 3)) / 3, "x": np.arange(3.0)}
     np.testing.assert_allclose(jax.jit(hessian)(**arrays), hessian(**arrays), rtol=1e-6)
+
+
+def test_entries_that_do_not_exist_are_not_read_elsewhere():
+    """A position outside of its row is an error, or nan, and not an entry of the next row."""
+    rows = Expression(hesse.variable("M", (2, 3)).node)
+    index = Expression(make_variable("i", (2,), kind="integer"))
+    chosen = np.take_along_axis(rows, index[:, None], axis=1)
+    arrays = {"M": np.arange(6.0).reshape(2, 3), "i": np.array([0, 3])}
+    for language, convert in (("numpy", np.asarray), ("torch", torch.as_tensor)):
+        with pytest.raises(IndexError, match="out of bounds"):
+            _function(export(chosen.node, language))(**{k: convert(v) for k, v in arrays.items()})
+    assert np.isnan(_function(export(chosen.node, "jax"))(**arrays)[1])
+    arrays["i"][0] = 4
+    assert np.isnan(_function(export(chosen.node, "jax"))(**arrays)[0])
+
+
+def test_code_is_written_without_the_library():
+    code = (
+        "import sys, hesse\n"
+        "for name in ('torch', 'jax'): sys.modules[name] = None\n"
+        "formula = hesse.parse('sum(cbrt(x))')\n"
+        "assert 'torch.copysign' in formula.to('torch') and 'jnp.cbrt' in formula.to('jax')\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_names_that_python_reserves():

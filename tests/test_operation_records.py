@@ -31,7 +31,7 @@ from hesse.ir import (
     topological,
     variable,
 )
-from hesse.ops import linalg, normalization, reshaping, structural
+from hesse.ops import linalg, normalization, reshaping, spectra, structural
 from hesse.ops.registry import OPERATIONS, General, Linear
 from oracles import evaluate_jax
 
@@ -162,21 +162,21 @@ LINALG = [
     Case("cholesky 1x1", linalg.cholesky, jnp.linalg.cholesky, definite(1, 1)),
     Case("pseudo_inverse tall", linalg.pseudo_inverse, jnp.linalg.pinv, random(3, 2), 1e-8),
     Case("pseudo_inverse wide", linalg.pseudo_inverse, jnp.linalg.pinv, random(2, 1, 2), 1e-8),
-    Case("expm", linalg.expm, jax.scipy.linalg.expm, random(3, 3), 1e-8),
-    Case("expm batch", linalg.expm, series_expm, random(2, 2, 2) * [[[0.3]], [[3.0]]], 1e-8),
-    Case("expm 1x1", linalg.expm, jnp.exp, random(1, 1), 1e-8),
-    Case("eigvalsh", linalg.eigvalsh, jnp.linalg.eigvalsh, definite(3, 3)),
-    Case("eigvalsh batch", linalg.eigvalsh, jnp.linalg.eigvalsh, definite(2, 2, 2)),
-    Case("eigvalsh 1x1", linalg.eigvalsh, jnp.linalg.eigvalsh, definite(1, 1)),
+    Case("expm", spectra.expm, jax.scipy.linalg.expm, random(3, 3), 1e-8),
+    Case("expm batch", spectra.expm, series_expm, random(2, 2, 2) * [[[0.3]], [[3.0]]], 1e-8),
+    Case("expm 1x1", spectra.expm, jnp.exp, random(1, 1), 1e-8),
+    Case("eigvalsh", spectra.eigvalsh, jnp.linalg.eigvalsh, definite(3, 3)),
+    Case("eigvalsh batch", spectra.eigvalsh, jnp.linalg.eigvalsh, definite(2, 2, 2)),
+    Case("eigvalsh 1x1", spectra.eigvalsh, jnp.linalg.eigvalsh, definite(1, 1)),
     Case(
         "eigenvectors",
-        lambda a: multiply(linalg.eigenvectors(a), linalg.eigenvectors(a)),
+        lambda a: multiply(spectra.eigenvectors(a), spectra.eigenvectors(a)),
         lambda a: jnp.linalg.eigh(a)[1] ** 2,
         definite(3, 3),
     ),
     Case(
         "eigenvectors batch",
-        lambda a: pairwise("...ij,...kj->...ijk", linalg.eigenvectors(a), linalg.eigenvectors(a)),
+        lambda a: pairwise("...ij,...kj->...ijk", spectra.eigenvectors(a), spectra.eigenvectors(a)),
         lambda a: jnp.einsum("zij,zkj->zijk", *2 * [jnp.linalg.eigh(a)[1]]),
         definite(2, 2, 2),
     ),
@@ -393,8 +393,8 @@ VALUES = [
     ("log_determinant", linalg.log_determinant, lambda a: np.linalg.slogdet(a)[1], random(2, 3, 3)),
     ("sign_determinant", linalg.sign_determinant, lambda a: np.linalg.slogdet(a)[0], random(4, 3, 3)),
     ("pseudo_inverse", linalg.pseudo_inverse, np.linalg.pinv, random(2, 4, 2)),
-    ("expm", linalg.expm, scipy.linalg.expm, np.stack([random(4, 4), 20 * random(4, 4), np.zeros((4, 4))])),
-    ("expm shifted", linalg.expm, scipy.linalg.expm, random(3, 3) - 100 * np.eye(3)),
+    ("expm", spectra.expm, scipy.linalg.expm, np.stack([random(4, 4), 20 * random(4, 4), np.zeros((4, 4))])),
+    ("expm shifted", spectra.expm, scipy.linalg.expm, random(3, 3) - 100 * np.eye(3)),
     ("logsumexp", normalization.logsumexp, partial(scipy.special.logsumexp, axis=-1), 1e4 * random(2, 3)),
     ("softmax", normalization.softmax, partial(scipy.special.softmax, axis=-1), 1e4 * random(2, 3)),
     (
@@ -519,7 +519,7 @@ def test_symbolic_sizes() -> None:
         linalg.inverse,
         linalg.determinant,
         linalg.log_determinant,
-        linalg.expm,
+        spectra.expm,
         linalg.pseudo_inverse,
     ):
         (derivative,) = forward(function(a), [a])
@@ -538,7 +538,7 @@ FAILURES: list[tuple[Callable[[], Node], str]] = [
     (lambda: linalg.inverse(TALL), r"inverse needs square matrices, of shape \(..., n, n\), not \(3, 2\)"),
     (lambda: linalg.determinant(VECTOR), "determinant needs square matrices"),
     (lambda: linalg.cholesky(TALL), "square matrices"),
-    (lambda: linalg.expm(TALL), "expm needs square matrices"),
+    (lambda: spectra.expm(TALL), "expm needs square matrices"),
     (lambda: linalg.matrix_power(TALL, 0), "matrix_power needs square matrices"),
     (lambda: linalg.pseudo_inverse(VECTOR), "pseudo_inverse needs matrices"),
     (lambda: linalg.solve(SQUARE, variable("b", (2,))), "right-hand side of shape"),
@@ -547,7 +547,7 @@ FAILURES: list[tuple[Callable[[], Node], str]] = [
         lambda: forward(linalg.cholesky(SYMBOLIC), [SYMBOLIC])[0],
         "derivative of cholesky needs concrete sizes",
     ),
-    (lambda: forward(linalg.eigenvectors(SYMBOLIC), [SYMBOLIC])[0], "bind the size first"),
+    (lambda: forward(spectra.eigenvectors(SYMBOLIC), [SYMBOLIC])[0], "bind the size first"),
     (lambda: normalization.softmax(SCALAR), "softmax works on the last axis"),
     (lambda: normalization.logsumexp(variable("e", (2, 0))), "logsumexp works on the last axis"),
     (lambda: normalization.layer_norm(SCALAR), "layer_norm works on the last axis"),

@@ -24,9 +24,10 @@ from hesse.ir import (
     uniform,
     variable,
 )
-from hesse.ops.linalg import expm, solve
+from hesse.ops.linalg import solve
 from hesse.ops.normalization import log_softmax, softmax
 from hesse.ops.registry import operation
+from hesse.ops.spectra import expm
 from hesse.printing import layout_note
 from hesse.printing.conditions import complements, signs, steps
 from hesse.printing.presentation import (

@@ -11,35 +11,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from hesse.api.carries import scanned
+from hesse.api.chain_steps import Body, Item, Row, Step, items_inside, offsets_of
 from hesse.api.loops import Steps
 from hesse.calculus.families import structure
-from hesse.calculus.progressions import Read, joined_einsum, whole
 from hesse.calculus.rolling import flat_sums
-from hesse.ir import (
-    Apply,
-    Axis,
-    Einsum,
-    Map,
-    Node,
-    Variable,
-    concatenate,
-    constant,
-    einsum,
-    first_labels,
-    label_axis,
-    plain_axes,
-    rebuild,
-    reshape,
-    select,
-    topological,
-    variable,
-    view,
-)
+from hesse.ir import Apply, Einsum, Map, Node, Variable, first_labels, rebuild, select, topological, variable
 from hesse.ops.foreign import FOREIGN
 
 FEWEST_STEPS = 64
@@ -119,35 +99,6 @@ def _kind(node: Node) -> Hashable:
     return type(node), name, node.shape, len(node.operands), more
 
 
-class _Item(NamedTuple):
-    """What a step reads that does not depend on steps before: a node, or entries of it, or a number."""
-
-    node: Node | None
-    offsets: tuple[int, ...] = ()
-    scale: float = 1.0
-    axes: Hashable = None
-    """How entries of it are read, but for the offsets."""
-
-
-class _Row(NamedTuple):
-    """A node of a step; `operands` are numbers of rows, of leaves of the carry ("carry") and of items."""
-
-    node: Node
-    order: Sequence[int]
-    operands: tuple[tuple[str, int], ...]
-    scale: int
-
-
-class _Step(NamedTuple):
-    """A step: rows of nodes, operands first; what it reads, and what it leaves."""
-
-    key: Hashable
-    rows: list[_Row]
-    carries: list[Node]
-    items: list[_Item]
-    results: list[int]
-
-
 class _Chain:
     """An expression that is cut into steps."""
 
@@ -183,7 +134,7 @@ class _Chain:
 
     def as_loop(self, roots: list[Node]) -> list[Node] | None:
         """The roots with the longest run of equal steps as a loop; None if there is none."""
-        steps: list[_Step | None] = [None] * len(self.cuts)
+        steps: list[Step | None] = [None] * len(self.cuts)
         results = [self.cuts[-1]]
         for stage in reversed(range(1, len(self.cuts))):
             step = steps[stage] = self._step(results, stage)
@@ -197,13 +148,13 @@ class _Chain:
             return None
         return self._looped([step for step in steps[first:end] if step is not None], roots)
 
-    def _step(self, results: Sequence[Node], stage: int) -> _Step | None:
+    def _step(self, results: Sequence[Node], stage: int) -> Step | None:
         """What is computed on a stage to get some results; None if more than the step before is needed."""
-        rows: list[_Row] = []
+        rows: list[Row] = []
         keys: list[Hashable] = []
         numbers: dict[Node, int] = {}
         carries: dict[Node, int] = {}
-        items: dict[_Item, int] = {}
+        items: dict[Item, int] = {}
         if any(self.stage[result] != stage for result in results):
             return None
         stack: list[tuple[Node, bool]] = [(result, False) for result in reversed(results)]
@@ -226,7 +177,7 @@ class _Chain:
             for k in order:
                 operand = operands[k]
                 if operand not in self.is_live:
-                    item = _read(node, k) if isinstance(node, Einsum) else _Item(operand)
+                    item = _read(node, k) if isinstance(node, Einsum) else Item(operand)
                     found.append(("item", items.setdefault(item, len(items))))
                 elif self.stage[operand] == stage:
                     found.append(("row", numbers[operand]))
@@ -236,25 +187,25 @@ class _Chain:
                     return None
             scale = -1
             if isinstance(node, Einsum):
-                scale = items.setdefault(_Item(None, (), node.scale), len(items))
+                scale = items.setdefault(Item(None, (), node.scale), len(items))
             numbers[node] = len(rows)
-            rows.append(_Row(node, order, tuple(found), scale))
+            rows.append(Row(node, order, tuple(found), scale))
             keys.append((_row_key(node, order, found), tuple(found), scale))
         left = [numbers[result] for result in results]
         key = (tuple(keys), tuple(left), len(carries), len(items))
-        return _Step(key, rows, list(carries), list(items), left)
+        return Step(key, rows, list(carries), list(items), left)
 
     def _rank(self, node: Node, operands: Sequence[Node], k: int, stage: int) -> tuple[object, ...]:
         operand = operands[k]
-        own = _offsets(node.axes[k]) if isinstance(node, Einsum) else ()
+        own = offsets_of(node.axes[k]) if isinstance(node, Einsum) else ()
         inside = (
-            tuple(_offsets(axes) for axes in (*operand.axes, operand.output))
+            tuple(offsets_of(axes) for axes in (*operand.axes, operand.output))
             if isinstance(operand, Einsum)
             else ()
         )
         return self._seen(operand, stage), own, inside
 
-    def _looped(self, steps: Sequence[_Step], roots: list[Node]) -> list[Node] | None:
+    def _looped(self, steps: Sequence[Step], roots: list[Node]) -> list[Node] | None:
         first = steps[0]
         if not all(_is_plain(node) for node in (*first.carries, *[row.node for row in first.rows])):
             return None
@@ -262,7 +213,7 @@ class _Chain:
             return None
         carry = [variable(f"carry {k} of a chain", n.shape, ["loop"]) for k, n in enumerate(first.carries)]
         stacks: dict[Node, Node] = {}
-        body = _Body(first, carry, _items(steps, stacks))
+        body = Body(first, carry, items_inside(steps, stacks))
         covered = {
             row.node: (row_number, k)
             for k, step in enumerate(steps)
@@ -292,12 +243,12 @@ class _Chain:
         return [new[root] for root in roots]
 
 
-def _read(node: Einsum, k: int) -> _Item:
+def _read(node: Einsum, k: int) -> Item:
     """What a product reads of an operand."""
     labels = first_labels(node.axes[k])
     terms = [[(labels.index(label), stride) for label, stride in terms] for terms, _ in node.axes[k]]
     form = (node.sizes(labels), tuple(map(tuple, terms)))
-    return _Item(node.operands[k], _offsets(node.axes[k]), axes=form)
+    return Item(node.operands[k], offsets_of(node.axes[k]), axes=form)
 
 
 def _is_sum(node: Node) -> bool:
@@ -310,7 +261,7 @@ def _is_plain(node: Node) -> bool:
     return node.kind == "real" and not is_foreign and not any(isinstance(size, str) for size in node.shape)
 
 
-def _have_items_alike(steps: Sequence[_Step]) -> bool:
+def _have_items_alike(steps: Sequence[Step]) -> bool:
     """Whether items are no tensors of their own: layers with weights of their own are no loop."""
     entries = 0
     for number, item in enumerate(steps[0].items):
@@ -322,19 +273,15 @@ def _have_items_alike(steps: Sequence[_Step]) -> bool:
     return entries * len(steps) <= MOST_ENTRIES
 
 
-def _offsets(axes: Sequence[Axis]) -> tuple[int, ...]:
-    return tuple([offset for _, offset in axes])
-
-
 def _row_key(node: Node, order: Sequence[int], found: Sequence[tuple[str, int]]) -> Hashable:
     if not isinstance(node, Einsum):
         return _kind(node)
     axes = [*[node.axes[k] for k in order], node.output]
-    fixed = [_offsets(node.axes[k]) for k, (kind, _) in zip(order, found, strict=True) if kind != "item"]
-    return Einsum, node.shape, *structure(node, axes), tuple(fixed), _offsets(node.output)
+    fixed = [offsets_of(node.axes[k]) for k, (kind, _) in zip(order, found, strict=True) if kind != "item"]
+    return Einsum, node.shape, *structure(node, axes), tuple(fixed), offsets_of(node.output)
 
 
-def _longest_run(steps: Sequence[_Step | None]) -> tuple[int, int]:
+def _longest_run(steps: Sequence[Step | None]) -> tuple[int, int]:
     """The longest run of steps that are written alike, and leave as much as they take."""
     best = start = 0, 0
     for k, step in enumerate(steps):
@@ -348,93 +295,3 @@ def _longest_run(steps: Sequence[_Step | None]) -> tuple[int, int]:
             start = start[0], k + 1
         best = max(best, start, key=lambda run: run[1] - run[0])
     return best
-
-
-class _Read(NamedTuple):
-    """An item in the body: a tensor that is read by its own labels, or as it is written."""
-
-    tensor: Node | None
-    is_own: bool
-    scale: float = 1.0
-
-
-def _items(steps: Sequence[_Step], stacks: dict[Node, Node]) -> list[_Read]:
-    """The items as the body reads them; those that differ are variables, whose stacks are entered."""
-    readers: dict[int, tuple[Einsum, int]] = {}
-    for row in steps[0].rows:
-        for k, (kind, number) in zip(row.order, row.operands, strict=True):
-            if kind == "item" and isinstance(row.node, Einsum):
-                readers.setdefault(number, (row.node, k))
-    found = []
-    for number, item in enumerate(steps[0].items):
-        values = [step.items[number] for step in steps]
-        if all(value == item for value in values):
-            found.append(_Read(item.node, False, item.scale))
-            continue
-        stack = _stack(values, readers.get(number))
-        inside = variable(f"item {number} of a chain", stack.shape[1:], ["loop"])
-        stacks[inside] = stack
-        found.append(_Read(inside, True))
-    return found
-
-
-def _stack(values: Sequence[_Item], reader: tuple[Einsum, int] | None) -> Node:
-    """What all steps read, along a new first axis."""
-    node = values[0].node
-    if node is None:
-        return constant(np.array([value.scale for value in values]))
-    if reader is None:
-        pieces = [value.node for value in values if value.node is not None]
-        return concatenate([reshape(piece, (1, *piece.shape)) for piece in pieces], 0)
-    einsum_node, k = reader
-    axes = einsum_node.axes[k]
-    labels = first_labels(axes)
-    names = {label: label_axis(j) for j, label in enumerate(labels)}
-    ranges = [einsum_node.ranges[label] for label in labels]
-    own = [axis.at(names)._replace(offset=0) if axis.terms else Axis((), 0) for axis in axes]
-    if all(value.node is node for value in values):
-        offsets = np.array([value.offsets for value in values], np.int64).reshape(len(values), -1)
-        scales = np.ones(len(values))
-        return joined_einsum(
-            [Read(node, own, offsets)], whole(ranges, len(values)), ranges, ranges, scales, True
-        )
-    pieces = []
-    for value in values:
-        assert value.node is not None
-        moved = [axis._replace(offset=offset) for axis, offset in zip(own, value.offsets, strict=True)]
-        pieces.append(view(value.node, moved, plain_axes(len(ranges)), ranges, ranges))
-    return concatenate([reshape(piece, (1, *piece.shape)) for piece in pieces], 0)
-
-
-class _Body:
-    """A step in terms of the leaves of the carry and of items."""
-
-    def __init__(self, step: _Step, leaves: Sequence[Node], items: Sequence[_Read]) -> None:
-        self.nodes: list[Node] = []
-        self.leaves, self.items = leaves, items
-        for row in step.rows:
-            self.nodes.append(self._product(row) if isinstance(row.node, Einsum) else self._other(row))
-
-    def _operand(self, kind: str, number: int) -> Node:
-        if kind == "row":
-            return self.nodes[number]
-        found = self.leaves[number] if kind == "carry" else self.items[number].tensor
-        assert found is not None
-        return found
-
-    def _other(self, row: _Row) -> Node:
-        return rebuild(row.node, tuple([self._operand(*operand) for operand in row.operands]))
-
-    def _product(self, row: _Row) -> Node:
-        node = row.node
-        assert isinstance(node, Einsum)
-        operands = [self._operand(*operand) for operand in row.operands]
-        axes: list[Sequence[Axis]] = []
-        for k, (kind, number) in zip(row.order, row.operands, strict=True):
-            is_own = kind == "item" and self.items[number].is_own
-            axes.append([*map(label_axis, first_labels(node.axes[k]))] if is_own else node.axes[k])
-        scale = self.items[row.scale]
-        if scale.tensor is not None:
-            operands.append(scale.tensor)
-            axes.append(())
-        return einsum(operands, axes, node.output, node.shape, node.ranges, scale.scale)

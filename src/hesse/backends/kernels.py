@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from hesse.backends.names import Named
 from hesse.errors import MissingKernelError
 
 Kernel = Callable[..., Any]
@@ -19,9 +20,22 @@ def has(kernel: Callable[[str], Kernel], name: str) -> bool:
     return True
 
 
-def find(name: str, table: Mapping[str, Kernel], where: str, library: Any = None) -> Kernel:
-    """The kernel in a table, which is called `where`; else the function of that name in a library."""
-    found: Kernel | None = table.get(name) or getattr(library, name, None)
+def find(
+    name: str,
+    table: Mapping[str, Kernel],
+    where: str,
+    names: Mapping[str, Named] | None = None,
+    library: Any = None,
+) -> Kernel:
+    """The kernel in a table, which is called `where`; else the function that a library has for it.
+
+    That is the one of the table of names, or one that has the name of the row.
+    """
+    found: Kernel | None = table.get(name)
+    if found is None and names and name in names:
+        found = names[name].function()
+    if found is None:
+        found = getattr(library, name, None)
     if found is None:
         raise MissingKernelError(
             f"{where} has no kernel for {name}; add one, {where}[{name!r}] = ..., "

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from hesse.backends.kernels import Kernel
+from hesse.backends.names import RECORDS
 
 Params = tuple[Any, ...]
 
@@ -38,14 +39,6 @@ class Namespace(SimpleNamespace):
         super().__init__(**{**vars(library), **names})
 
 
-def inverse(xp: Any, params: Params, a: Any) -> Any:
-    return xp.linalg.inv(a)
-
-
-def determinant(xp: Any, params: Params, a: Any) -> Any:
-    return xp.asarray(xp.linalg.det(a))
-
-
 def adjugate(xp: Any, params: Params, a: Any) -> Any:
     """By singular values: with A = U S V' it is det(U) det(V) V T U', T the products of all others in S."""
     left, values, right = xp.linalg.svd(a)
@@ -56,12 +49,23 @@ def adjugate(xp: Any, params: Params, a: Any) -> Any:
     return xp.swapaxes(right, -1, -2) @ ((others * sign[..., None])[..., None] * xp.swapaxes(left, -1, -2))
 
 
-def log_determinant(xp: Any, params: Params, a: Any) -> Any:
-    return xp.asarray(xp.linalg.slogdet(a).logabsdet)
+def logsumexp(xp: Any, params: Params, x: Any) -> Any:
+    """log(sum(exp(x))) over the last axis, without overflow."""
+    largest = xp.max(x, axis=-1, keepdims=True)
+    shift = xp.where(xp.isfinite(largest), largest, xp.zeros_like(largest))
+    return xp.log(xp.sum(xp.exp(x - shift), axis=-1)) + shift[..., 0]
 
 
-def sign_determinant(xp: Any, params: Params, a: Any) -> Any:
-    return xp.asarray(xp.linalg.slogdet(a).sign)
+def softmax(xp: Any, params: Params, x: Any) -> Any:
+    """exp(x) / sum(exp(x)) over the last axis, without overflow."""
+    exponentials = xp.exp(x - xp.max(x, axis=-1, keepdims=True))
+    return exponentials / xp.sum(exponentials, axis=-1, keepdims=True)
+
+
+def log_softmax(xp: Any, params: Params, x: Any) -> Any:
+    """x - log(sum(exp(x))) over the last axis, without overflow."""
+    shifted = x - xp.max(x, axis=-1, keepdims=True)
+    return shifted - xp.log(xp.sum(xp.exp(shifted), axis=-1, keepdims=True))
 
 
 def solve(xp: Any, params: Params, a: Any, b: Any) -> Any:
@@ -77,18 +81,9 @@ def triangular_solve(xp: Any, params: Params, a: Any, b: Any) -> Any:
     return xp.solve_triangular(a, b)
 
 
-def cholesky(xp: Any, params: Params, a: Any) -> Any:
-    return xp.linalg.cholesky(a)
-
-
 def pseudo_inverse(xp: Any, params: Params, a: Any) -> Any:
     # Said explicitly: the libraries drop singular values below different limits.
     return xp.linalg.pinv(a, rtol=max(a.shape[-2:]) * float(xp.finfo(a.dtype).eps))
-
-
-def eigvalsh(xp: Any, params: Params, a: Any) -> Any:
-    # Not the function eigvalsh: values and vectors that occur in one formula should agree to the last bit.
-    return xp.linalg.eigh(a)[0]
 
 
 def eigenvectors(xp: Any, params: Params, a: Any) -> Any:
@@ -221,18 +216,6 @@ def searchsorted(xp: Any, params: Params, sequence: Any, values: Any) -> Any:
     return xp.wide(xp.searchsorted(sequence, values, side=side))
 
 
-def cumulative_sum(xp: Any, params: Params, x: Any) -> Any:
-    return xp.cumsum(x, axis=0)
-
-
-def cumulative_product(xp: Any, params: Params, x: Any) -> Any:
-    return xp.cumprod(x, axis=0)
-
-
-def product(xp: Any, params: Params, x: Any) -> Any:
-    return xp.asarray(xp.prod(x, axis=0))
-
-
 def path_products(xp: Any, params: Params, x: Any) -> Any:
     """P[i,j] = x[j] … x[i-1] for i >= j, zero for i < j: running products that start below the diagonal."""
     count, rest = x.shape[0] + 1, tuple(x.shape[1:])
@@ -241,26 +224,6 @@ def path_products(xp: Any, params: Params, x: Any) -> Any:
     factors = xp.concatenate([xp.zeros((1, *rest), x), x], axis=0)[:, None]
     running = xp.cumprod(xp.where(distance > 0, factors, xp.ones_like(factors)), axis=0)
     return xp.where(distance >= 0, running, xp.zeros_like(running))
-
-
-def argmax(xp: Any, params: Params, x: Any) -> Any:
-    return xp.asarray(xp.argmax(x, axis=-1))
-
-
-def argmin(xp: Any, params: Params, x: Any) -> Any:
-    return xp.asarray(xp.argmin(x, axis=-1))
-
-
-def argsort(xp: Any, params: Params, x: Any) -> Any:
-    return xp.argsort(x, axis=-1, stable=True)
-
-
-def largest_entry(xp: Any, params: Params, x: Any) -> Any:
-    return xp.asarray(xp.amax(x))
-
-
-def kron(xp: Any, params: Params, a: Any, b: Any) -> Any:
-    return xp.asarray(xp.kron(a, b))
 
 
 def vec(xp: Any, params: Params, x: Any) -> Any:
@@ -276,17 +239,14 @@ def reshape(xp: Any, params: Params, x: Any) -> Any:
 SHARED: dict[str, Kernel] = {
     function.__name__: function
     for function in (
-        inverse,
-        determinant,
         adjugate,
-        log_determinant,
-        sign_determinant,
+        logsumexp,
+        softmax,
+        log_softmax,
         solve,
         triangular_solve,
-        cholesky,
         pseudo_inverse,
         expm_chain,
-        eigvalsh,
         eigenvectors,
         flat_index,
         integer_add,
@@ -297,20 +257,14 @@ SHARED: dict[str, Kernel] = {
         as_integer,
         as_real,
         searchsorted,
-        cumulative_sum,
-        cumulative_product,
-        product,
         path_products,
-        argmax,
-        argmin,
-        argsort,
-        kron,
         vec,
         reshape,
     )
-} | {"max": largest_entry}
+}
 
 
 def shared(xp: Namespace) -> dict[str, Kernel]:
     """The kernels `(params, *arrays)` that are written here, for one library."""
-    return {name: partial(function, xp) for name, function in SHARED.items()}
+    named = {name: function.kernel(xp) for name, function in RECORDS.items()}
+    return named | {name: partial(function, xp) for name, function in SHARED.items()}

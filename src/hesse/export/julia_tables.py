@@ -10,7 +10,7 @@ from hesse.export.writer import NOTATION
 
 _SAME = (
     *("abs", "cbrt", "ceil", "cos", "cosh", "exp", "exp2", "expm1", "floor", "log", "log1p", "round", "sign"),
-    *("sin", "sinh", "sqrt", "tan", "tanh", "trunc", "sigmoid", "softplus", "softsign"),
+    *("sin", "sinh", "sqrt", "tan", "tanh", "trunc", "sigmoid", "softplus"),
 )
 
 ELEMENTWISE: dict[str, str] = {
@@ -77,9 +77,6 @@ sigmoid(x) = x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x))
 """,
     "softplus": """"log(1 + exp(x)) without overflow."
 softplus(x) = max(x, zero(x)) + log1p(exp(-abs(x)))
-""",
-    "softsign": """"x / (1 + |x|)."
-softsign(x) = x / (1 + abs(x))
 """,
     "xlogy": """"x log(y), and 0 where x is 0."
 xlogy(x, y) = iszero(x) && !isnan(y) ? zero(x) : x * log(y)

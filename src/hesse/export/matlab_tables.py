@@ -41,7 +41,6 @@ ELEMENTWISE: dict[str, str] = {
     "round": "round_to_even({0})",
     "sigmoid": "sigmoid({0})",
     "softplus": "softplus({0})",
-    "softsign": "softsign({0})",
     "trunc": "fix({0})",
     "where": "choose({0}, {1}, {2})",
     "xlogy": "xlogy({0}, {1})",
@@ -125,11 +124,6 @@ end
     "softplus": """function r = softplus(x)
 % log(1 + exp(x)) without overflow.
     r = max(x, 0) + log1p(exp(-abs(x)));
-end
-""",
-    "softsign": """function r = softsign(x)
-% x / (1 + |x|).
-    r = x ./ (1 + abs(x));
 end
 """,
     "xlogy": """function r = xlogy(x, y)

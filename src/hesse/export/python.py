@@ -9,7 +9,6 @@ from hesse.export.python_index import (
     axes_of_index,
     is_slice,
     letters,
-    overlaps,
     slice_text,
     sliced_labels,
 )
@@ -38,7 +37,7 @@ from hesse.export.terms import (
     View,
 )
 from hesse.export.writer import Level, Piece, as_divisor, is_plain_number
-from hesse.ir import Axis, Shape
+from hesse.ir import Axis, Shape, overlapping_labels
 
 
 class PythonWriter(PythonCalls):
@@ -245,12 +244,13 @@ class PythonWriter(PythonCalls):
 
     def _placed(self, name: str, source: Term, placement: Placement, shape: Shape) -> str:
         axes, ranges = placement.output, placement.ranges
+        overlapping = bool(overlapping_labels(axes, ranges))
         labels = [label for axis in axes for label in axis.labels()]
         if len(labels) == len(set(labels)) and self._are_slices(axes):
             index = [slice_text(axis, ranges, size) for axis, size in zip(axes, shape, strict=True)]
             order = tuple(labels)
         else:
-            everywhere = self.dialect.is_torch and overlaps(axes, ranges)  # index_put_ takes no slices
+            everywhere = self.dialect.is_torch and overlapping  # index_put_ takes no slices
             sliced = set() if everywhere else sliced_labels(axes, ranges, shape)
             arrays, order = axes_of_index(axes, sliced)
             index = [
@@ -259,7 +259,7 @@ class PythonWriter(PythonCalls):
             ]
         value = self._source(source, placement.labels, order)
         negative = self.pieces[source].negative and value == self.text(source)
-        return self._addition(name, ", ".join(index), value, overlaps(axes, ranges), negative)
+        return self._addition(name, ", ".join(index), value, overlapping, negative)
 
     def _source(self, source: Term, labels: tuple[int, ...], order: tuple[int, ...]) -> str:
         """The source with its axes in the order that the index asks for."""

@@ -8,9 +8,11 @@ import re
 from dataclasses import dataclass
 from typing import cast
 
+from hesse.backends.text import tuple_text
 from hesse.errors import MissingKernelError
+from hesse.export.helpers import HELPERS
 from hesse.export.languages import record, row
-from hesse.export.python_tables import HELPERS, MATRIX_EXPONENTIAL
+from hesse.export.python_tables import MATRIX_EXPONENTIAL
 from hesse.export.terms import Call, Function, Number, Term
 from hesse.export.writer import SIGNS, Level, Piece, Signature, Writer, is_plain_number
 from hesse.ir import Shape, Size
@@ -71,8 +73,7 @@ class PythonCalls(Writer):
 
     def shape(self, shape: Shape) -> str:
         """A shape as a tuple."""
-        parts = [self.size(size) for size in shape]
-        return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+        return tuple_text(self.size(size) for size in shape)
 
     def call(self, function: str, *arguments: str) -> Piece:
         """A call of a function of the array library."""

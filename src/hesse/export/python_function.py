@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import textwrap
 
+from hesse.backends.text import tuple_text
 from hesse.export.checks import Check, checks
+from hesse.export.helpers import helper
 from hesse.export.python import PythonWriter
-from hesse.export.python_tables import HELPERS
 from hesse.export.writer import is_plain_number
 
 STANDARD_MODULES = ("itertools", "math")
@@ -32,7 +33,7 @@ def python_file(writer: PythonWriter, documentation: str) -> str:
         f"return {result}",
     ]
     source = f"def {names.function}({', '.join(parameters)}):\n" + textwrap.indent("\n".join(body), "    ")
-    helpers = [HELPERS[language][name].strip() for name in writer.helpers]
+    helpers = [helper(name, language) for name in writer.helpers]
     whole = "\n\n\n".join([*helpers, source])
     return "\n".join([*_imports(writer, whole), "", "", whole, ""])
 
@@ -78,7 +79,7 @@ def _types(writer: PythonWriter, lines: list[str]) -> list[str]:
 def _check(writer: PythonWriter, check: Check) -> list[str]:
     shape, sizes = check.variable.shape, writer.names.sizes
     name = writer.names.arguments[check.variable.name]
-    declared = _tuple([writer.names.size(size) for size in shape])
+    declared = tuple_text(writer.names.size(size) for size in shape)
     lines = []
     if check.new or not check.is_fixed:
         wanted = f"{len(shape)} axes {declared}" if len(shape) > 1 else f"1 axis {declared}"
@@ -93,7 +94,7 @@ def _check(writer: PythonWriter, check: Check) -> list[str]:
     known = {k: size for k, size in enumerate(shape) if isinstance(size, int) or check.knows(size)}
     value = ""
     if len(known) == len(shape):
-        expected = _tuple([writer.names.size(size) for size in shape])
+        expected = tuple_text(writer.names.size(size) for size in shape)
         wrong = f"{name}.shape != {expected}"
         value = f" = {{{expected}}}" if any(isinstance(size, str) for size in shape) else ""
     else:
@@ -106,10 +107,6 @@ def _check(writer: PythonWriter, check: Check) -> list[str]:
         ]
         value = f" with {', '.join(dict.fromkeys(values))}" if values else ""
     return [*lines, f"if {wrong}:", _raised(name, f"shape {declared}{value}")]
-
-
-def _tuple(parts: list[str]) -> str:
-    return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
 
 
 def _raised(name: str, expected: str) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import cast
 
+from hesse.backends.text import position_text
 from hesse.ir import Axis, Shape, Size
+from hesse.plan.program import Sizes
 
 LETTERS = "ijklmnopqrstuvwxyzabcdefgh"
 
@@ -17,19 +19,9 @@ def is_slice(axis: Axis, backwards: bool) -> bool:
 
 def slice_text(axis: Axis, ranges: Shape, size: Size) -> str:
     """The position or slice of an axis."""
-    if not axis.terms:
-        return str(axis.offset)
-    ((label, stride),) = axis.terms
-    if axis.is_label and ranges[label] == size:
-        return ":"
-    end = cast(int, size)
-    last = axis.offset + stride * (cast(int, ranges[label]) - 1)
-    if stride < 0:
-        start = "" if axis.offset == end - 1 else str(axis.offset)
-        return f"{start}:{'' if last + stride < 0 else last - 1}:{stride}"
-    start = str(axis.offset) if axis.offset else ""
-    stop = "" if last + stride >= end else str(last + 1)
-    return f"{start}:{stop}" + (f":{stride}" if stride > 1 else "")
+    if axis.is_label and ranges[axis.label] == size:
+        return ":"  # the sizes may be names
+    return position_text(axis, cast(Sizes, ranges), cast(int, size))
 
 
 def letters(labels: Iterable[int]) -> str:
@@ -60,18 +52,3 @@ def axes_of_index(axes: tuple[Axis, ...], sliced: set[int]) -> tuple[tuple[int, 
         before = ()
     after = tuple(label for label in labels if label in sliced and label not in before)
     return arrays, (*before, *arrays, *after)
-
-
-def overlaps(output: tuple[Axis, ...], ranges: Shape) -> bool:
-    """Whether two points of the label box may be placed at one entry."""
-    known = {axis.label for axis in output if len(axis.terms) == 1}
-    for axis in output:
-        reach = 0
-        for stride, label in sorted(
-            (abs(stride), label) for label, stride in axis.terms if label not in known
-        ):
-            if stride <= reach:
-                return True
-            reach += stride * (cast(int, ranges[label]) - 1)
-            known.add(label)
-    return False

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from hesse.frontends.complexes import Complex, both_parts, complexes, parts
-from hesse.frontends.dispatch import COMPLEX, call, call_complex, implements
+from hesse.frontends.complexes import Complex, both_parts, parts
+from hesse.frontends.dispatch import COMPLEX, call, call_complex, complexes, implements
 from hesse.frontends.operands import as_expression
 from hesse.frontends.tracing import untraceable
 from hesse.frontends.ufuncs import elementwise

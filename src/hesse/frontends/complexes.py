@@ -141,16 +141,6 @@ def both_parts(value: Any) -> Pair:
     return real, (np.zeros(np.shape(real)) if imag is None else imag)
 
 
-def complexes(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register a handler for complex values."""
-
-    def register(handler: Callable[..., Any]) -> Callable[..., Any]:
-        COMPLEX.update(dict.fromkeys(functions, handler))
-        return handler
-
-    return register
-
-
 def _by_parts(function: Any) -> Callable[..., Any]:
     """The handler of a function that is linear in its first argument, an array or a list of arrays."""
 

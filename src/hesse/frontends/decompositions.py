@@ -29,7 +29,8 @@ from hesse.ir import (
     variable,
 )
 from hesse.ops.foreign import Output, foreign
-from hesse.ops.linalg import inverse, reciprocal_gaps
+from hesse.ops.linalg import inverse
+from hesse.ops.spectra import reciprocal_gaps
 
 Shapes = tuple[tuple[int, ...], ...]
 

@@ -10,17 +10,17 @@ import difflib
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from hesse.errors import TracingError
+from hesse.frontends.handlers import Handlers
 from hesse.frontends.tracing import ComplexError, note_need, untraceable
 
-Handler = TypeVar("Handler", bound=Callable[..., Any])
-
-FUNCTIONS: dict[Any, Callable[..., Any]] = {}
+FUNCTIONS = Handlers()
 """NumPy function or ufunc -> handler with the same signature, taking and returning expressions."""
+implements = FUNCTIONS.register
 
 NAMED: dict[str, Callable[..., Any]] = {}
 """Name of a ufunc of another library (`scipy.special.expit`) -> handler; that library is never imported."""
@@ -28,8 +28,9 @@ NAMED: dict[str, Callable[..., Any]] = {}
 LOOKUPS: list[Callable[[str], Callable[..., Any] | None]] = []
 """Functions that find the handler of a ufunc by its name, for operations entered later than these tables."""
 
-COMPLEX: dict[Any, Callable[..., Any]] = {}
+COMPLEX = Handlers()
 """NumPy function or ufunc -> handler of complex values, see `complexes`."""
+complexes = COMPLEX.register
 
 METHODS: dict[Any, Callable[..., Any]] = {}
 """Method of a ufunc (`np.add.at`) -> handler."""
@@ -72,19 +73,6 @@ _NEUTRAL_OPTIONS: dict[str, Callable[[Any], bool]] = {
     "optimize": lambda _: True,
     "copy": lambda value: value in (None, True),
 }
-
-
-def implements(*functions: Any) -> Callable[[Handler], Handler]:
-    """Register a handler for NumPy functions (or ufuncs)."""
-
-    def register(handler: Handler) -> Handler:
-        for function in functions:
-            if function in FUNCTIONS:
-                raise ValueError(f"{function} has two handlers")
-            FUNCTIONS[function] = handler
-        return handler
-
-    return register
 
 
 def is_float_type(dtype: Any) -> bool:

@@ -9,16 +9,17 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, NoReturn
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from hesse.errors import ShapeError
-from hesse.frontends.dispatch import call, call_ufunc, function_name, is_float_type
+from hesse.frontends.dispatch import call, call_ufunc, is_float_type
 from hesse.frontends.flat import Flat
 from hesse.frontends.indices import Index
 from hesse.frontends.memory import Part, refresh
+from hesse.frontends.methods import answered, binary, in_place, method_of, reflected, refused, valueless
 from hesse.frontends.objects import OBJECT_LOOPS, array_of_entries
 from hesse.frontends.symbolic import SymbolicMethods
 from hesse.frontends.tracing import decided, note_need, of_tensors, real_dtype, untraceable
@@ -26,71 +27,6 @@ from hesse.ir import Node, Shape
 from hesse.ops.choices import ratio
 from hesse.ops.integers import as_integer, as_real
 from hesse.ops.registry import elementwise
-
-
-def _method(function: Any) -> Callable[..., Any]:
-    """The method `x.f(...)` that is the NumPy function `f(x, ...)`."""
-
-    def method(self: Expression, *arguments: Any, **options: Any) -> Any:
-        return call(function, (self, *arguments), options)
-
-    method.__doc__ = f"`{function_name(function)}` of this expression."
-    return method
-
-
-def _binary(ufunc: np.ufunc) -> Callable[[Expression, Any], Any]:
-    def method(self: Expression, other: Any) -> Any:
-        if getattr(other, "__array_ufunc__", self) is None:  # NumPy's sign that the other one takes over
-            return NotImplemented
-        return call(ufunc, (self, other))
-
-    return method
-
-
-def _reflected(ufunc: np.ufunc) -> Callable[[Expression, Any], Any]:
-    def method(self: Expression, other: Any) -> Any:
-        return call(ufunc, (other, self))
-
-    return method
-
-
-def _in_place(ufunc: np.ufunc) -> Callable[[Expression, Any], Any]:
-    """`x += y`: arrays are written to, numbers are replaced."""
-
-    def method(self: Expression, other: Any) -> Any:
-        result = call(ufunc, (self, other))
-        return result if self.is_number else call(np.copyto, (self, result), {"casting": "same_kind"}) or self
-
-    return method
-
-
-def _refused(construct: str, way_out: str) -> Callable[..., Any]:
-    def method(self: Expression, *arguments: Any, **options: Any) -> NoReturn:
-        raise untraceable(construct, way_out)
-
-    return method
-
-
-def _valueless(construct: str, way_out: str) -> Callable[..., Any]:
-    def method(self: Expression, *arguments: Any, **options: Any) -> NoReturn:
-        note_need([self])
-        raise untraceable(construct, way_out)
-
-    return method
-
-
-def _answered(question: str, construct: str, way_out: str) -> Callable[..., Any]:
-    """A question about the value, which is answered where the function may decide by values."""
-
-    def method(self: Expression) -> Any:
-        found = self.answer(question)
-        if found is None:
-            note_need([self])
-            raise untraceable(construct, way_out)
-        return found
-
-    return method
-
 
 _BUILD = "Build the result with np.where, np.concatenate or np.stack."
 _NUMBER = "float(), int() or complex() of a traced value (math.sin(x) and a[i] = x do it too)"
@@ -244,34 +180,34 @@ class Expression(SymbolicMethods):
     def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
         return call(function, tuple(arguments), options)
 
-    __add__, __radd__ = _binary(np.add), _reflected(np.add)
-    __sub__, __rsub__ = _binary(np.subtract), _reflected(np.subtract)
-    __mul__, __rmul__ = _binary(np.multiply), _reflected(np.multiply)
-    __truediv__, __rtruediv__ = _binary(np.divide), _reflected(np.divide)
-    __floordiv__, __rfloordiv__ = _binary(np.floor_divide), _reflected(np.floor_divide)
-    __mod__, __rmod__ = _binary(np.remainder), _reflected(np.remainder)
-    __divmod__, __rdivmod__ = _binary(np.divmod), _reflected(np.divmod)
-    __pow__, __rpow__ = _binary(np.power), _reflected(np.power)
-    __matmul__, __rmatmul__ = _binary(np.matmul), _reflected(np.matmul)
-    __and__, __rand__ = _binary(np.bitwise_and), _reflected(np.bitwise_and)
-    __or__, __ror__ = _binary(np.bitwise_or), _reflected(np.bitwise_or)
-    __xor__, __rxor__ = _binary(np.bitwise_xor), _reflected(np.bitwise_xor)
-    __lt__, __le__ = _binary(np.less), _binary(np.less_equal)
-    __gt__, __ge__ = _binary(np.greater), _binary(np.greater_equal)
-    __eq__ = _binary(np.equal)
-    __ne__ = _binary(np.not_equal)
-    __neg__, __pos__ = _method(np.negative), _method(np.positive)
-    __abs__, __invert__ = _method(np.absolute), _method(np.invert)
-    __round__ = _method(np.round)
+    __add__, __radd__ = binary(np.add), reflected(np.add)
+    __sub__, __rsub__ = binary(np.subtract), reflected(np.subtract)
+    __mul__, __rmul__ = binary(np.multiply), reflected(np.multiply)
+    __truediv__, __rtruediv__ = binary(np.divide), reflected(np.divide)
+    __floordiv__, __rfloordiv__ = binary(np.floor_divide), reflected(np.floor_divide)
+    __mod__, __rmod__ = binary(np.remainder), reflected(np.remainder)
+    __divmod__, __rdivmod__ = binary(np.divmod), reflected(np.divmod)
+    __pow__, __rpow__ = binary(np.power), reflected(np.power)
+    __matmul__, __rmatmul__ = binary(np.matmul), reflected(np.matmul)
+    __and__, __rand__ = binary(np.bitwise_and), reflected(np.bitwise_and)
+    __or__, __ror__ = binary(np.bitwise_or), reflected(np.bitwise_or)
+    __xor__, __rxor__ = binary(np.bitwise_xor), reflected(np.bitwise_xor)
+    __lt__, __le__ = binary(np.less), binary(np.less_equal)
+    __gt__, __ge__ = binary(np.greater), binary(np.greater_equal)
+    __eq__ = binary(np.equal)
+    __ne__ = binary(np.not_equal)
+    __neg__, __pos__ = method_of(np.negative), method_of(np.positive)
+    __abs__, __invert__ = method_of(np.absolute), method_of(np.invert)
+    __round__ = method_of(np.round)
 
-    __iadd__, __isub__ = _in_place(np.add), _in_place(np.subtract)
-    __imul__, __itruediv__ = _in_place(np.multiply), _in_place(np.divide)
-    __ifloordiv__, __imod__ = _in_place(np.floor_divide), _in_place(np.remainder)
-    __ipow__, __imatmul__ = _in_place(np.power), _in_place(np.matmul)
+    __iadd__, __isub__ = in_place(np.add), in_place(np.subtract)
+    __imul__, __itruediv__ = in_place(np.multiply), in_place(np.divide)
+    __ifloordiv__, __imod__ = in_place(np.floor_divide), in_place(np.remainder)
+    __ipow__, __imatmul__ = in_place(np.power), in_place(np.matmul)
     __iand__, __ior__, __ixor__ = (
-        _in_place(np.bitwise_and),
-        _in_place(np.bitwise_or),
-        _in_place(np.bitwise_xor),
+        in_place(np.bitwise_and),
+        in_place(np.bitwise_or),
+        in_place(np.bitwise_xor),
     )
 
     def __len__(self) -> int:
@@ -334,18 +270,18 @@ class Expression(SymbolicMethods):
         """A copy along one axis."""
         return call(np.copy, (call(np.ravel, (self,), {"order": order}),), {"order": "C"})
 
-    sum, prod, mean = _method(np.sum), _method(np.prod), _method(np.mean)
-    var, std = _method(np.var), _method(np.std)
-    max, min, ptp = _method(np.max), _method(np.min), _method(np.ptp)
-    argmax, argmin, argsort = _method(np.argmax), _method(np.argmin), _method(np.argsort)
-    argpartition = _method(np.argpartition)
-    all, any = _method(np.all), _method(np.any)
-    cumsum, cumprod = _method(np.cumsum), _method(np.cumprod)
-    dot, trace, diagonal = _method(np.dot), _method(np.trace), _method(np.diagonal)
-    swapaxes, squeeze, ravel = _method(np.swapaxes), _method(np.squeeze), _method(np.ravel)
-    take, repeat = _method(np.take), _method(np.repeat)
-    clip, round = _method(np.clip), _method(np.round)
-    conj, conjugate = _method(np.conjugate), _method(np.conjugate)
+    sum, prod, mean = method_of(np.sum), method_of(np.prod), method_of(np.mean)
+    var, std = method_of(np.var), method_of(np.std)
+    max, min, ptp = method_of(np.max), method_of(np.min), method_of(np.ptp)
+    argmax, argmin, argsort = method_of(np.argmax), method_of(np.argmin), method_of(np.argsort)
+    argpartition = method_of(np.argpartition)
+    all, any = method_of(np.all), method_of(np.any)
+    cumsum, cumprod = method_of(np.cumsum), method_of(np.cumprod)
+    dot, trace, diagonal = method_of(np.dot), method_of(np.trace), method_of(np.diagonal)
+    swapaxes, squeeze, ravel = method_of(np.swapaxes), method_of(np.squeeze), method_of(np.ravel)
+    take, repeat = method_of(np.take), method_of(np.repeat)
+    clip, round = method_of(np.clip), method_of(np.round)
+    conj, conjugate = method_of(np.conjugate), method_of(np.conjugate)
 
     def reshape(self, *shape: Any, **options: Any) -> Any:
         """The same entries in row-major order in another shape, given as numbers or as one tuple."""
@@ -382,17 +318,17 @@ class Expression(SymbolicMethods):
 
     # What would need the value of the expression now, or would change it in place.
 
-    __bool__ = _answered(
+    __bool__ = answered(
         "truth",
         "the truth value of a traced value (if, while, and, or, not, assert, in)",
         "Use np.where(condition, x, y) for a choice, np.maximum(x, y) instead of max(x, y) or "
         "np.max([x, y]), and &, |, ~ for conditions; "
         "or let the function decide by values: @hesse.branching.",
     )
-    __int__ = _answered(
+    __int__ = answered(
         "integer", _NUMBER, f"{_NO_NUMBERS}; or let the function decide by values: @hesse.branching."
     )
-    __float__ = __complex__ = _valueless(_NUMBER, f"{_NO_NUMBERS}.")
+    __float__ = __complex__ = valueless(_NUMBER, f"{_NO_NUMBERS}.")
 
     def __index__(self) -> int:
         found = self.answer("integer") if self.index is not None and not self.shape else None
@@ -409,7 +345,7 @@ class Expression(SymbolicMethods):
         """What `np.array` and `np.asarray` make of it: an array of objects, each of them a traced entry."""
         return array_of_entries(self, dtype)
 
-    __delitem__ = _refused("the deletion of entries of a traced value (del x[i])", _BUILD)
+    __delitem__ = refused("the deletion of entries of a traced value (del x[i])", _BUILD)
 
     def __format__(self, spec: str) -> str:
         """What `print(f"{x[0]:.3f}")` in a traced function shows: the expression, which has no digits yet."""
@@ -418,12 +354,12 @@ class Expression(SymbolicMethods):
     def __contains__(self, value: Any) -> bool:
         return bool(call(np.any, (call(np.equal, (self, value)),)))
 
-    resize = itemset = _refused("a method that changes a traced value in place", _BUILD)
-    __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _refused(
+    resize = itemset = refused("a method that changes a traced value in place", _BUILD)
+    __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = refused(
         "a shift of bits (x << 1)", "Multiply by a power of two, or divide by it: x * 2**k, x // 2**k."
     )
-    tobytes = _valueless("tobytes() of a traced value", _EVALUATE)
-    nonzero, put, choose = _method(np.nonzero), _method(np.put), _method(np.choose)
+    tobytes = valueless("tobytes() of a traced value", _EVALUATE)
+    nonzero, put, choose = method_of(np.nonzero), method_of(np.put), method_of(np.choose)
 
     def compress(self, condition: Any, axis: Any = None) -> Any:
         """What of an axis a condition holds for."""

@@ -12,7 +12,7 @@ from hesse.frontends.dispatch import implements
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_node, expand
 from hesse.ir import Node, common_shape
-from hesse.ops import linalg
+from hesse.ops import linalg, spectra
 
 
 class SignAndLogarithm(NamedTuple):
@@ -105,11 +105,13 @@ def pinv(a: Any) -> Expression:
 @implements(np.linalg.eigvalsh)
 def eigvalsh(a: Any, UPLO: str = "L") -> Expression:
     """The eigenvalues of symmetric matrices, of which one triangle is read, in ascending order."""
-    return Expression(linalg.eigvalsh(_square("eigvalsh", a), _is_lower(UPLO)))
+    return Expression(spectra.eigvalsh(_square("eigvalsh", a), _is_lower(UPLO)))
 
 
 @implements(np.linalg.eigh)
 def eigh(a: Any, UPLO: str = "L") -> Eigensystem:
     """The same, and the eigenvectors as columns."""
     node, lower = _square("eigh", a), _is_lower(UPLO)
-    return Eigensystem(Expression(linalg.eigvalsh(node, lower)), Expression(linalg.eigenvectors(node, lower)))
+    return Eigensystem(
+        Expression(spectra.eigvalsh(node, lower)), Expression(spectra.eigenvectors(node, lower))
+    )

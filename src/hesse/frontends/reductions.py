@@ -27,7 +27,7 @@ from hesse.frontends.tracing import untraceable
 from hesse.frontends.ufuncs import logical_not, truth
 from hesse.frontends.ufuncs import where as chosen
 from hesse.ir import Node, Size, broadcast, multiply, pairwise, scale, select, total, transpose, uniform, zero
-from hesse.ops import linalg, structural
+from hesse.ops import spectra, structural
 from hesse.ops.integers import as_integer
 from hesse.ops.reshaping import maximum_entry
 
@@ -366,7 +366,7 @@ def _largest_singular_value(node: Node, axes: tuple[int, ...]) -> Node:
     rows, columns = known_sizes("norm", [node.shape[k] for k in axes])
     lead = [k for k in range(node.rank) if k not in axes]
     moved = transpose(node, [*lead, *(axes if rows <= columns else axes[::-1])])
-    values = linalg.eigvalsh(pairwise("...ij,...kj->...ik", moved, moved))
+    values = spectra.eigvalsh(pairwise("...ij,...kj->...ik", moved, moved))
     return table.sqrt(select(values, [slice(None)] * len(lead) + [min(rows, columns) - 1]))
 
 

@@ -26,7 +26,7 @@ from hesse.frontends.reductions import merged_axes
 from hesse.frontends.structural import expand_dims, moveaxis
 from hesse.frontends.ufuncs import elementwise
 from hesse.ir import Node, multiply, total, variable
-from hesse.ops import linalg, normalization, structural
+from hesse.ops import linalg, normalization, spectra, structural
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 NAMES = ("operand0", "operand1")
@@ -264,7 +264,7 @@ def layer_norm(x: Any, axis: int = -1, epsilon: float = 1e-5) -> Any:
 @_also_for_arrays(1)
 def expm(a: Any) -> Any:
     """The matrix exponential."""
-    return Expression(linalg.expm(as_node(a)))
+    return Expression(spectra.expm(as_node(a)))
 
 
 @_also_for_arrays(1)

@@ -139,12 +139,6 @@ def broadcast(node: Node, shape: Sequence[Size], positions: Sequence[int]) -> No
     return view(node, axes, plain_axes(len(shape)), shape, shape)
 
 
-def diagonal_map(node: Node) -> Node:
-    """`node[s] -> [s, s]`: the partial of an element-wise operation."""
-    axes = plain_axes(node.rank)
-    return view(node, axes, axes + axes, node.shape * 2, node.shape)
-
-
 def total(node: Node, axes: Iterable[int]) -> Node:
     """The sum over the given axes."""
     summed = set(axes)

@@ -1,6 +1,6 @@
 """Tables of operations: element-wise, linear algebra, structural. Importing this package fills them."""
 
-from hesse.ops import elementwise, integers, linalg, normalization, reshaping, structural
+from hesse.ops import elementwise, integers, linalg, normalization, reshaping, spectra, structural
 from hesse.ops.registry import ELEMENTWISE, OPERATIONS, Elementwise, General, Linear
 
 __all__ = [
@@ -14,5 +14,6 @@ __all__ = [
     "linalg",
     "normalization",
     "reshaping",
+    "spectra",
     "structural",
 ]

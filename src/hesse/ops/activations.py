@@ -56,6 +56,7 @@ softsign = define(
     sample=((0.2, 2.0),),
     value=lambda x: x / (1.0 + abs(x)),
     flops=3,
+    definition=lambda x: x * reciprocal(1.0 + elementwise("abs", x)),
     behaviour=Behaviour(Range(-1.0, 1.0), halves("convex", "concave", 1), smooth=False),
 )
 

@@ -35,9 +35,10 @@ from hesse.ir import (
     uniform_value,
     unscaled,
 )
-from hesse.ops.linalg import expm, inverse
+from hesse.ops.linalg import inverse
 from hesse.ops.normalization import softmax
 from hesse.ops.registry import elementwise
+from hesse.ops.spectra import expm
 from hesse.printing.conditions import complements, guards, signs, steps, unguarded
 from hesse.rewrite.matrix_rules import inverse_times_matrix
 from hesse.rewrite.size_rules import sizes_cancelled

@@ -14,7 +14,9 @@ import jax.scipy.special
 import numpy as np
 from jax import lax
 
+from hesse.backends import plain
 from hesse.backends.kernels import Kernel, find
+from hesse.backends.names import ROWS
 from hesse.ops.choices import INDICATORS
 
 HIGHEST_ORDER = 30
@@ -27,7 +29,7 @@ SERIES_ORDER = 10
 
 def kernel(name: str) -> Kernel:
     """The function that computes the row of this name."""
-    return find(name, KERNELS, "hesse.backends.jax.elementwise.KERNELS", jnp)
+    return find(name, KERNELS, "hesse.backends.jax.elementwise.KERNELS", ROWS["jax"], jnp)
 
 
 COMPARISONS: dict[str, Kernel] = {
@@ -97,9 +99,8 @@ def safe_reciprocal(x: Any) -> Any:
 
 
 def _sigmoid(x: Any) -> Any:
-    """1 / (1 + exp(-x)), by the exponential that softplus has, too: XLA computes it once."""
-    small = jnp.exp(-jnp.abs(x))
-    return jnp.where(x < 0, small, 1.0) / (1.0 + small)
+    """By the exponential that softplus has, too: XLA computes it once."""
+    return plain.sigmoid(jnp, x)
 
 
 def _sigmoid_jvp(primals: Any, tangents: Any) -> Any:
@@ -201,21 +202,12 @@ KERNELS: dict[str, Kernel] = {
     },
     "clamp": jnp.clip,
     "digamma": digamma,
-    "erf": jax.scipy.special.erf,
-    "erfc": jax.scipy.special.erfc,
-    "erfinv": jax.scipy.special.erfinv,
-    "lgamma": jax.scipy.special.gammaln,
     "log_ndtr": log_ndtr,
-    "ndtri": jax.scipy.special.ndtri,
     "polygamma": polygamma,
-    "relu": jax.nn.relu,
     "ratio": jnp.divide,
     "safe_reciprocal": safe_reciprocal,
     "safe_sqrt": safe_sqrt,
     "sigmoid": sigmoid,
     "softplus": softplus,
-    "softsign": jax.nn.soft_sign,
-    "stop_gradient": jax.lax.stop_gradient,
     "where": where,
-    "xlogy": jax.scipy.special.xlogy,
 }

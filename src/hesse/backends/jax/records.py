@@ -19,6 +19,7 @@ from hesse.backends import records
 from hesse.backends.foreign import float_dtype, pick, results_on_host
 from hesse.backends.jax.products import summed
 from hesse.backends.kernels import Kernel, find
+from hesse.backends.names import words
 from hesse.errors import DifferentiationError
 from hesse.ops.foreign import Rule
 
@@ -43,11 +44,8 @@ def _repeat(step: Callable[[Any, Any], Any], counts: Any, state: Any) -> Any:
 
 XP = records.Namespace(
     jnp,
-    cast=lambda x, like: x.astype(like.dtype),
+    **words("jax"),
     checked=lambda index, size: index,
-    wide=lambda x: x.astype(int),
-    arange=lambda size, like: jnp.arange(size),
-    eye=lambda size, like: jnp.eye(size, dtype=like.dtype),
     # Like the others, read the lower triangle.
     linalg=records.Namespace(
         jnp.linalg,
@@ -56,7 +54,6 @@ XP = records.Namespace(
     ),
     repeat=_repeat,
     solve_triangular=partial(lax.linalg.triangular_solve, left_side=True, lower=True),
-    zeros=lambda shape, like: jnp.zeros(shape, like.dtype),
 )
 
 
@@ -96,6 +93,7 @@ def gather(params: Params, x: Any, index: Any) -> Any:
 
 
 def scatter(params: Params, u: Any, index: Any) -> Any:
+    """Zeros with u[k] added to entry index[k]; nan where that is outside."""
     (size,) = params
     index, rest = _wide(index), u.shape[index.ndim :]
     outside = ((index < -size) | (index >= size)).reshape(index.shape + (1,) * len(rest))

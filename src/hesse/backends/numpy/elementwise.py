@@ -13,27 +13,16 @@ from typing import Any
 import numpy as np
 
 from hesse.backends.kernels import Kernel, find
+from hesse.backends.names import ROWS
 from hesse.ops.choices import INDICATORS
 
 FEW = 1000
 """Up to this many entries one call of a slower function takes less time than several calls."""
 
-SPECIAL = {
-    **{name: name for name in ("erf", "erfc", "erfinv", "log_ndtr", "ndtri", "xlogy")},
-    "digamma": "psi",
-    "lgamma": "gammaln",
-}
-"""Rows that are functions of `scipy.special`."""
-
 
 def kernel(name: str) -> Kernel:
     """The function that computes the row of this name."""
-    found: Kernel
-    if name in SPECIAL:
-        found = getattr(_special(), SPECIAL[name])
-    else:
-        found = find(name, KERNELS, "hesse.backends.numpy.elementwise.KERNELS", np)
-    return found
+    return find(name, KERNELS, "hesse.backends.numpy.elementwise.KERNELS", ROWS["numpy"], np)
 
 
 @functools.cache

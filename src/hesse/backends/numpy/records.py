@@ -16,6 +16,7 @@ import numpy as np
 from hesse.backends import records
 from hesse.backends.foreign import pick, results_on_host
 from hesse.backends.kernels import Kernel, find
+from hesse.backends.names import words
 
 Array = np.ndarray
 Params = tuple[Any, ...]
@@ -63,14 +64,10 @@ def _linalg() -> Any:
 
 XP = records.Namespace(
     np,
-    cast=lambda x, like: x.astype(like.dtype),
+    **words("numpy"),
     checked=_checked,
-    wide=lambda x: np.asarray(x, dtype=np.int64),
-    arange=lambda size, like: np.arange(size),
-    eye=lambda size, like: np.eye(size, dtype=like.dtype),
     repeat=_repeat,
     solve_triangular=_solve_triangular,
-    zeros=lambda shape, like: np.zeros(shape, like.dtype),
 )
 
 
@@ -155,16 +152,22 @@ def gather(params: Params, x: Array, index: Array) -> Array:
     return np.asarray(np.take(x, index, axis=0))  # always a copy, also for a single position
 
 
+def add_at(params: Params, u: Array, index: Array) -> Array:
+    """Zeros with u[k] added to entry index[k]."""
+    (size,) = params
+    result = np.zeros((size, *u.shape[index.ndim :]), u.dtype)
+    np.add.at(result, index, u)
+    return result
+
+
 def scatter(params: Params, u: Array, index: Array) -> Array:
     (size,) = params
     if u.size <= FEW_ADDED:
-        result = np.zeros((size, *u.shape[index.ndim :]), u.dtype)
         try:
-            np.add.at(result, index, u)
+            return add_at(params, u, index)
         except IndexError:
             _checked(index, size)  # which says more
             raise
-        return result
     rest = u.shape[index.ndim :]
     positions = _checked(index.reshape(-1), size)
     positions = np.where(positions < 0, positions + size, positions)

@@ -6,21 +6,18 @@ They follow the conventions of the NumPy kernels, are differentiable by autograd
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import Any
 
 import torch
 
 from hesse.backends.kernels import Kernel, find
+from hesse.backends.names import ROWS
 from hesse.ops.choices import INDICATORS
-
-SOFTPLUS_THRESHOLD = 50.0
-"""From here on softplus(x) is x: log(1 + exp(-50)) is below the rounding of 50."""
 
 
 def kernel(name: str) -> Kernel:
     """The function that computes the row of this name."""
-    return find(name, KERNELS, "hesse.backends.torch.elementwise.KERNELS", torch)
+    return find(name, KERNELS, "hesse.backends.torch.elementwise.KERNELS", ROWS["torch"], torch)
 
 
 def _as_floats(function: Kernel) -> Kernel:
@@ -42,11 +39,6 @@ def sign(x: Any) -> Any:
 def cbrt(x: Any) -> Any:
     """The real cube root."""
     return torch.copysign(torch.abs(x) ** (1.0 / 3.0), x)
-
-
-def softplus(x: Any) -> Any:
-    """log(1 + exp(x)); PyTorch's own threshold of 20 would give only ten digits."""
-    return torch.nn.functional.softplus(x, threshold=SOFTPLUS_THRESHOLD)
 
 
 def where(condition: Any, a: Any, b: Any) -> Any:
@@ -92,17 +84,13 @@ KERNELS: dict[str, Kernel] = {
     **{name: _as_floats(getattr(torch, name)) for name in sorted(INDICATORS - {"equal"})},
     "cbrt": cbrt,
     "equal": _as_floats(torch.eq),  # torch.equal compares whole tensors
-    "floor_divide": partial(torch.div, rounding_mode="floor"),  # torch.floor_divide has no derivative
     "log_ndtr": log_ndtr,
-    "ndtri": torch.special.ndtri,
     "polygamma": polygamma,
     "power": torch.pow,
     "ratio": torch.div,
     "safe_reciprocal": safe_reciprocal,
     "safe_sqrt": safe_sqrt,
     "sign": sign,
-    "softplus": softplus,
-    "softsign": torch.nn.functional.softsign,
     "stop_gradient": stop_gradient,
     "where": where,
 }

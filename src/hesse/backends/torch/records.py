@@ -11,6 +11,7 @@ import torch
 from hesse.backends import records
 from hesse.backends.foreign import pick, results_on_host
 from hesse.backends.kernels import Kernel, find
+from hesse.backends.names import words
 from hesse.errors import DifferentiationError
 from hesse.ops.foreign import Rule
 
@@ -46,17 +47,13 @@ def _repeat(step: Callable[[Any, Any], Any], counts: Any, state: Any) -> Any:
 
 XP = records.Namespace(
     torch,
-    arange=lambda size, like: torch.arange(size, device=like.device),
+    **words("torch"),
     asarray=lambda x: x,
-    cast=lambda x, like: x.to(like.dtype),
     checked=lambda index, size: index,
     copy=torch.clone,
-    eye=lambda size, like: torch.eye(size, dtype=like.dtype, device=like.device),
     repeat=_repeat,
     solve_triangular=partial(torch.linalg.solve_triangular, upper=False),
     take=lambda x, positions: gather((), x.reshape(-1), positions),
-    wide=lambda x: x.to(torch.int64),
-    zeros=lambda shape, like: torch.zeros(shape, dtype=like.dtype, device=like.device),
 )
 
 
@@ -88,6 +85,7 @@ def gather(params: Params, x: Any, index: Any) -> Any:
 
 
 def scatter(params: Params, u: Any, index: Any) -> Any:
+    """Zeros with u[k] added to entry index[k]."""
     (size,) = params
     positions = index.long().reshape(-1)
     positions = torch.where(positions < 0, positions + size, positions)

@@ -18,6 +18,7 @@ from hesse.frontends.aten.table import Typed, aten, handler_of, operation_name
 from hesse.frontends.complex_functions import direction, size_of
 from hesse.frontends.complexes import Complex, both_parts
 from hesse.frontends.expression import Expression
+from hesse.frontends.handlers import Handlers
 from hesse.frontends.operands import as_expression
 from hesse.frontends.tracing import untraceable
 from hesse.frontends.ufuncs import elementwise
@@ -32,24 +33,15 @@ squeeze stack sub sum t tan tanh tile trace transpose tril triu unbind unflatten
 """Operations whose handlers do the right thing for complex tensors."""
 FORWARD, BACKWARD = ("backward", "ortho", "forward"), ("forward", "ortho", "backward")
 """NumPy's names for PyTorch's ways to scale a transform: not at all, by a root, by the number of points."""
-OWN: dict[str, Callable[..., Any]] = {}
+OWN = Handlers()
 """By the name of an operation: handlers of complex tensors."""
+own = OWN.register
 
 
 def complex_handler_of(function: Any) -> Callable[..., Any] | None:
     """The handler of an operation on complex tensors."""
     name = operation_name(function)
     return OWN.get(name) or (handler_of(function) if name in SHARED.split() else None)
-
-
-def own(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register a handler of complex tensors."""
-
-    def register(handler: Callable[..., Any]) -> Callable[..., Any]:
-        OWN.update(dict.fromkeys(names, handler))
-        return handler
-
-    return register
 
 
 # What makes complex tensors of real ones.

@@ -23,7 +23,7 @@ from hesse.frontends.linear_algebra import system
 from hesse.frontends.operands import as_node
 from hesse.frontends.special import expm, stop_gradient
 from hesse.ir import Apply, Node
-from hesse.ops import linalg
+from hesse.ops import linalg, matrices
 from hesse.ops.foreign import FOREIGN, foreign, rule_of
 from hesse.ops.registry import operation
 
@@ -185,7 +185,7 @@ def _symmetric(a: Any, lower: bool) -> Node:
 
     So does PyTorch: the gradient by a symmetric matrix is symmetric, too.
     """
-    read, part = linalg.symmetric(as_node(a), lower), linalg.symmetric_part(as_node(a))
+    read, part = matrices.symmetric(as_node(a), lower), matrices.symmetric_part(as_node(a))
     return part if read is part else part + stop_gradient(Expression(read - part)).node
 
 

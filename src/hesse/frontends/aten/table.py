@@ -6,16 +6,17 @@ expressions. It may return NotImplemented for arguments that it leaves to PyTorc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-Handler = TypeVar("Handler", bound=Callable[..., Any])
+from hesse.frontends.handlers import Handlers
 
-HANDLERS: dict[str, Callable[..., Any]] = {}
+HANDLERS = Handlers()
 """By the name of an operation ("sum"), or by that of one of its overloads ("sum.dim_IntList")."""
+aten, enter = HANDLERS.register, HANDLERS.enter
 
 
 class Typed(NamedTuple):
@@ -23,24 +24,6 @@ class Typed(NamedTuple):
 
     value: Any  # an expression, which NumPy's stubs take for an array
     dtype: torch.dtype
-
-
-def aten(*names: str) -> Callable[[Handler], Handler]:
-    """Register a handler for operations."""
-
-    def register(handler: Handler) -> Handler:
-        enter(names, handler)
-        return handler
-
-    return register
-
-
-def enter(names: Iterable[str], handler: Callable[..., Any]) -> None:
-    """Register a handler that has no definition of its own."""
-    for name in names:
-        if name in HANDLERS:
-            raise ValueError(f"{name} has two handlers")
-        HANDLERS[name] = handler
 
 
 def operation_name(function: Any) -> str:

@@ -16,7 +16,7 @@ from hesse.frontends.jaxpr.walk import Walk, walked
 from hesse.frontends.operands import as_node
 from hesse.frontends.special import stop_gradient
 from hesse.ir import Einsum, Node, is_zero, variable
-from hesse.ops import linalg
+from hesse.ops import linalg, matrices
 from hesse.ops.registry import operation
 
 
@@ -31,7 +31,7 @@ def eigh(a: Any, lower: bool, sort_eigenvalues: bool = True, subset_by_index: An
     """Eigenvectors and eigenvalues of symmetric matrices; derivatives are those by symmetric changes."""
     if subset_by_index not in (None, (0, np.shape(a)[-1])):
         return NotImplemented
-    part, read = linalg.symmetric_part(as_node(a)), linalg.symmetric(as_node(a), lower)
+    part, read = matrices.symmetric_part(as_node(a)), matrices.symmetric(as_node(a), lower)
     matrix = part if read is part else part + stop_gradient(Expression(read - part)).node
     return Expression(operation("eigenvectors", matrix)), Expression(operation("eigvalsh", matrix))
 

@@ -7,49 +7,21 @@ has several results. It may return NotImplemented for operands that it leaves to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from hesse.frontends.expression import Expression
+from hesse.frontends.handlers import Handlers
 from hesse.frontends.operands import as_node, constant
 from hesse.ops.integers import as_integer
 
-Handler = TypeVar("Handler", bound=Callable[..., Any])
-
-HANDLERS: dict[str, Callable[..., Any]] = {}
+HANDLERS = Handlers()
 """By the name of a primitive."""
-KNOWN: dict[str, Callable[..., Any]] = {}
+KNOWN = Handlers()
 """The same for known arrays, where NumPy computes what JAX would have to compile first."""
-
-
-def primitive(*names: str) -> Callable[[Handler], Handler]:
-    """Register a handler for primitives."""
-
-    def register(handler: Handler) -> Handler:
-        enter(names, handler)
-        return handler
-
-    return register
-
-
-def enter(names: Iterable[str], handler: Callable[..., Any]) -> None:
-    """Register a handler that has no definition of its own."""
-    for name in names:
-        if name in HANDLERS:
-            raise ValueError(f"{name} has two handlers")
-        HANDLERS[name] = handler
-
-
-def known(*names: str) -> Callable[[Handler], Handler]:
-    """Register what computes primitives of known arrays; it may serve expressions, too."""
-
-    def register(handler: Handler) -> Handler:
-        KNOWN.update(dict.fromkeys(names, handler))
-        return handler
-
-    return register
+primitive, enter = HANDLERS.register, HANDLERS.enter
+known = KNOWN.register
 
 
 def traced(value: Any) -> Expression:

@@ -12,6 +12,7 @@ import numpy as np
 
 from hesse.frontends.complexes import Complex
 from hesse.frontends.expression import Expression
+from hesse.frontends.handlers import Handlers
 from hesse.frontends.jaxpr import internals
 from hesse.frontends.jaxpr.internals import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from hesse.frontends.jaxpr.places import wrapped
@@ -95,12 +96,12 @@ class Walk:
             if name not in THROUGH:
                 operands = [self.drawn(operand) for operand in operands]
         if is_complex(equation) and name not in THROUGH:
-            return WALKED[COMPLEX](self, equation, operands)
+            return list(WALKED[COMPLEX](self, equation, operands))
         if name in WALKED:
-            return WALKED[name](self, equation, operands)
+            return list(WALKED[name](self, equation, operands))
         results = HANDLERS[name](*operands, **equation.params) if name in HANDLERS else NotImplemented
         if results is NotImplemented:
-            return WALKED[OTHER](self, equation, operands)
+            return list(WALKED[OTHER](self, equation, operands))
         listed = results if equation.primitive.multiple_results else [results]
         found = [typed(one, out.aval.dtype) for one, out in zip(listed, equation.outvars, strict=True)]
         return [wrapped(found[0], equation.outvars[0].aval.dtype, name)] if name in WRAPPING else found
@@ -123,27 +124,14 @@ class Walk:
 
 INLINED = {"jit": "jaxpr", "closed_call": "call_jaxpr", "composite": "jaxpr", "custom_vmap_call": "call"}
 """Calls that mean nothing but the jaxpr that is the parameter of this name."""
-Walked = Callable[[Walk, JaxprEqn, Sequence[Any]], Sequence[Any]]
-WALKED: dict[str, Walked] = {}
-"""By the name of a primitive with jaxprs of its own: what evaluates it."""
+WALKED = Handlers(others=HANDLERS)
+"""By the name of a primitive with jaxprs of its own: `(walk, equation, operands) -> results`."""
+walked = WALKED.register
 OTHER, COMPLEX, DRAWN, NEEDED = "other", "complex values", "random numbers", "random numbers that are needed"
 """In place of the name: what evaluates primitives without a handler, of complex values, and of keys."""
 COMPLEX_ADVICE = "Only real arrays are differentiated; write it with real and imaginary parts."
 THROUGH = frozenset({*INLINED, "cond", "remat2", "scan", "while"})
 """Calls, loops and choices, which pass values of any kind on to the jaxprs that they hold."""
-
-
-def walked(*names: str) -> Callable[[Walked], Walked]:
-    """Register what evaluates primitives that hold jaxprs."""
-
-    def register(handler: Walked) -> Walked:
-        for name in names:
-            if name in WALKED or name in HANDLERS:
-                raise ValueError(f"{name} has two handlers")
-            WALKED[name] = handler
-        return handler
-
-    return register
 
 
 def as_known(value: Any) -> Any:

@@ -24,7 +24,7 @@ from hesse.ir import (
     total,
     transpose,
 )
-from hesse.ops import linalg, normalization, reshaping
+from hesse.ops import linalg, normalization, reshaping, spectra
 from hesse.ops.registry import ELEMENTWISE
 
 Rule = Callable[[Context, Call, list[Value]], Value]
@@ -192,7 +192,7 @@ def _of_square(
 
 
 _of_square("inv", linalg.inverse, reciprocal, True)
-_of_square("expm", linalg.expm, table.exp, True)
+_of_square("expm", spectra.expm, table.exp, True)
 _of_square("det", linalg.determinant, lambda node: node, False)
 _of_square("logdet", linalg.log_determinant, lambda node: table.log(table.abs(node)), False)
 
@@ -209,7 +209,7 @@ def _expm_chain(context: Context, term: Call, values: list[Value]) -> Value:
             f"the second argument of expm_chain is the number of exponentials, from 1 to {LONGEST_CHAIN}",
             term.arguments[1].span,
         )
-    return Value(term.span, value.cells * count, lambda node: linalg.expm_chain(node, count), (value,))
+    return Value(term.span, value.cells * count, lambda node: spectra.expm_chain(node, count), (value,))
 
 
 @_function("pinv")
