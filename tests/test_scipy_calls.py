@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import scipy.fft
 import scipy.linalg as sl
+import scipy.signal
 import scipy.spatial.distance
 import scipy.special
 import scipy.stats
@@ -28,6 +29,7 @@ SQUARE = np.array([[0.3, -1.2, 0.5], [0.7, 0.2, -0.4], [1.1, 0.6, 0.9]])
 DEFINITE = SQUARE @ SQUARE.T + np.diag([1.0, 2.0, 3.0])
 WEIGHTS = np.cos(np.arange(30.0))
 COUNTS = np.array([0, 2, 5])
+LOG_DENSITY = scipy.stats.norm.logpdf
 
 
 def weighted(y: Any) -> Any:
@@ -167,6 +169,20 @@ CASES: dict[str, tuple[Callable[[Any], Any], np.ndarray]] = {
         lambda a: weighted(scipy.fft.dct(a, axis=0)) + weighted(scipy.fft.idct(a, norm="ortho")),
         SQUARE,
     ),
+    "convolution": (
+        lambda a: sum(
+            weighted(scipy.signal.convolve(a, a[:2, 1:], mode, method="direct")) + weighted(
+                scipy.signal.convolve2d(a[:2], a[:, :2] ** 2, mode if mode != "valid" else "full")
+            )
+            for mode in ("full", "same", "valid")
+        ),
+        SQUARE,
+    ),
+    "correlation": (
+        lambda a: weighted(scipy.signal.correlate(a[0], a[1, :2])) + weighted(
+            scipy.signal.correlate(a, a[1:, 1:], "same")) + weighted(scipy.signal.fftconvolve(a[0], a[1])),
+        SQUARE,
+    ),
     "Fourier transform": (lambda x: np.sum(np.abs(scipy.fft.fft(x)) ** 3) + scipy.fft.rfft(x).real[1], POINT),
     "distributions": (
         lambda x: np.sum(
@@ -196,6 +212,9 @@ CASES: dict[str, tuple[Callable[[Any], Any], np.ndarray]] = {
     "imported inside": (imported_inside, POINT),
     "methods": (Model(1.3), POINT),
     "closures": (by_closure(), POINT),
+    "the function itself": (scipy.special.logsumexp, POINT),
+    "the method itself": (scipy.stats.norm.logcdf, np.array(0.7)),
+    "methods by name": (lambda x: np.sum(LOG_DENSITY(x, scale=x[1])), POINT),
     "math by name": (lambda x: exp(x[0]) * atan2(x[1], x[2]), POINT),
     "math": (lambda x: math.dist(x, [1.0, 2.0, x[0]]) + math.fsum(v**2 for v in [x[0], x[1]]), POINT),
     "arrays by name": (lambda x: np.sum(sqrt(asarray([x[0], 2.0]) ** 2 + x[1])), POINT),
@@ -245,6 +264,8 @@ def test_what_is_not_known_is_refused() -> None:
         hesse.grad(lambda x: logsumexp(x, return_sign=True)[0])(POINT)
     with pytest.raises(TracingError, match=r"scipy\.stats\.erlang\.logpdf, which computes with numbers"):
         hesse.grad(lambda x: scipy.stats.erlang.logpdf(1.5, 2, scale=x[1]))(POINT)  # derived from gamma
+    with pytest.raises(TracingError, match=r"scipy\.stats\.multivariate_normal\.logpdf, which computes"):
+        hesse.grad(lambda x: scipy.stats.multivariate_normal.logpdf(x, allow_singular=True))(POINT)
     with pytest.raises(ArgumentError, match="the metric 'cosine' is not known for traced values"):
         hesse.grad(lambda a: np.sum(scipy.spatial.distance.cdist(a, a, "cosine")))(SQUARE)
     with pytest.raises(ArgumentError, match="poisson takes the parameters mu, loc"):

@@ -18,11 +18,12 @@ from hesse.api.trace import Run, argument, nested_names, stand_in, trace
 from hesse.api.trees import leaf_names, take_apart_like, tuple_of
 from hesse.backends.arrays import Arrays
 from hesse.backends.target import library_of
+from hesse.errors import TracingError
 from hesse.frontends.expression import Expression
 from hesse.frontends.libraries import Input, nested, session
 from hesse.frontends.memory import protect
 from hesse.frontends.operands import as_node, constant
-from hesse.frontends.standing_in import known_by_name
+from hesse.frontends.standing_in import in_place_of, known_by_name
 from hesse.frontends.tracing import NumbersNeeded, deciding_as, is_need_noted, tensors_given, tracing_arrays
 from hesse.ir import Node, carried, number, shortcuts_kept, shortcuts_wanted, substitute
 
@@ -119,7 +120,7 @@ class Building:
             except Exception:
                 if self.arrays_traced:
                     raise
-                raise refusal from None  # what such arrays cannot do is of no interest
+                raise TracingError(*refusal.args) from None  # what such arrays cannot do is of no interest
             self.arrays_traced = True
             return built
 
@@ -183,7 +184,7 @@ class Building:
 
         def run(taken: Callable[[Any], list[Any]]) -> list[Any]:
             arguments = call.assembled(list(map(_own, leaves)))[:count]
-            return taken(self.parameters.call(function, call.names[:count], arguments))
+            return taken(self.parameters.call(in_place_of(function), call.names[:count], arguments))
 
         return run
 

@@ -20,7 +20,16 @@ from hesse.frontends.dispatch import NAMED
 from hesse.frontends.making import joined
 from hesse.frontends.standing_in import LATER, Function, Pair, is_traced, traced_instead
 
-SILENT = {"overwrite_a", "overwrite_b", "overwrite_x", "check_finite", "lapack_driver", "lwork", "workers"}
+SILENT = {
+    "overwrite_a",
+    "overwrite_b",
+    "overwrite_x",
+    "check_finite",
+    "lapack_driver",
+    "lwork",
+    "method",
+    "workers",
+}
 """Options that say nothing of the result."""
 SYMMETRIC = ("sym", "symmetric", "her", "hermitian", "pos", "positive definite")
 METHODS = ("logpdf", "pdf", "cdf", "sf", "logcdf", "logsf", "ppf", "logpmf", "pmf")
@@ -187,6 +196,25 @@ def solve_discrete_lyapunov(a: Any, q: Any) -> Any:
     return found.reshape(size, size)
 
 
+def convolve(in1: Any, in2: Any, mode: str = "full") -> Any:
+    """The sums of products of all entries at the same distance."""
+    first, second = np.shape(in1), np.shape(in2)
+    if mode == "valid" and any(a < b for a, b in zip(first, second, strict=True)):
+        in1, in2, first, second = in2, in1, second, first
+    kept = [(0, 0) if mode == "valid" else (size - 1, size - 1) for size in second]
+    windows = np.lib.stride_tricks.sliding_window_view(np.pad(in1, kept), second)
+    found = np.tensordot(windows, np.flip(in2), len(second))
+    if mode != "same":
+        return found
+    starts = [(whole - size) // 2 for whole, size in zip(np.shape(found), first, strict=True)]
+    return found[tuple(slice(start, start + size) for start, size in zip(starts, first, strict=True))]
+
+
+def correlate(in1: Any, in2: Any, mode: str = "full") -> Any:
+    """The same with the entries of the second one in the other order."""
+    return convolve(in1, np.flip(in2), mode)
+
+
 def cdist(XA: Any, XB: Any, metric: str = "euclidean") -> Any:
     """The distances of all points of two sets."""
     return _distances(XA[:, None] - XB, metric)
@@ -269,6 +297,10 @@ FOURIER: dict[str, Function] = {
     **{name: getattr(np.fft, name) for name in TRANSFORMS},
     **{name: _linear("scipy.fft", name) for name in ("dct", "idct", "dst", "idst")},
 }
+SIGNALS: dict[str, Function] = {
+    **{name: convolve for name in ("convolve", "convolve2d", "fftconvolve")},
+    **{name: correlate for name in ("correlate", "correlate2d")},
+}
 DISTANCES: dict[str, Function] = {function.__name__: function for function in (cdist, pdist, squareform)}
 
 
@@ -313,10 +345,15 @@ def _distributions() -> dict[tuple[Any, str], Pair]:
 
 
 def _method(own: Function, known: Function, name: str) -> Function:
+    signature = inspect.signature(known)
+
     def compute(self: Any, *arguments: Any, **options: Any) -> Any:
-        if getattr(self, "name", name) != name:  # a family that is derived from this one
-            return own(self, *arguments, **options)
-        return known(*map(_array, arguments), **options)
+        try:
+            signature.bind(*arguments, **options)
+            is_known = getattr(self, "name", name) == name  # no family that is derived from this one
+        except TypeError:
+            is_known = False
+        return known(*map(_array, arguments), **options) if is_known else own(self, *arguments, **options)
 
     return compute
 
@@ -326,6 +363,7 @@ LATER.update(
         "scipy.special": _of_module("scipy.special", SPECIAL),
         "scipy.linalg": _of_module("scipy.linalg", LINEAR_ALGEBRA),
         "scipy.fft": _of_module("scipy.fft", FOURIER),
+        "scipy.signal": _of_module("scipy.signal", SIGNALS),
         "scipy.spatial.distance": _of_module("scipy.spatial.distance", DISTANCES),
         "scipy.stats": _distributions,
     }

@@ -14,7 +14,7 @@ import sys
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from types import CellType
+from types import CellType, MethodType
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,8 @@ LATER: dict[str, Callable[[], dict[tuple[Any, str], Pair]]] = {}
 _lock = threading.Lock()
 _traces = 0
 """How many traces are under way, in all threads."""
+_pairs: dict[int, Pair] = {}
+"""By the identities of both functions."""
 _by_name: dict[tuple[int, Any], tuple[Holder, Any, Pair, int]] = {}
 """By holder and name: what stands there now, and for how many traces."""
 
@@ -62,13 +64,34 @@ def known_by_name(places: Iterable[Place], names: Collection[str]) -> Iterator[N
             importlib.import_module(module)
     with _lock:
         _enter_later()
-    pairs = {id(function): pair for pair in STAND_INS.values() for function in pair}
-    found = [(holder, key, pairs[id(value)]) for holder, key, value in places if id(value) in pairs]
+    found = [(holder, key, pair) for holder, key, value in places if (pair := _pair_of(value))]
     _change_names(found, 1)
     try:
         yield
     finally:
         _change_names(found, -1)
+
+
+def in_place_of(function: Function) -> Function:
+    """What stands in the place of a function; itself if there is nothing."""
+    pair = _pair_of(function)
+    return pair[1] if pair else function
+
+
+def _pair_of(value: Any) -> Pair | None:
+    """What a function that is found somewhere is, and what is to stand there; None for anything else."""
+    if isinstance(value, MethodType):
+        own, traced = STAND_INS.get((type(value.__self__), value.__name__), (None, None))
+        if own is None or traced is None or value.__func__ not in (own, traced):
+            return None
+        return MethodType(own, value.__self__), MethodType(traced, value.__self__)
+    return _by_identity().get(id(value)) if callable(value) else None
+
+
+def _by_identity() -> dict[int, Pair]:
+    if len(_pairs) < 2 * len(STAND_INS):  # there are new ones
+        _pairs.update({id(function): pair for pair in STAND_INS.values() for function in pair})
+    return _pairs
 
 
 def traced_instead(own: Function, function: Function) -> Pair:
