@@ -18,7 +18,6 @@ from hesse.api.trace import Run, argument, nested_names, stand_in, trace
 from hesse.api.trees import leaf_names, take_apart_like, tuple_of
 from hesse.backends.arrays import Arrays
 from hesse.backends.target import library_of
-from hesse.errors import TracingError
 from hesse.frontends.expression import Expression
 from hesse.frontends.libraries import Input, nested, session
 from hesse.frontends.memory import protect
@@ -120,7 +119,7 @@ class Building:
             except Exception:
                 if self.arrays_traced:
                     raise
-                raise TracingError(*refusal.args) from None  # what such arrays cannot do is of no interest
+                raise refusal from None  # what such arrays cannot do is of no interest
             self.arrays_traced = True
             return built
 

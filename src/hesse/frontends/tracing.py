@@ -67,6 +67,10 @@ class NumbersNeeded(TracingError):
     """A traced value where an array of numbers wants a number: it was written to one, or indexes one."""
 
 
+NumbersNeeded.__module__, NumbersNeeded.__qualname__ = TracingError.__module__, TracingError.__qualname__
+# which is what a user sees
+
+
 class ComplexError(TracingError):
     """A complex value where handlers of real ones need a number."""
 
