@@ -77,8 +77,9 @@ NumPy. Positions, and what is computed from them, are *locally constant*: no der
 through them, also where they are used as numbers. So the gradient of `sum(x * argmax(x))` is
 `argmax(x)` everywhere.
 
-- **One-hot**: `i[:, None] == np.arange(n)`. `np.eye(n)[i]` indexes an array of NumPy, which does
-  not know of traced values: write `hesse.constant(np.eye(n))[i]`.
+- **One-hot**: `i[:, None] == np.arange(n)`, or `np.eye(n)[i]`.
+- **Tables**: `table[i]` of an array of real numbers that the function makes or reads. Of other arrays
+  write `hesse.constant(table)[i]`.
 - **Windows** that start at a traced position: `x[i + np.arange(n)]`, or `np.take` along an axis.
   `x[i : i + n]` may be shorter at the end, so its size is not known, and it is refused.
 - **Sums by index**: `np.bincount(i, weights, minlength=n)`, or `np.add.at(y, i, values)`.

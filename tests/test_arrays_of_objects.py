@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy import array, asarray
 
 import hesse
 from hesse.errors import TracingError
 from test_numpy_meaning import agrees
 
+array, asarray = partial(np.array), partial(np.asarray)
+"""NumPy's own functions: nothing stands in their places while a function is traced."""
 POINT = np.array([0.9, 1.7, 0.4])
 MATRIX = np.array([[1.0, 2.0, 0.5], [0.3, -1.0, 2.0]])
 
@@ -66,11 +68,9 @@ def test_they_may_be_returned() -> None:
 
 REFUSED: list[tuple[Callable[[Any], Any], str, str]] = [
     (lambda x: array([x[0], x[1]], dtype=float), "an array of numbers", "Leave the dtype out"),
-    (lambda x: np.mean([x[0], x[1]]), r"np\.mean\(\[x\[0\], x\[1\]\]\)", r"np\.mean\(np\.stack"),
     (lambda x: np.sin(array([x[0], 1.0])).sum(), "array of traced entries", r"Build it with np\.stack"),
-    (lambda x: np.linalg.det(array([[x[0], 1.0], [1.0, x[1]]])), "traced entries", r"np\.block"),
-    (lambda x: np.max([x[0], x[1]]), "truth value", r"np\.where"),
-    (lambda x: np.ones(3)[np.argsort(x)], "converted to an array of numbers", r"hesse\.constant\(a\)\[x\]"),
+    (lambda x: np.linalg.eigvals([[x[0], 1.0], [1.0, x[1]]]), "has no rule", r"np\.linalg\.eigvalsh"),
+    (lambda x: np.partition([x[0], x[1]], 0)[0], "truth value", r"np\.where"),
 ]  # fmt: skip
 
 

@@ -8,6 +8,7 @@ public functions, the way a user meets them.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 import re
@@ -350,16 +351,18 @@ def deletes(x: Any) -> Any:
     return np.sum(x)
 
 
+KEPT = np.zeros(3)
+"""An array that is not made by the functions that write to it."""
+
+
 def fills_an_array(x: Any) -> Any:
-    result = np.zeros(3)
-    result[:] = x
-    return np.sum(result)
+    KEPT[:] = x
+    return np.sum(KEPT)
 
 
 def updates_an_array(x: Any) -> Any:
-    result = np.zeros(3)
-    result += x
-    return np.sum(result)
+    np.add(KEPT, x, out=KEPT)
+    return np.sum(KEPT)
 
 
 def makes_a_float(x: Any) -> Any:
@@ -378,8 +381,8 @@ def loops(x: Any) -> Any:
     return np.sum(x)
 
 
-OWN_SIN, OWN_ARRAY = math.sin, np.array
-"""As `from math import sin` gives it: nothing stands in its place while a function is traced."""
+OWN_SIN, OWN_ARRAY = functools.partial(math.sin), functools.partial(np.array)
+"""The libraries' own functions: nothing stands in their places while a function is traced."""
 
 
 def uses_math(x: Any) -> Any:
@@ -444,9 +447,8 @@ def test_assigning_one_entry_of_an_array_names_the_way_out() -> None:
     """NumPy wraps the error in its own; the cause is ours."""
 
     def assigns_one_entry(x: Any) -> Any:
-        result = np.zeros(3)
-        result[0] = x[0]
-        return np.sum(result)
+        KEPT[0] = x[0]
+        return np.sum(KEPT)
 
     with pytest.raises((TracingError, ValueError)) as caught:
         hesse.grad(assigns_one_entry)(X)

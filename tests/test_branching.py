@@ -267,3 +267,18 @@ def test_torch_functions() -> None:
         hesse.grad(program)(torch.tensor(POINTS[0]))
     with pytest.raises(TracingError, match=r"item\(\)"):
         hesse.grad(hesse.branching(lambda x: x.sum() * x[0].item()))(torch.tensor(POINTS[0]))
+
+
+def test_numbers_of_truth_values_and_whole_numbers() -> None:
+    def tripod(x: Any) -> Any:
+        p, q = float(x[0] >= 0), float(np.argmax(x))
+        return p * x[0] ** 2 + (1.0 - p) * x[1] ** 3 + q * x[1]
+
+    gradient = hesse.grad(hesse.branching(tripod))
+    np.testing.assert_allclose(gradient(np.array([1.0, 2.0])), [2.0, 1.0])
+    np.testing.assert_allclose(gradient(np.array([-1.0, 2.0])), [0.0, 13.0])
+    np.testing.assert_allclose(gradient(np.array([3.0, 2.0])), [6.0, 0.0])
+    with pytest.raises(TracingError, match=r"@hesse\.branching"):
+        hesse.grad(tripod)(np.array([1.0, 2.0]))
+    with pytest.raises(TracingError, match=r"float\(\), int\(\) or complex\(\) of a traced value"):
+        hesse.grad(hesse.branching(lambda x: float(x[0]) ** 2))(np.array([1.0, 2.0]))

@@ -492,3 +492,23 @@ def test_optree_is_imported_for_containers_only() -> None:
         "assert 'optree' in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+class Weights:
+    """A container that NumPy can make an array of."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.asarray(self.value, dtype)
+
+
+def test_classes_registered_with_jax_may_be_arrays_for_numpy() -> None:
+    jax.tree_util.register_pytree_node(
+        Weights, lambda w: ((w.value,), None), lambda _, parts: Weights(*parts)
+    )
+    point = {"w": Weights(jnp.array([1.0, 2.0]))}
+    found = hesse.grad(lambda p: jnp.sum(jnp.sin(p["w"].value) ** 2))(point)
+    assert type(found["w"]) is Weights
+    np.testing.assert_allclose(found["w"].value, np.sin([2.0, 4.0]), rtol=1e-6)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 import math
 import operator
@@ -23,6 +24,8 @@ from hesse.frontends import Expression, as_expression, constant
 from hesse.frontends.dispatch import FUNCTIONS, WAYS_OUT, implements
 
 ZEROS = np.zeros(3)
+OWN_ZEROS = functools.partial(np.zeros)
+"""NumPy's own function: nothing stands in its place while a function is traced."""
 
 
 def delete(x: Any) -> None:
@@ -152,7 +155,7 @@ def test_assignments_into_arrays_in_a_traced_function(
     assign: Callable[[Any, Any], Any], construct: str
 ) -> None:
     def function(x: Any) -> Any:
-        y = np.zeros(4)
+        y = OWN_ZEROS(4)
         assign(y, x)
         return np.sum(y)
 

@@ -140,3 +140,22 @@ def test_whole_numbers_stay_whole() -> None:
     function = lambda x, i: x[:3, 0] * (jnp.sum(i) // 2) + x[jnp.max(i) // 2, 0] * (jnp.prod(i) % 5)  # noqa: E731
     assert_close(hesse.compile(function)(X, i), function(X, i))
     assert_close(hesse.jacobian(function)(X, i), jax.jacfwd(function)(X, i))
+
+
+def test_numbers_that_only_jax_converts() -> None:
+    """What shows that a function is one of JAX may be a conversion, deep inside of it."""
+
+    def descent(rate: Any) -> Any:
+        p = jnp.ones(2)
+        for _ in range(3):
+            p = jnp.asarray(p - rate * hesse.grad(lambda p: jnp.sum((p - 2.0) ** 4))(p)).astype(jnp.float64)
+        return jnp.sum(p)
+
+    def by_hand(rate: Any) -> Any:
+        p = jnp.ones(2)
+        for _ in range(3):
+            p = p - rate * 4.0 * (p - 2.0) ** 3
+        return jnp.sum(p)
+
+    np.testing.assert_allclose(hesse.grad(descent)(0.01), jax.grad(by_hand)(0.01), rtol=1e-6)
+    np.testing.assert_allclose(hesse.hessian(descent)(0.01), jax.hessian(by_hand)(0.01), rtol=1e-5)

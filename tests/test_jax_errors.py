@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from jax.experimental import io_callback
+from jax.experimental.ode import odeint
 
 import hesse
 from hesse.errors import ArgumentError, DifferentiationError, HesseError, TracingError
@@ -187,3 +188,16 @@ def test_short_integers_begin_again() -> None:
     np.testing.assert_array_equal(hesse.grad(f)(x, index), jax.grad(f)(x, index))
     with pytest.raises(TracingError, match="a difference of uint32"):
         hesse.grad(f)(x, index.astype("uint32"))
+
+
+def test_rules_of_jax_that_fail_are_named() -> None:
+    def pendulum(x: Any) -> Any:
+        times = jnp.array([0.0, 0.5])
+        return jnp.sum(odeint(lambda y, t, a: jnp.stack([y[1], -a * jnp.sin(y[0])]), x[:2], times, x[2])[-1])
+
+    point = jnp.array([0.3, 0.2, 1.1])
+    np.testing.assert_allclose(hesse.grad(pendulum)(point), jax.grad(pendulum)(point), rtol=1e-4)
+    with pytest.raises(
+        DifferentiationError, match="_odeint has no rule in hesse, and JAX's own fails: Detected"
+    ):
+        hesse.hessian(pendulum)(point)

@@ -1,6 +1,6 @@
 """Functions of SciPy in traced code: those of `scipy.special`, and what is said of others."""
 
-# ruff: noqa: PLW0108, SIM905 -- lambdas keep the line in this file, where the error must point
+# ruff: noqa: SIM905 -- lambdas keep the line in this file, where the error must point
 
 from __future__ import annotations
 
@@ -114,11 +114,6 @@ def test_a_derivative_that_nobody_knows() -> None:
 
 
 REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "logsumexp": (lambda x: scipy.special.logsumexp(x), r"Write hesse\.logsumexp\(x, axis=axis\)"),
-    "softmax": (lambda x: scipy.special.softmax(x)[0], r"Write hesse\.softmax\(x"),
-    "norm.logpdf": (lambda x: scipy.stats.norm.logpdf(x).sum(), r"Use hesse\.stats\.norm\.logpdf"),
-    "expm": (lambda x: scipy.linalg.expm(x[:, None] * x).sum(), r"Write hesse\.expm\(a\)"),
-    "solve": (lambda x: scipy.linalg.solve(x[:, None] * x, x).sum(), r"Write np\.linalg\.solve\(a, b\)"),
     "minimize": (lambda x: scipy.optimize.minimize(lambda y: y**2, x[0]).x, r"hesse\.argmin"),
     "fsolve": (lambda x: scipy.optimize.fsolve(lambda y: y**3 - x[0], 1.0)[0], r"hesse\.root"),
     "brentq": (lambda x: scipy.optimize.brentq(lambda y: y**3 - x[0], 0.0, 9.0), r"hesse\.root"),
@@ -127,11 +122,12 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
         lambda x: scipy.integrate.odeint(lambda y, t: -x[0] * y, 1.0, [0.0, 1.0])[-1, 0],
         r"hesse\.scan",
     ),
-    "linalg.solve_sylvester": (
-        lambda x: scipy.linalg.solve_sylvester(np.outer(x, x), np.eye(3), np.eye(3))[0, 0],
-        "np.kron",
+    "logsumexp": (
+        lambda x: scipy.special.logsumexp(x, return_sign=True)[0],
+        r"Write hesse\.logsumexp\(x, axis=axis\)",
     ),
-    "norm.logsf": (lambda x: scipy.stats.norm(0.0, 1.0).logsf(x).sum(), r"Use hesse\.stats\.norm\.logsf"),
+    "pinv": (lambda x: scipy.linalg.pinv(x[:, None] * x, rtol=0.1).sum(), r"Write np\.linalg\.pinv\(a\)"),
+    "norm.interval": (lambda x: scipy.stats.norm.interval(x)[0].sum(), r"Use hesse\.stats\.norm\.interval"),
     "gaussian_kde": (lambda x: scipy.stats.gaussian_kde(x)(0.3)[0], "or write its formula"),
     "gaussian_filter": (lambda x: scipy.ndimage.gaussian_filter(x, 1.0).sum(), r"hesse\.custom_derivative"),
     "CubicSpline": (lambda x: scipy.interpolate.CubicSpline(x, x)(1.0), r"hesse\.custom_derivative"),

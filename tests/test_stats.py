@@ -17,8 +17,11 @@ from test_coverage import random, weighted
 from test_numpy_meaning import agrees
 
 PARAMETERS: dict[str, tuple[float, ...]] = {
-    **{name: () for name in ("norm", "expon", "laplace", "logistic", "cauchy", "uniform", "halfnorm")},
+    **{name: () for name in ("norm", "expon", "laplace", "logistic", "cauchy", "uniform")},
     **{
+        "gumbel_r": (),
+        "halfnorm": (),
+        "weibull_min": (1.6,),
         "lognorm": (0.7,),
         "gamma": (2.3,),
         "invgamma": (1.7,),
@@ -49,7 +52,7 @@ def test_shape_parameters(name: str) -> None:
     agrees(lambda p: np.sum(logpdf(POINTS, *p)), np.array(PARAMETERS[name]))
 
 
-@pytest.mark.parametrize("name", ["norm", "expon", "logistic", "cauchy", "uniform"])
+@pytest.mark.parametrize("name", ["norm", "expon", "logistic", "cauchy", "uniform", "gumbel_r"])
 def test_quantiles(name: str) -> None:
     own, known = getattr(stats, name).ppf, getattr(scipy.stats, name).ppf
     np.testing.assert_allclose(own(POINTS, 0.5, 2.0), known(POINTS, 0.5, 2.0), rtol=1e-12)
@@ -61,6 +64,13 @@ def test_discrete_distributions() -> None:
     for own, known, point in (
         (lambda p: stats.poisson.logpmf(k, p[0]), lambda p: scipy.stats.poisson.logpmf(k, p[0]), [2.5]),
         (lambda p: stats.binom.logpmf(k, 5, p[0]), lambda p: scipy.stats.binom.logpmf(k, 5, p[0]), [0.3]),
+        (lambda p: stats.nbinom.logpmf(k, *p), lambda p: scipy.stats.nbinom.logpmf(k, *p), [2.5, 0.3]),
+        (lambda p: stats.geom.pmf(k + 1.0, p=p[0]), lambda p: scipy.stats.geom.pmf(k + 1.0, p=p[0]), [0.3]),
+        (
+            lambda p: stats.poisson.pmf(k, p[0], loc=-1),
+            lambda p: scipy.stats.poisson.pmf(k, p[0], loc=-1),
+            [2.5],
+        ),
         (
             lambda p: stats.bernoulli.pmf(k[:2], p[0]),
             lambda p: scipy.stats.bernoulli.pmf(k[:2], p[0]),

@@ -46,15 +46,7 @@ class Distribution:
         return f"<distribution {self.name}>"
 
     def _arguments(self, given: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[Any], Any, Any]:
-        """Shape parameters, location and scale, by position or by name."""
-        names = (*self.shapes, "loc", "scale")
-        if len(given) > len(names) or not set(named) <= set(names[len(given) :]):
-            raise ArgumentError(f"{self.name} takes the parameters {', '.join(names)}")
-        values = {"loc": 0.0, "scale": 1.0, **dict(zip(names, given, strict=False)), **named}
-        missing = [name for name in self.shapes if name not in values]
-        if missing:
-            raise ArgumentError(f"{self.name} needs the parameter {missing[0]}")
-        return [values[name] for name in self.shapes], values["loc"], values["scale"]
+        return _arguments(self.name, self.shapes, ("loc", "scale"), given, named)
 
     def logpdf(self, x: Any, *parameters: Any, **named: Any) -> Any:
         """The logarithm of the density."""
@@ -110,21 +102,40 @@ class Distribution:
 
 
 class Discrete:
-    """A family of distributions of whole numbers."""
+    """A family of distributions of whole numbers, by the parameters of its masses."""
 
-    def __init__(self, name: str, log_mass: Formula) -> None:
-        self.name, self._log_mass = name, log_mass
+    def __init__(self, name: str, shapes: tuple[str, ...], log_mass: Formula) -> None:
+        self.name, self.shapes, self._log_mass = name, shapes, log_mass
 
     def __repr__(self) -> str:
         return f"<distribution {self.name}>"
 
-    def logpmf(self, k: Any, *parameters: Any) -> Any:
+    def logpmf(self, k: Any, *parameters: Any, **named: Any) -> Any:
         """The logarithm of the probability of k."""
-        return self._log_mass(k, *parameters)
+        shapes, loc, _ = _arguments(self.name, self.shapes, ("loc",), parameters, named)
+        return self._log_mass(k - loc, *shapes)
 
-    def pmf(self, k: Any, *parameters: Any) -> Any:
+    def pmf(self, k: Any, *parameters: Any, **named: Any) -> Any:
         """The probability of k."""
-        return np.exp(self.logpmf(k, *parameters))
+        return np.exp(self.logpmf(k, *parameters, **named))
+
+
+def _arguments(
+    name: str,
+    shapes: tuple[str, ...],
+    further: tuple[str, ...],
+    given: tuple[Any, ...],
+    named: dict[str, Any],
+) -> tuple[list[Any], Any, Any]:
+    """Shape parameters, location and scale, by position or by name."""
+    names = (*shapes, *further)
+    if len(given) > len(names) or not set(named) <= set(names[len(given) :]):
+        raise ArgumentError(f"{name} takes the parameters {', '.join(names)}")
+    values = {"loc": 0.0, "scale": 1.0, **dict(zip(names, given, strict=False)), **named}
+    missing = [shape for shape in shapes if shape not in values]
+    if missing:
+        raise ArgumentError(f"{name} needs the parameter {missing[0]}")
+    return [values[shape] for shape in shapes], values["loc"], values["scale"]
 
 
 def _positive(z: Any, *shapes: Any) -> Any:
@@ -236,32 +247,56 @@ halfnorm = Distribution(
     lambda z: 1.0 - erfc(z / math.sqrt(2.0)),
     _not_negative,
 )
-poisson = Discrete("poisson", lambda k, mu: xlogy(k, mu) - mu - lgamma(k + 1.0))
+weibull_min = Distribution(
+    "weibull_min",
+    ("c",),
+    lambda z, c: np.log(c) + xlogy(c - 1.0, z) - z**c,
+    lambda z, c: -np.expm1(-(z**c)),
+    _positive,
+    quantile=lambda q, c: (-np.log1p(-q)) ** (1.0 / c),
+    survival=lambda z, c: np.exp(-(z**c)),
+    log_survival=lambda z, c: -np.where(z > 0, np.where(z > 0, z, 1.0) ** c, 0.0),
+)
+gumbel_r = Distribution(
+    "gumbel_r",
+    (),
+    lambda z: -z - np.exp(-z),
+    lambda z: np.exp(-np.exp(-z)),
+    log_cumulative=lambda z: -np.exp(-z),
+    quantile=lambda q: -np.log(-np.log(q)),
+)
+
+
+def _log_choose(n: Any, k: Any) -> Any:
+    return lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0)
+
+
+poisson = Discrete("poisson", ("mu",), lambda k, mu: xlogy(k, mu) - mu - lgamma(k + 1.0))
 bernoulli = Discrete(
     "bernoulli",
+    ("p",),
     lambda k, p: np.where((k == 0) | (k == 1), xlogy(k, p) + xlogy(1.0 - k, 1.0 - p), -np.inf),
 )
-binom = Discrete(
-    "binom",
-    lambda k, n, p: (
-        lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0) + xlogy(k, p) + xlogy(n - k, 1.0 - p)
-    ),
+binom = Discrete("binom", ("n", "p"), lambda k, n, p: _log_choose(n, k) + xlogy(k, p) + xlogy(n - k, 1.0 - p))
+nbinom = Discrete(
+    "nbinom", ("n", "p"), lambda k, n, p: _log_choose(k + n - 1.0, k) + n * np.log(p) + xlogy(k, 1.0 - p)
 )
+geom = Discrete("geom", ("p",), lambda k, p: xlogy(k - 1.0, 1.0 - p) + np.log(p))
 
 
 class _MultivariateNormal:
     """The normal distribution of vectors."""
 
-    def logpdf(self, x: Any, mean: Any = 0.0, cov: Any = 1.0) -> Any:
+    def logpdf(self, x: Any, mean: Any = None, cov: Any = 1.0) -> Any:
         """The logarithm of the density, for points along the last axis."""
-        centred = x - mean
+        centred = x if mean is None else x - mean
         size = np.shape(centred)[-1]
         matrix = cov * np.eye(size) if np.ndim(cov) < 2 else cov
         solved = np.linalg.solve(matrix, centred[..., None])[..., 0]
         whole = np.sum(centred * solved, axis=-1) + np.linalg.slogdet(matrix)[1]
         return -0.5 * whole - size * HALF_LOG_TWO_PI
 
-    def pdf(self, x: Any, mean: Any = 0.0, cov: Any = 1.0) -> Any:
+    def pdf(self, x: Any, mean: Any = None, cov: Any = 1.0) -> Any:
         """The density."""
         return np.exp(self.logpdf(x, mean, cov))
 
@@ -281,3 +316,6 @@ class _Dirichlet:
 
 dirichlet = _Dirichlet()
 multivariate_normal = _MultivariateNormal()
+KINDS = (Distribution, Discrete, _Dirichlet, _MultivariateNormal)
+FAMILIES = tuple(name for name, value in list(globals().items()) if isinstance(value, KINDS))
+"""The names of all distributions."""

@@ -1,5 +1,6 @@
 """The public functions of functions; those of formulas are in `hesse.api.formula`."""
 
+from hesse.api import scipy_calls
 from hesse.api.check import check
 from hesse.api.custom import custom_derivative
 from hesse.api.derivatives import (
@@ -42,6 +43,7 @@ __all__ = [
     "partial",
     "root",
     "scan",
+    "scipy_calls",
     "sqrtm",
     "taylor",
     "value_and_grad",

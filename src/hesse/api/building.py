@@ -22,7 +22,8 @@ from hesse.frontends.expression import Expression
 from hesse.frontends.libraries import Input, nested, session
 from hesse.frontends.memory import protect
 from hesse.frontends.operands import as_node, constant
-from hesse.frontends.tracing import deciding_as, tensors_given
+from hesse.frontends.standing_in import in_place_of, known_by_name
+from hesse.frontends.tracing import NumbersNeeded, deciding_as, is_need_noted, tensors_given, tracing_arrays
 from hesse.ir import Node, carried, number, shortcuts_kept, shortcuts_wanted, substitute
 
 
@@ -56,6 +57,8 @@ class Building:
         self.library: str | None = None
         """Whose functions the function calls, where that shows only when it is called with NumPy arrays."""
         self.is_branching = decides(function)
+        self.arrays_traced = False
+        """Whether the function writes traced values to arrays of its own, or indexes known ones with them."""
         self.decisions: list[Decision] = []
         """Those of the last trace."""
 
@@ -101,6 +104,26 @@ class Building:
         }
 
     def nodes(self, call: Call, arrays: Arrays, labels: Sequence[str], captured: Captured) -> Built:
+        """The derivative as nodes; where arrays of the function would need numbers, they are traced, too."""
+        with known_by_name(captured.walk.named(), captured.walk.names):
+            if not self.arrays_traced:
+                try:
+                    return self._followed(call, arrays, labels, captured)
+                except NumbersNeeded as error:
+                    if is_need_noted():
+                        raise
+                    refusal = error
+            try:
+                with tracing_arrays():
+                    built = self._followed(call, arrays, labels, captured)
+            except Exception:
+                if self.arrays_traced:
+                    raise
+                raise refusal from None  # what such arrays cannot do is of no interest
+            self.arrays_traced = True
+            return built
+
+    def _followed(self, call: Call, arrays: Arrays, labels: Sequence[str], captured: Captured) -> Built:
         """The derivative as nodes; if the function may decide by values, for the path of this call."""
         if not self.is_branching:
             return self._built(call, arrays, labels, captured)
@@ -160,7 +183,7 @@ class Building:
 
         def run(taken: Callable[[Any], list[Any]]) -> list[Any]:
             arguments = call.assembled(list(map(_own, leaves)))[:count]
-            return taken(self.parameters.call(function, call.names[:count], arguments))
+            return taken(self.parameters.call(in_place_of(function), call.names[:count], arguments))
 
         return run
 

@@ -15,6 +15,10 @@ import numpy as np
 from hesse.api.surroundings import Found, Function, Walk
 from hesse.backends.arrays import Arrays
 from hesse.backends.target import library_of, target_named
+from hesse.frontends.expression import Expression
+from hesse.frontends.memory import protect
+from hesse.frontends.operands import constant
+from hesse.frontends.tracing import arrays_traced
 from hesse.ir import has_pattern
 
 SMALL = 16
@@ -85,6 +89,8 @@ class Captured(NamedTuple):
     """Whether a copy of the function would read some of the inputs all the same."""
     known: tuple[Any, ...]
     """Arrays of other libraries that are constants."""
+    tables: tuple[np.ndarray, ...]
+    """Arrays of real numbers that are constants and that a copy of the function need not read."""
 
     def strangers(self, arguments: Arrays) -> list[str]:
         """The inputs that the library of the arguments cannot compute with."""
@@ -116,6 +122,8 @@ class Captured(NamedTuple):
         """The function that reads others in place of the inputs; some may be the inputs themselves."""
         pairs = zip(self.arrays, stand_ins, strict=True)
         replaced = {id(array): new for array, new in pairs if new is not array}
+        if arrays_traced.get():
+            replaced |= {id(array): _as_traced(array) for array in self.tables}
         return self.walk.copied(replaced) if replaced else self.walk.function
 
 
@@ -145,7 +153,19 @@ def captured(walk: Walk, constants: Collection[str], held: Sequence[Any] = ()) -
         _check(walk, contents),
         any(found.is_fixed for found in inputs),
         tuple(array for array in known if library_of(array) is not None),
+        tuple(f.value for f in arrays if id(f.value) not in hidden and not f.is_fixed and _is_table(f.value)),
     )
+
+
+def _is_table(array: Any) -> bool:
+    return type(array) is np.ndarray and array.dtype.kind == "f" and bool(array.ndim)
+
+
+def _as_traced(array: np.ndarray) -> Expression:
+    """A known array that traced values may index, but to which nobody writes."""
+    expression = constant(array)
+    protect(expression, "an array that is no argument of the function")
+    return expression
 
 
 def known(value: Any) -> Hashable:

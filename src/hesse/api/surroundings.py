@@ -94,6 +94,11 @@ class Walk:
                     found[id(place.value)] = first._replace(is_fixed=True)
         return found
 
+    def named(self) -> list[tuple[Any, Any, Any]]:
+        """Globals and other dicts, and cells: each with the key there and what is found under it."""
+        holders = (dict, types.CellType)
+        return [(p.holder, p.key, p.value) for p in self.places if isinstance(p.holder, holders)]
+
     def key(self) -> tuple[Any, ...]:
         """Equal for two walks if only the values of arrays differ."""
         numbers = {identity: k for k, identity in enumerate(self.arrays())}
@@ -328,7 +333,7 @@ def _of_function(function: types.FunctionType, names: frozenset[str]) -> Iterato
         value = namespace.get(name, EMPTY)
         is_module = isinstance(value, types.ModuleType) and _is_library_module(value.__name__)
         if value is not EMPTY and not is_module:
-            yield Found(name, value, namespace, f"{{holder}}[{name!r}]")
+            yield Found(name, value, namespace, f"{{holder}}[{name!r}]", name)
     for name in ("__defaults__", "__kwdefaults__"):
         if getattr(function, name):
             yield Found(name, getattr(function, name), function, f"{{holder}}.{name}")

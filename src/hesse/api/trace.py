@@ -17,8 +17,8 @@ from hesse.frontends.complexes import Complex
 from hesse.frontends.explained import explained
 from hesse.frontends.expression import Expression
 from hesse.frontends.indices import Index
-from hesse.frontends.making import traced_arrays
 from hesse.frontends.operands import as_node
+from hesse.frontends.standing_in import standing_in
 from hesse.frontends.tracing import depth, parts_read
 from hesse.ir import Node, Variable, variable
 from hesse.rewrite import simplify
@@ -40,7 +40,7 @@ def nested_trace() -> Iterator[None]:
     """Around user code that is called with expressions: traces inside it get names of their own."""
     token, read = depth.set(depth.get() + 1), parts_read.set({})
     try:
-        with explained(), traced_arrays():
+        with explained(), standing_in():
             yield
     finally:
         parts_read.reset(read)

@@ -133,7 +133,7 @@ def _is_of_jax(value: Any) -> bool:
     Structured tensors are registered there, too, but they are arrays.
     """
     jax = sys.modules.get("jax")
-    if jax is None or not hasattr(jax, "tree_util") or hasattr(value, "__array__"):
+    if jax is None or not hasattr(jax, "tree_util") or type(value).__module__.startswith("hesse."):
         return False
     return not jax.tree_util.all_leaves([value])
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from hesse.errors import TracingError
 from hesse.frontends.handlers import Handlers
-from hesse.frontends.tracing import ComplexError, note_need, untraceable
+from hesse.frontends.tracing import ComplexError, NumbersNeeded, note_need, untraceable
 
 FUNCTIONS = Handlers()
 """NumPy function or ufunc -> handler with the same signature, taking and returning expressions."""
@@ -62,6 +62,8 @@ _REDUCTIONS: dict[Any, Callable[..., Any]] = {
     np.logical_or: np.any,
 }
 _ACCUMULATIONS: dict[Any, Callable[..., Any]] = {np.add: np.cumsum, np.multiply: np.cumprod}
+OWN: dict[Any, Any] = {}
+"""Functions that stand in the places of NumPy's while a function is traced, and NumPy's own."""
 _NEUTRAL_OPTIONS: dict[str, Callable[[Any], bool]] = {
     "out": lambda value: value is None or (isinstance(value, tuple) and all(part is None for part in value)),
     "dtype": lambda value: value is None or is_float_type(value),
@@ -104,7 +106,7 @@ def call(function: Any, arguments: tuple[Any, ...], options: Mapping[str, Any] |
 
 def call_complex(function: Any, arguments: tuple[Any, ...], options: Mapping[str, Any] | None = None) -> Any:
     """The handler of a NumPy function of complex values on these arguments."""
-    handler = COMPLEX.get(function)
+    handler = COMPLEX.get(OWN.get(function, function))
     given = {name: value for name, value in (options or {}).items() if value is not np._NoValue}
     problem = None if handler is None else _mismatch(handler, len(arguments), tuple(given))
     if handler is None or problem is not None:
@@ -116,7 +118,7 @@ def call_complex(function: Any, arguments: tuple[Any, ...], options: Mapping[str
 
 
 def _handled(function: Any, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> Any:
-    handler = FUNCTIONS.get(function) or METHODS.get(function)
+    handler = FUNCTIONS.get(function) or METHODS.get(function) or FUNCTIONS.get(OWN.get(function))
     if handler is None and isinstance(function, np.ufunc):
         name = function.__name__
         handler = NAMED.get(name) or next(filter(None, (find(name) for find in LOOKUPS)), None)
@@ -174,6 +176,7 @@ def _written(function: Any, result: Any, out: Any) -> Any:
             f"the argument out= of {function_name(function)} (or an in-place update of an array like a += x)",
             "Assign the result: y = f(x), a = a + x; "
             "or write to np.zeros_like(x) or hesse.zeros(3) instead of np.zeros(3).",
+            kind=NumbersNeeded,
         )
     FUNCTIONS[np.copyto](target, result)
     return target

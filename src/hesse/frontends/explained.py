@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hesse.errors import TracingError
-from hesse.frontends.tracing import SCIPY, is_library, raised_at, untraceable
+from hesse.frontends.tracing import SCIPY, NumbersNeeded, is_library, raised_at, untraceable
 
 INSTEAD: dict[str, str] = {
     "cdist": "np.sqrt(np.sum((a[:, None] - b) ** 2, axis=-1))",
@@ -79,7 +79,9 @@ def explained() -> Iterator[None]:
         explanation = _explanation(error)
         if explanation is None:
             raise
-        raise untraceable(*explanation, raised_at(error)) from error
+        is_written = isinstance(error, ValueError) and isinstance(error.__cause__, TracingError)
+        kind = NumbersNeeded if is_written else TracingError
+        raise untraceable(*explanation, raised_at(error), kind) from error
 
 
 def _explanation(error: Exception) -> tuple[str, str] | None:

@@ -328,7 +328,14 @@ class Expression(SymbolicMethods):
     __int__ = answered(
         "integer", _NUMBER, f"{_NO_NUMBERS}; or let the function decide by values: @hesse.branching."
     )
-    __float__ = __complex__ = valueless(_NUMBER, f"{_NO_NUMBERS}.")
+    __complex__ = valueless(_NUMBER, f"{_NO_NUMBERS}.")
+
+    def __float__(self) -> float:
+        """Of truth values and whole numbers, which have no derivatives; a real number would lose its own."""
+        if self.boolean or self.index is not None:
+            return float(bool(self) if self.boolean else int(self))
+        note_need([self])
+        raise untraceable(_NUMBER, f"{_NO_NUMBERS}.")
 
     def __index__(self) -> int:
         found = self.answer("integer") if self.index is not None and not self.shape else None

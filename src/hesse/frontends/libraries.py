@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 import importlib
 import sys
+import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple, TypeVar
 
 from hesse.frontends.expression import Expression
+from hesse.frontends.tracing import NumbersNeeded
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -89,8 +91,13 @@ def nested(leaves: Sequence[Any]) -> Nested | None:
 
 def refused_by(error: Exception) -> str | None:
     """The library whose functions take NumPy arrays, but did not take an expression: JAX, if it is there."""
-    is_refusal = isinstance(error, TypeError) and f"'{Expression.__module__}.Expression'" in str(error)
-    return "jax" if is_refusal and "jax" in sys.modules else None
+    if "jax" not in sys.modules or not isinstance(error, TypeError):
+        return None
+    is_refusal = f"'{Expression.__module__}.Expression'" in str(error)
+    frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
+    names = (frame.f_globals.get("__name__", "") for frame in frames)
+    is_asked = isinstance(error, NumbersNeeded) and any(name.partition(".")[0] == "jax" for name in names)
+    return "jax" if is_refusal or is_asked else None
 
 
 @contextmanager

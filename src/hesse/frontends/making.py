@@ -1,10 +1,9 @@
-"""Functions that ask nothing of traced values, and what stands in their places while a function is traced.
+"""Functions that ask nothing of traced values: what stands in their places while a function is traced.
 
 `np.array([x[0], 1.0])` and `np.asarray(x)` would make arrays of objects (see `objects`), of which NumPy
-computes few functions, and `math.sin(x)` would ask for a number. So other functions stand in their places in
-the modules while a function is traced: what has a traced value in it becomes one traced value, `math.sin` is
-`np.sin` for it, and the library's own function does all the rest, for other threads and for libraries, too.
-Functions that were imported by name (`from numpy import array`) are the libraries' own.
+computes few functions, and `math.sin(x)` would ask for a number. What stands in their places (see
+`standing_in`) makes one traced value of what has one in it, `math.sin` is `np.sin` for it, and the library's
+own function does all the rest, for other threads and for libraries, too.
 """
 
 from __future__ import annotations
@@ -13,47 +12,22 @@ import functools
 import itertools
 import math
 import sys
-import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from hesse.errors import ArgumentError
-from hesse.frontends.dispatch import FUNCTIONS, NAMED, is_float_type
+from hesse.frontends.dispatch import FUNCTIONS, NAMED, OWN, is_float_type
 from hesse.frontends.expression import Expression
-from hesse.frontends.operands import as_expression, as_node
+from hesse.frontends.operands import as_expression, as_node, constant
 from hesse.frontends.special import erf, erfc, lgamma
-from hesse.frontends.tracing import is_library
-
-_lock = threading.Lock()
-_traces = 0
-"""How many traces are under way, in all threads."""
+from hesse.frontends.standing_in import STAND_INS, Pair, is_traced
+from hesse.frontends.tracing import arrays_traced, is_library
+from hesse.frontends.writing import written_to
 
 
-@contextmanager
-def traced_arrays() -> Iterator[None]:
-    """Around user code that is called with expressions: functions that make arrays make traced ones, too."""
-    _change(1)
-    try:
-        yield
-    finally:
-        _change(-1)
-
-
-def _change(step: int) -> None:
-    global _traces  # noqa: PLW0603  it counts what is done to a module
-    with _lock:
-        _traces += step
-        for (module, name), (own, traced) in STAND_INS.items():
-            if getattr(module, name) in (own, traced):  # what others have put there stays
-                setattr(module, name, traced if _traces else own)
-
-
-def _maker(
-    name: str, copies: bool = False, least_axes: int = 0
-) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def _maker(name: str, copies: bool = False, least_axes: int = 0) -> Pair:
     """NumPy's function of this name, and what stands in its place; and what it does if nothing is said."""
     own = getattr(np, name)
 
@@ -61,37 +35,86 @@ def _maker(
     def make(*arguments: Any, **options: Any) -> Any:
         value, dtype = (*arguments, None, None)[:2]
         dtype = options.get("dtype", dtype)
-        if not _is_traced(value) or _is_in_library() or (dtype is not None and np.dtype(dtype) == object):
-            return own(*arguments, **options)
-        made = _converted(_joined(value), dtype)
+        if not is_traced(value) or _is_in_library() or (dtype is not None and np.dtype(dtype) == object):
+            made = own(*arguments, **options)
+            return made if _is_in_library() else _to_write(made)
+        made = _converted(joined(value), dtype)
         made = made[(None,) * max(0, options.get("ndmin", least_axes) - made.ndim)]
         return made.copy() if options.get("copy", copies) else made
 
     return own, make
 
 
-def _from_iterable() -> tuple[Callable[..., Any], Callable[..., Any]]:
+def _new(name: str) -> Pair:
+    """NumPy's function of this name, which makes an array, and what stands in its place."""
+    own = getattr(np, name)
+
+    @functools.wraps(own)
+    def make(*arguments: Any, **options: Any) -> Any:
+        made = own(*arguments, **options)
+        return made if _is_in_library() else _to_write(made)
+
+    return own, make
+
+
+def _of_lists(module: Any, name: str) -> Pair:
+    """A function of arrays, which asks nothing of the entries of lists, and what stands in its place."""
+    own = getattr(module, name)
+
+    @functools.wraps(own)
+    def compute(*arguments: Any, **options: Any) -> Any:
+        if _is_in_library():
+            return own(*arguments, **options)
+        return own(*map(_one_array, arguments), **options)
+
+    return own, compute
+
+
+def _one_array(value: Any) -> Any:
+    is_many = isinstance(value, list | tuple | np.ndarray) and is_traced(value)
+    return joined(value) if is_many else value
+
+
+def _to_write(made: Any) -> Any:
+    """A new array of real numbers as a traced value, to which others can be written, if that is wanted."""
+    if not arrays_traced.get() or not isinstance(made, np.ndarray) or made.dtype.kind != "f":
+        return made
+    return written_to(constant(np.array(made)))
+
+
+def _from_iterable() -> Pair:
     own = np.fromiter
 
     @functools.wraps(own)
     def fromiter(iter: Iterable[Any], dtype: Any, count: int = -1, **options: Any) -> Any:
         entries = list(iter if count < 0 else itertools.islice(iter, count))
-        if not _is_traced(entries) or _is_in_library():
+        if not is_traced(entries) or _is_in_library():
             return own(entries, dtype, count, **options)
         if len(entries) < count:
             raise ArgumentError(f"np.fromiter: there are {len(entries)} entries, fewer than {count}")
-        return _converted(_joined(entries), dtype)
+        return _converted(joined(entries), dtype)
 
     return own, fromiter
 
 
-def _of_numbers(name: str, function: Any) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def _exact_sum() -> Pair:
+    own = math.fsum
+
+    @functools.wraps(own)
+    def fsum(seq: Iterable[Any], /) -> Any:
+        entries = list(seq)
+        return np.sum(joined(entries)) if is_traced(entries) else own(entries)
+
+    return own, fsum
+
+
+def _of_numbers(name: str, function: Any) -> Pair:
     """The function `math.name`, and what stands in its place."""
     own = getattr(math, name)
 
     @functools.wraps(own)
     def compute(*values: Any) -> Any:
-        return function(*values) if any(isinstance(value, Expression) for value in values) else own(*values)
+        return function(*values) if any(map(is_traced, values)) else own(*values)
 
     return own, compute
 
@@ -109,24 +132,19 @@ def _hypot(x: Any, *others: Any) -> Any:
     return functools.reduce(np.hypot, others, np.abs(x))
 
 
+def _distance(p: Any, q: Any) -> Any:
+    return np.linalg.norm(np.subtract(joined(p), joined(q)))
+
+
 def _is_in_library() -> bool:
     """Whether a library, such as hesse itself, has called the function that asks this."""
     return is_library(sys._getframe(2).f_code.co_filename)
 
 
-def _is_traced(value: Any) -> bool:
-    """Whether there is a traced value in a value."""
-    if isinstance(value, list | tuple):
-        return any(map(_is_traced, value))
-    if isinstance(value, np.ndarray):
-        return value.dtype == object and any(map(_is_traced, value.flat))
-    return isinstance(value, Expression)
-
-
-def _joined(value: Any) -> Expression:
+def joined(value: Any) -> Expression:
     """One expression of nested sequences of expressions and known values."""
     if isinstance(value, list | tuple):
-        stacked: Expression = FUNCTIONS[np.stack]([_joined(part) for part in value])
+        stacked: Expression = FUNCTIONS[np.stack]([joined(part) for part in value])
         return stacked
     return Expression(as_node(value)) if isinstance(value, np.ndarray) else as_expression(value)
 
@@ -145,6 +163,7 @@ SAME = (
 OF_NUMBERS = {
     **{name: getattr(np, name) for name in SAME.split()},
     **{name: _whole(getattr(np, name)) for name in ("ceil", "floor", "trunc")},
+    "dist": _distance,
     "erf": erf,
     "erfc": erfc,
     "gamma": NAMED["gamma"],
@@ -153,11 +172,24 @@ OF_NUMBERS = {
     "log": _log,
 }
 """By name: what a function of `math` is for traced numbers."""
-STAND_INS = {
+OF_LISTS = {
+    np: (
+        "average cross cumprod cumsum diff dot inner kron max mean median min outer ptp quantile sort std "
+        "trace var"
+    ),
+    np.linalg: "cholesky det eig eigh eigvals eigvalsh inv norm pinv slogdet solve svd",
+}
+"""Functions of arrays that are called with lists of numbers, too."""
+NEW = "arange copy empty empty_like eye full full_like identity linspace ones ones_like zeros zeros_like"
+"""Functions that make arrays."""
+STAND_INS |= {
+    **{(np, name): _new(name) for name in NEW.split()},
+    **{(of, name): _of_lists(of, name) for of, names in OF_LISTS.items() for name in names.split()},
     (np, "array"): _maker("array", copies=True),
     (np, "fromiter"): _from_iterable(),
+    (math, "fsum"): _exact_sum(),
     **{(np, name): _maker(name) for name in ("asarray", "asanyarray", "asarray_chkfinite")},
     **{(np, name): _maker(name, least_axes=1) for name in ("ascontiguousarray", "asfortranarray")},
     **{(math, name): _of_numbers(name, function) for name, function in OF_NUMBERS.items()},
 }
-"""By module and name: a function of a library, and what stands in its place."""
+OWN.update({traced: own for own, traced in STAND_INS.values()})

@@ -1,9 +1,9 @@
 """Arrays of objects: what NumPy itself makes of a list of traced values.
 
-`np.r_[x[0], x[1]]` cannot be intercepted, and neither can `array([x[0], x[1]])` and `asarray(x)` that were
-imported by name (see `making`). They are arrays whose entries are traced numbers, with which NumPy computes
-entry by entry; where such an array meets a traced value, or is returned, its entries become one traced value
-again.
+`np.r_[x[0], x[1]]` cannot be intercepted, and neither can `np.array` and `np.asarray` where libraries call
+them or where a trace does not find them (see `standing_in`). They are arrays whose entries are traced
+numbers, with which NumPy computes entry by entry; where such an array meets a traced value, or is returned,
+its entries become one traced value again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hesse.frontends.tracing import note_need, of_tensors, untraceable, watched_names
+from hesse.frontends.tracing import NumbersNeeded, note_need, of_tensors, untraceable, watched_names
 
 if TYPE_CHECKING:
     from hesse.frontends.expression import Expression
@@ -41,6 +41,7 @@ def array_of_entries(array: Expression, dtype: Any) -> np.ndarray:
             "Leave the dtype out; use np.stack([...]), np.concatenate([...]) or np.where instead of "
             "np.array, np.mean(np.stack([...])), np.ones(3) * x instead of np.full(3, x), "
             "write to np.zeros_like(x) or hesse.zeros(3), and hesse.constant(a)[x] to index a known array.",
+            kind=NumbersNeeded,
         )
     if not is_small:
         raise untraceable(

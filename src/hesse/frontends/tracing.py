@@ -26,6 +26,7 @@ _libraries = (
     *(f"{folder}{os.sep}" for folder in (Path(__file__).parents[1], Path(np.__file__).parent)),
     SCIPY,
     contextlib.__file__,  # which stands between a library and who called it
+    "<hesse program>",
 )
 
 
@@ -55,9 +56,19 @@ def user_location() -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
-def untraceable(construct: str, way_out: str, location: str | None = None) -> TracingError:
+def untraceable(
+    construct: str, way_out: str, location: str | None = None, kind: type[TracingError] = TracingError
+) -> TracingError:
     """The error to raise for a construct that cannot become part of an expression."""
-    return TracingError(f"{construct} cannot be traced (at {location or user_location()}). {way_out}")
+    return kind(f"{construct} cannot be traced (at {location or user_location()}). {way_out}")
+
+
+class NumbersNeeded(TracingError):
+    """A traced value where an array of numbers wants a number: it was written to one, or indexes one."""
+
+
+NumbersNeeded.__module__, NumbersNeeded.__qualname__ = TracingError.__module__, TracingError.__qualname__
+# which is what a user sees
 
 
 class ComplexError(TracingError):
@@ -69,6 +80,20 @@ depth: ContextVar[int] = ContextVar("depth", default=0)
 
 parts_read: ContextVar[dict[tuple[Node, int], Node] | None] = ContextVar("parts_read", default=None)
 """Entries along first axes that a traced function has read: loops read the same ones in each round."""
+
+
+arrays_traced: ContextVar[bool] = ContextVar("arrays_traced", default=False)
+"""Whether arrays that the function makes or reads are traced values, though nothing in them is."""
+
+
+@contextmanager
+def tracing_arrays() -> Iterator[None]:
+    """Around user code that writes traced values to such arrays, or indexes them with traced values."""
+    token = arrays_traced.set(True)
+    try:
+        yield
+    finally:
+        arrays_traced.reset(token)
 
 
 of_tensors: ContextVar[bool] = ContextVar("of_tensors", default=False)
@@ -162,6 +187,11 @@ def note_need(values: Iterable[Any]) -> None:
     needed = watched_names(values)
     for watch in _watches.get():
         watch.needed.update(needed & watch.names)
+
+
+def is_need_noted() -> bool:
+    """Whether a trace needs the values of watched variables, with which it is done again."""
+    return any(watch.needed for watch in _watches.get())
 
 
 def watched_names(values: Iterable[Any]) -> set[str]:

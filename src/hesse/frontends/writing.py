@@ -15,7 +15,7 @@ from hesse.frontends.expression import Expression
 from hesse.frontends.integers import integer_node
 from hesse.frontends.memory import kind_of, part_of, write
 from hesse.frontends.operands import as_expression, as_node, constant, expand, known_sizes
-from hesse.frontends.tracing import decided, depth, untraceable
+from hesse.frontends.tracing import NumbersNeeded, decided, depth, untraceable
 from hesse.frontends.ufuncs import truth
 from hesse.ir import Node, common_shape, uniform
 from hesse.ops import integers
@@ -40,7 +40,8 @@ def _converted(value: Any, kind: str) -> Node:
 def array_to_write(target: Any, what: str) -> Expression:
     """What is written to, which must be traced."""
     if not isinstance(target, Expression):
-        raise untraceable(f"{what}, where a traced value is written to an array of NumPy,", FILL)
+        what = f"{what}, where a traced value is written to an array of NumPy,"
+        raise untraceable(what, FILL, kind=NumbersNeeded)
     return target
 
 
@@ -226,7 +227,12 @@ def zeros(shape: Any) -> Any:
     sizes = tuple(shape) if isinstance(shape, tuple | list) else (operator.index(shape),)
     if not depth.get():
         return np.zeros(sizes)
-    return _as_array(Expression(uniform(0.0, sizes)), is_ordered=True)
+    return written_to(Expression(uniform(0.0, sizes)))
+
+
+def written_to(array: Expression) -> Expression:
+    """A new array that will be written to; its entries lie in order."""
+    return _as_array(array, is_ordered=True)
 
 
 def _as_array(result: Expression, is_ordered: bool = False) -> Expression:

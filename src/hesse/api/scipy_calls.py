@@ -1,0 +1,370 @@
+"""Functions of SciPy that compute with numbers: what stands in their places while a function is traced.
+
+They take SciPy's arguments. Options that say nothing of the result (`check_finite`, `overwrite_a`) are left
+out; with others that are not known here the call goes to SciPy, and the error says what to write.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hesse.api.matrix_functions import logm, sqrtm
+from hesse.errors import ArgumentError
+from hesse.frontends import matrices, special
+from hesse.frontends.dispatch import NAMED
+from hesse.frontends.making import joined
+from hesse.frontends.standing_in import LATER, Function, Pair, is_traced, traced_instead
+
+SILENT = {
+    "overwrite_a",
+    "overwrite_b",
+    "overwrite_x",
+    "check_finite",
+    "lapack_driver",
+    "lwork",
+    "method",
+    "workers",
+}
+"""Options that say nothing of the result."""
+SYMMETRIC = ("sym", "symmetric", "her", "hermitian", "pos", "positive definite")
+METHODS = ("logpdf", "pdf", "cdf", "sf", "logcdf", "logsf", "ppf", "logpmf", "pmf")
+
+
+def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -> Any:
+    """The logarithm of a sum of exponentials, each of them `b` times."""
+    if b is None:
+        return special.logsumexp(a, axis, keepdims)
+    shift = special.stop_gradient(np.max(a, axis=axis, keepdims=True))
+    found = np.log(np.sum(np.multiply(b, np.exp(a - shift)), axis=axis, keepdims=True)) + shift
+    return found if keepdims else np.squeeze(found, axis)
+
+
+def log_softmax(x: Any, axis: Any = None) -> Any:
+    """`x` less the logarithm of the sum of its exponentials."""
+    if isinstance(axis, int):
+        return special.log_softmax(x, axis)
+    return x - special.logsumexp(x, axis, True)
+
+
+def softmax(x: Any, axis: Any = None) -> Any:
+    """Exponentials by their sum."""
+    return special.softmax(x, axis) if isinstance(axis, int) else np.exp(log_softmax(x, axis))
+
+
+def multigammaln(a: Any, d: int) -> Any:
+    """The logarithm of the gamma function of d dimensions."""
+    terms = [special.lgamma(a - 0.5 * k) for k in range(d)]
+    return sum(terms[1:], terms[0]) + 0.25 * d * (d - 1) * np.log(np.pi)
+
+
+def factorial(n: Any) -> Any:
+    """The gamma function of one more, 0 for negative numbers."""
+    return np.where(n < 0, 0.0, NAMED["gamma"](np.where(n < 0, 0.0, n) + 1.0))
+
+
+def comb(N: Any, k: Any) -> Any:
+    """How many ways there are to choose k of N."""
+    return NAMED["binom"](N, k)
+
+
+def _whole(a: Any, lower: bool) -> Any:
+    """The symmetric matrix of which one triangle is read."""
+    triangle, off = (np.tril(a), np.tril(a, -1)) if lower else (np.triu(a), np.triu(a, 1))
+    return triangle + off.mT
+
+
+def solve(a: Any, b: Any, lower: bool = False, assume_a: str = "gen", transposed: bool = False) -> Any:
+    """The solution of linear equations; of a symmetric or triangular matrix one triangle is read."""
+    if assume_a in SYMMETRIC:
+        a = _whole(a, lower)
+    elif assume_a in ("lower triangular", "upper triangular"):
+        a = np.tril(a) if assume_a.startswith("lower") else np.triu(a)
+    return np.linalg.solve(a.mT if transposed else a, b)
+
+
+def solve_triangular(a: Any, b: Any, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False) -> Any:
+    """The solution of linear equations with a triangular matrix."""
+    if unit_diagonal:
+        triangle = np.tril(a, -1) if lower else np.triu(a, 1)
+        a = triangle + np.eye(np.shape(a)[-1])
+    is_turned = trans not in (0, "N")
+    return special.solve_triangular(a.mT if is_turned else a, b, lower != is_turned)
+
+
+def cholesky(a: Any, lower: bool = False) -> Any:
+    """The triangular factor of a positive definite matrix."""
+    return np.linalg.cholesky(a, upper=not lower)
+
+
+def eigvalsh(a: Any, b: Any = None, *, lower: bool = True) -> Any:
+    """The eigenvalues of a symmetric matrix, or of two of them."""
+    if b is None:
+        return np.linalg.eigvalsh(a, "L" if lower else "U")
+    factor = np.linalg.cholesky(b, upper=not lower)
+    factor = factor if lower else factor.mT
+    return np.linalg.eigvalsh(_congruent(_whole(a, lower), factor))
+
+
+def eigh(a: Any, b: Any = None, *, lower: bool = True, eigvals_only: bool = False) -> Any:
+    """The eigenvalues and eigenvectors of a symmetric matrix, or of two of them."""
+    if eigvals_only:
+        return eigvalsh(a, b, lower=lower)
+    if b is None:
+        return np.linalg.eigh(a, "L" if lower else "U")
+    factor = np.linalg.cholesky(b, upper=not lower)
+    factor = factor if lower else factor.mT
+    values, vectors = np.linalg.eigh(_congruent(_whole(a, lower), factor))
+    return values, special.solve_triangular(factor.mT, vectors)
+
+
+def _congruent(a: Any, factor: Any) -> Any:
+    """`inv(L) a inv(L)'` for a lower triangular matrix L."""
+    half = special.solve_triangular(factor, a, lower=True)
+    return special.solve_triangular(factor, half.mT, lower=True)
+
+
+def qr(a: Any, *, mode: str = "full") -> Any:
+    """Orthonormal columns and a triangular matrix."""
+    if mode == "r":  # of the shape that it has in the full decomposition
+        found = np.linalg.qr(a, mode="r")
+        missing = np.shape(a)[-2] - np.shape(found)[-2]
+        return (np.pad(found, ((0, missing), (0, 0))),)
+    return np.linalg.qr(a, mode="reduced" if mode == "economic" else "complete")
+
+
+def lstsq(a: Any, b: Any) -> Any:
+    """The solution of least squares, the squared residuals, the rank and the singular values."""
+    solution, residuals, rank, values = np.linalg.lstsq(a, b, rcond=None)
+    return solution, residuals[0] if np.ndim(b) == 1 and len(residuals) else residuals, rank, values
+
+
+def pinv(a: Any) -> Any:
+    """The pseudo-inverse."""
+    return np.linalg.pinv(a)
+
+
+def circulant(c: Any) -> Any:
+    """The matrix whose columns are one vector, turned on."""
+    return matrices.toeplitz(c, np.roll(c[::-1], 1))
+
+
+def hankel(c: Any, r: Any = None) -> Any:
+    """A matrix with constant diagonals from below, by its first column and its last row."""
+    row = np.zeros(len(c)) if r is None else r
+    entries = np.concatenate([c, row[1:]])
+    return entries[np.arange(len(c))[:, None] + np.arange(len(row))]
+
+
+def solve_toeplitz(c_or_cr: Any, b: Any) -> Any:
+    """The solution of linear equations with constant diagonals."""
+    pair = c_or_cr if isinstance(c_or_cr, tuple) else (c_or_cr,)
+    return np.linalg.solve(matrices.toeplitz(*pair), b)
+
+
+def solve_banded(l_and_u: tuple[int, int], ab: Any, b: Any) -> Any:
+    """The solution of linear equations with few diagonals, which are the rows of `ab`."""
+    below, above = l_and_u
+    size = np.shape(ab)[1]
+    bands = []
+    for row, offset in enumerate(range(above, -below - 1, -1)):
+        first, last = max(0, offset), size + min(0, offset)
+        bands.append(np.diag(ab[row][first:last], offset))
+    return np.linalg.solve(sum(bands[1:], bands[0]), b)
+
+
+def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
+    """The X with `a X + X b = q`."""
+    rows, columns = np.shape(q)
+    whole = np.kron(a, np.eye(columns)) + np.kron(np.eye(rows), b.T)
+    return np.linalg.solve(whole, np.reshape(q, -1)).reshape(rows, columns)
+
+
+def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
+    """The X with `a X + X a' = q`."""
+    return solve_sylvester(a, np.transpose(a), q)
+
+
+def solve_discrete_lyapunov(a: Any, q: Any) -> Any:
+    """The X with `a X a' - X + q = 0`."""
+    size = np.shape(a)[0]
+    found = np.linalg.solve(np.eye(size * size) - np.kron(a, a), np.reshape(q, -1))
+    return found.reshape(size, size)
+
+
+def convolve(in1: Any, in2: Any, mode: str = "full") -> Any:
+    """The sums of products of all entries at the same distance."""
+    first, second = np.shape(in1), np.shape(in2)
+    if mode == "valid" and any(a < b for a, b in zip(first, second, strict=True)):
+        in1, in2, first, second = in2, in1, second, first
+    kept = [(0, 0) if mode == "valid" else (size - 1, size - 1) for size in second]
+    windows = np.lib.stride_tricks.sliding_window_view(np.pad(in1, kept), second)
+    found = np.tensordot(windows, np.flip(in2), len(second))
+    if mode != "same":
+        return found
+    starts = [(whole - size) // 2 for whole, size in zip(np.shape(found), first, strict=True)]
+    return found[tuple(slice(start, start + size) for start, size in zip(starts, first, strict=True))]
+
+
+def correlate(in1: Any, in2: Any, mode: str = "full") -> Any:
+    """The same with the entries of the second one in the other order."""
+    return convolve(in1, np.flip(in2), mode)
+
+
+def cdist(XA: Any, XB: Any, metric: str = "euclidean") -> Any:
+    """The distances of all points of two sets."""
+    return _distances(XA[:, None] - XB, metric)
+
+
+def pdist(X: Any, metric: str = "euclidean") -> Any:
+    """The distances of all pairs of points, one after the other."""
+    first, second = np.triu_indices(np.shape(X)[0], 1)
+    return _distances(X[first] - X[second], metric)
+
+
+def _distances(gaps: Any, metric: str) -> Any:
+    if metric == "sqeuclidean":
+        return np.sum(gaps**2, axis=-1)
+    if (
+        metric == "euclidean"
+    ):  # equal points have no derivative; what is 0 for all points has the derivative 0
+        return special.safe_norm(gaps, axis=-1)
+    if metric in ("cityblock", "chebyshev"):
+        return np.linalg.norm(gaps, 1 if metric == "cityblock" else np.inf, axis=-1)
+    raise ArgumentError(
+        f"the metric {metric!r} is not known for traced values: write its formula, or take euclidean, "
+        "sqeuclidean, cityblock or chebyshev"
+    )
+
+
+def squareform(X: Any) -> Any:
+    """The symmetric matrix of what stands above its diagonal, and the other way round."""
+    if np.ndim(X) == 2:
+        return X[np.triu_indices(np.shape(X)[0], 1)]
+    size = round((1.0 + (1.0 + 8.0 * np.shape(X)[0]) ** 0.5) / 2.0)
+    above = np.zeros((size, size), dtype=int)
+    above[np.triu_indices(size, 1)] = np.arange(1, np.shape(X)[0] + 1)
+    return np.concatenate([np.zeros(1), X])[above + above.T]
+
+
+def _linear(module: str, name: str) -> Function:
+    """A linear function of one axis of an array, by its matrix, which SciPy computes."""
+
+    def compute(x: Any, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
+        own = getattr(importlib.import_module(module), name)
+        matrix = own(np.eye(np.shape(x)[axis]), type, n, 0, norm)
+        return np.moveaxis(np.moveaxis(x, axis, -1) @ matrix.T, -1, axis)
+
+    return compute
+
+
+SPECIAL: dict[str, Function] = {
+    **{function.__name__: function for function in (logsumexp, log_softmax, softmax, multigammaln)},
+    **{function.__name__: function for function in (factorial, comb)},
+    "polygamma": special.polygamma,
+}
+LINEAR_ALGEBRA: dict[str, Function] = {
+    **{function.__name__: function for function in (solve, solve_triangular, cholesky, eigvalsh, eigh, qr)},
+    **{function.__name__: function for function in (lstsq, pinv, circulant, hankel, logm, sqrtm)},
+    **{function.__name__: function for function in (solve_toeplitz, solve_banded, solve_sylvester)},
+    **{function.__name__: function for function in (solve_continuous_lyapunov, solve_discrete_lyapunov)},
+    **{name: getattr(matrices, name) for name in ("cho_factor", "cho_solve", "toeplitz", "block_diag")},
+    "det": np.linalg.det,
+    "expm": special.expm,
+    "inv": np.linalg.inv,
+    "norm": lambda a, ord=None, axis=None, keepdims=False: np.linalg.norm(a, ord, axis, keepdims),
+    "svd": lambda a, full_matrices=True, compute_uv=True: np.linalg.svd(a, full_matrices, compute_uv),
+    "svdvals": np.linalg.svdvals,
+}
+TRANSFORMS = (
+    "fft",
+    "ifft",
+    "rfft",
+    "irfft",
+    "fft2",
+    "ifft2",
+    "rfft2",
+    "fftn",
+    "ifftn",
+    "fftshift",
+    "ifftshift",
+)
+FOURIER: dict[str, Function] = {
+    **{name: getattr(np.fft, name) for name in TRANSFORMS},
+    **{name: _linear("scipy.fft", name) for name in ("dct", "idct", "dst", "idst")},
+}
+SIGNALS: dict[str, Function] = {
+    **{name: convolve for name in ("convolve", "convolve2d", "fftconvolve")},
+    **{name: correlate for name in ("correlate", "correlate2d")},
+}
+DISTANCES: dict[str, Function] = {function.__name__: function for function in (cdist, pdist, squareform)}
+
+
+def _of_module(name: str, functions: dict[str, Function]) -> Callable[[], dict[tuple[Any, str], Pair]]:
+    def entries() -> dict[tuple[Any, str], Pair]:
+        module = importlib.import_module(name)
+        return {(module, key): _pair(getattr(module, key), function) for key, function in functions.items()}
+
+    return entries
+
+
+def _pair(own: Function, function: Function) -> Pair:
+    signature = inspect.signature(function)
+
+    def compute(*arguments: Any, **options: Any) -> Any:
+        said = {key: value for key, value in options.items() if key not in SILENT}
+        try:
+            bound = signature.bind(*map(_array, arguments), **said)
+        except TypeError:  # of something else SciPy knows more
+            return own(*arguments, **options)
+        return function(*bound.args, **bound.kwargs)
+
+    return traced_instead(own, compute)
+
+
+def _array(value: Any) -> Any:
+    """Lists are arrays in SciPy, and so are arrays of traced entries."""
+    return joined(value) if isinstance(value, list | np.ndarray) and is_traced(value) else value
+
+
+def _distributions() -> dict[tuple[Any, str], Pair]:
+    """The methods of distributions, of frozen ones, too: those of their classes."""
+    families, ours = importlib.import_module("scipy.stats"), importlib.import_module("hesse.stats")
+    entries = {}
+    for name in ours.FAMILIES:
+        kind, family = type(getattr(families, name)), getattr(ours, name)
+        for method in METHODS:
+            if hasattr(kind, method) and hasattr(family, method):
+                own, known = getattr(kind, method), getattr(family, method)
+                entries[kind, method] = traced_instead(own, _method(own, known, name))
+    return entries
+
+
+def _method(own: Function, known: Function, name: str) -> Function:
+    signature = inspect.signature(known)
+
+    def compute(self: Any, *arguments: Any, **options: Any) -> Any:
+        try:
+            signature.bind(*arguments, **options)
+            is_known = getattr(self, "name", name) == name  # no family that is derived from this one
+        except TypeError:
+            is_known = False
+        return known(*map(_array, arguments), **options) if is_known else own(self, *arguments, **options)
+
+    return compute
+
+
+LATER.update(
+    {
+        "scipy.special": _of_module("scipy.special", SPECIAL),
+        "scipy.linalg": _of_module("scipy.linalg", LINEAR_ALGEBRA),
+        "scipy.fft": _of_module("scipy.fft", FOURIER),
+        "scipy.signal": _of_module("scipy.signal", SIGNALS),
+        "scipy.spatial.distance": _of_module("scipy.spatial.distance", DISTANCES),
+        "scipy.stats": _distributions,
+    }
+)
