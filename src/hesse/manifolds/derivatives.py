@@ -14,7 +14,7 @@ from hesse.manifolds.record import Recorded
 from hesse.manifolds.tangent import Tangent
 from hesse.tt.arrays import Array
 from hesse.tt.forms import Form
-from hesse.tt.functional import FormFunctional, MovingFrames, moving_frames
+from hesse.tt.functional import Deltas, FormFunctional, Functional, MovingFrames, moving_frames
 from hesse.tt.nets import Leaf, Occurrence, ReadsCores
 from hesse.tt.point import Point, point_of
 from hesse.tt.train import TensorTrain, TTMatrix, dot
@@ -54,8 +54,7 @@ class Objective:
             except ReadsCores:
                 self._opaque = Opaque(self.function)
             else:
-                pulled = [f.pull(w) for f, w in zip(found.functionals, found.weights, strict=True)]
-                return found.value, _tangent(point, pulled)
+                return found.value, _pulled(point, found.functionals, found.weights)
         value, deltas = self._opaque.value_and_gradient(point)
         return value, _tangent(point, [deltas])
 
@@ -92,16 +91,16 @@ class Objective:
         found = self._recorded.at(point)
         pushed = [functional.push(Z.chain) for functional in found.functionals]
         along = found.weights_along(pushed)
-        parts = [functional.pull(w) for functional, w in zip(found.functionals, along, strict=True)]
+        parts: list[Deltas] = []
         for functional, w in zip(found.functionals, found.weights, strict=True):
             second = functional.second(w, Z.chain)
             parts += [second] if second is not None else []
         if exact and len(point.left) > 1:
             frames = moving_frames(point, Z.chain, inverse_links(point))
-            pulled = [f.pull(w) for f, w in zip(found.functionals, found.weights, strict=True)]
             parts += [f.bend(w, frames) for f, w in zip(found.functionals, found.weights, strict=True)]
-            parts.append(_tangential_part(_tangent(point, pulled), frames))
-        return _tangent(point, parts)
+            gradient = _pulled(point, found.functionals, found.weights)
+            parts.append(_tangential_part(gradient, frames))
+        return _pulled(point, found.functionals, along, parts)
 
 
 def _tangential_part(gradient: Tangent, frames: MovingFrames) -> list[Array]:
@@ -134,6 +133,16 @@ def _solved(point: Point, matrix: Array, right: Array) -> Array:
     """By its QR decomposition, which all libraries have."""
     u, s, vt = point.library.svd(matrix)
     return vt.mT @ ((u.mT @ right) / s[..., :, None])
+
+
+def _pulled(
+    point: Point, functionals: Sequence[Functional], weights: Sequence[Array], further: Sequence[Deltas] = ()
+) -> Tangent:
+    """The projection of the weighted derivatives of functionals, and of others by cores."""
+    if len(functionals) == 1 and not further:
+        return Tangent(point, functionals[0].projected(weights[0]))
+    pulled = [functional.pull(own) for functional, own in zip(functionals, weights, strict=True)]
+    return _tangent(point, [*pulled, *further])
 
 
 def _tangent(point: Point, parts: Sequence[Sequence[Array]]) -> Tangent:

@@ -9,12 +9,15 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from hesse.api import hvp, value_and_grad
 from hesse.api.compiled import Derivative
+from hesse.backends.numpy import NUMPY_MACHINE
+from hesse.backends.numpy.target import NumpyTarget
 from hesse.errors import ArgumentError, ShapeError, TracingError
 from hesse.frontends.special import stop_gradient
 from hesse.tt.arrays import Array, Library, library
@@ -29,6 +32,9 @@ from hesse.tt.train import TensorTrain
 from hesse.tt.words import functional_of
 
 Function = Callable[[Any], Any]
+
+ALONE = NumpyTarget(replace(NUMPY_MACHINE, longest_dot=2**13))
+"""OpenBLAS shares products of more than 10,000 entries among threads."""
 
 
 class Recording:
@@ -227,8 +233,12 @@ class Derivatives:
 
     def __init__(self, function: Function, recording: Recording) -> None:
         self.outer = Outer(function, recording)
-        self.gradient: Derivative = value_and_grad(self.outer)
-        self.product: Derivative = hvp(self.outer)
+        self.gradient, self.product = self._beside_threads(value_and_grad), self._beside_threads(hvp)
+
+    def _beside_threads(self, derivative: Callable[[Outer], Derivative]) -> Derivative:
+        """A derivative that leaves the processors to the threads which compute the numbers of a train."""
+        made = derivative(self.outer)
+        return made.compile(ALONE) if self.outer.recording.point.library.name == "numpy" else made
 
 
 class Recorded:

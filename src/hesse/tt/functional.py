@@ -43,6 +43,10 @@ class Functional(ABC):
     def pull(self, weights: Array) -> Deltas:
         """The derivative of the weighted sum of the numbers, by each core."""
 
+    def projected(self, weights: Array) -> Deltas:
+        """The same as deltas of a tangent vector."""
+        return self.point.gauged(self.pull(weights))
+
     @abstractmethod
     def push(self, tangent: TensorTrain) -> Array:
         """The derivative of the numbers along a tangent vector."""

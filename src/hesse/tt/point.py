@@ -21,10 +21,11 @@ from hesse.tt.orthogonal import (
     is_short,
     left_orthogonal,
     of_size_one,
+    right_orthogonal,
     times_left,
     times_right,
 )
-from hesse.tt.threads import each
+from hesse.tt.threads import MANY, each
 from hesse.tt.train import TensorTrain
 
 
@@ -98,13 +99,15 @@ class Point:
         """The deltas of the projection: all but the last are made orthogonal to the frame at their place."""
         frames = self.left.cores[:-1]
         if self.library.name != "numpy":
-            return [*map(_without_frame, frames, deltas), deltas[-1]]
+            return [*map(without_frame, frames, deltas), deltas[-1]]
         numbers = sum(core.size for core in frames)
-        return [*each(_without_frame, frames, deltas[:-1], numbers=numbers), deltas[-1]]
+        return [*each(without_frame, frames, deltas[:-1], numbers=numbers), deltas[-1]]
 
 
 def _swept_frames(library: Library, cores: Sequence[Array]) -> Frames:
     """By QR decompositions, position by position."""
+    if _pay_threads(library, cores):
+        return _met_frames(library, cores)
     if any(core.shape[-1] > math.prod(core.shape[-3:-1]) for core in cores):
         cores = centred(library, cores, len(cores) - 1)  # ranks that no left half can have
     right = centred(library, cores, 0)
@@ -115,6 +118,39 @@ def _swept_frames(library: Library, cores: Sequence[Array]) -> Frames:
         links.append(link)
         centre = times_left(link, right[k + 1]) if k + 1 < len(right) else centre
     return Frames(left, links, right)
+
+
+def _pay_threads(library: Library, cores: Sequence[Array]) -> bool:
+    """Whether cores are large, and of ranks that both halves can have."""
+    is_plain = library.name == "numpy" and all(isinstance(core, np.ndarray) for core in cores)
+    if not is_plain or cores[0].ndim != 3 or sum(core.size for core in cores) < MANY * len(cores):
+        return False
+    return all(left <= size * right and right <= left * size for left, size, right in map(np.shape, cores))
+
+
+def _met_frames(library: Library, cores: Sequence[Array]) -> Frames:
+    """Both sweeps at once, each from its end on: what they leave at a bond makes its link."""
+
+    def from_left() -> tuple[list[Array], list[Array]]:
+        frames, factors, core = [], [], cores[0]
+        for after in (*cores[1:], None):
+            frame, factor = left_orthogonal(library, core)
+            frames.append(frame)
+            factors.append(factor)
+            core = core if after is None else times_left(factor, after)
+        return frames, factors
+
+    def from_right() -> tuple[list[Array], list[Array]]:
+        frames, factors, core = [], [], cores[-1]
+        for before in cores[-2::-1]:
+            factor, frame = right_orthogonal(library, core)
+            frames.append(frame)
+            factors.append(factor)
+            core = times_right(before, factor)
+        return [core, *frames[::-1]], factors[::-1]
+
+    (left, ahead), (right, back) = each(lambda sweep: sweep(), [from_left, from_right], numbers=2 * MANY)
+    return Frames(left, [*(a @ b for a, b in zip(ahead, back, strict=False)), ahead[-1]], right)
 
 
 def _gram_frames(train: TensorTrain) -> Frames | None:
@@ -142,7 +178,8 @@ def _nothing() -> None:
     """What a reference to a train says that is gone."""
 
 
-def _without_frame(frame: Array, delta: Array) -> Array:
+def without_frame(frame: Array, delta: Array) -> Array:
+    """The part of a delta that is orthogonal to the frame at its place."""
     u, flat = _columns(frame), _columns(delta)
     inside = u @ (u.mT @ flat)
     outside = np.subtract(flat, inside, out=inside) if isinstance(inside, np.ndarray) else flat - inside

@@ -17,9 +17,12 @@ from hesse.tt.chain import Chain
 from hesse.tt.forms import Form
 from hesse.tt.functional import Deltas, FormFunctional
 from hesse.tt.nets import Occurrence
-from hesse.tt.point import Point
+from hesse.tt.point import Point, without_frame
 from hesse.tt.threads import each
 from hesse.tt.train import TensorTrain
+
+CONDITION = 1e3
+"""So many digits may be lost."""
 
 
 def functional_of(form: Form, point: Point) -> FormFunctional:
@@ -49,24 +52,38 @@ class WordsFunctional(FormFunctional):
         assert isinstance(source, Chain)
         return [core[:, 0, :, 0] for core in source.cores]
 
-    def _matrices(self, cores: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Cores times the vectors of each word, with axes (word, left bond, right bond)."""
-        return each(_read, self._words[: len(cores)], cores, numbers=sum(core.size for core in cores))
+    @cached_property
+    def _matrices(self) -> list[np.ndarray]:
+        """Those of the frames V."""
+        return _all_read(self._words, self.point.right.cores)
 
     @cached_property
     def _behind(self) -> list[np.ndarray]:
         """For each bond what is behind it, with axes (word, bond)."""
         found = [np.ones((len(self._words[0]), 1), self.point.left.dtype)]
-        for matrices in reversed(self._matrices(self.point.right.cores)):
+        for matrices in reversed(self._matrices):
             found.append(np.einsum("sab,sb->sa", matrices, found[-1]))
         return found[::-1]
 
     @cached_property
     def _before(self) -> list[np.ndarray]:
-        """For each bond but the last what is before it, with axes (word, bond)."""
+        """For each bond but the last what is before it, with axes (word, bond).
+
+        As `U = C V C'⁻¹` with the links on both sides, V's matrices serve again where no digits are lost.
+        """
+        left, links = self.point.left.cores, self.point.links[:-1]
+        inverses = [*map(_inverse, links)]
+        own = [k for k, inverse in enumerate(inverses) if inverse is None]
+        matrices = dict(
+            zip(own, _all_read([self._words[k] for k in own], [left[k] for k in own]), strict=True)
+        )
         found = [np.ones((len(self._words[0]), 1), self.point.left.dtype)]
-        for matrices in self._matrices(self.point.left.cores[:-1]):
-            found.append(np.einsum("sa,sab->sb", found[-1], matrices))
+        for k, inverse in enumerate(inverses):
+            if inverse is None:
+                found.append(np.einsum("sa,sab->sb", found[-1], matrices[k]))
+            else:
+                rows = found[-1] @ links[k - 1] if k else found[-1]
+                found.append(np.einsum("sa,sab->sb", rows, self._matrices[k]) @ inverse)
         return found
 
     @property
@@ -74,16 +91,30 @@ class WordsFunctional(FormFunctional):
         return self._behind[0][:, 0]
 
     def pull(self, weights: np.ndarray) -> Deltas:
+        return self._spread(weights, [None] * len(self._words))
+
+    def projected(self, weights: np.ndarray) -> Deltas:
+        return self._spread(weights, [*self.point.left.cores[:-1], None])
+
+    def _spread(self, weights: np.ndarray, frames: Sequence[np.ndarray | None]) -> Deltas:
+        """The derivatives by each core, without their parts in frames: position by position, so that caches
+        hold what was computed last.
+        """
         before = [rows * weights[:, None] for rows in self._before]
         numbers = sum(core.size for core in self.point.left.cores)
-        return each(_spread, self._words, before, self._behind[1:], numbers=numbers)
+        return each(_spread, self._words, before, self._behind[1:], frames, numbers=numbers)
 
     def push(self, tangent: TensorTrain) -> np.ndarray:
-        moving = zip(self._before, self._matrices(tangent.cores), self._behind[1:], strict=True)
+        moving = zip(self._before, _all_read(self._words, tangent.cores), self._behind[1:], strict=True)
         total = np.zeros_like(self.value)
         for before, matrices, behind in moving:
             total += np.einsum("sa,sab,sb->s", before, matrices, behind)
         return total
+
+
+def _all_read(words: Sequence[np.ndarray], cores: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Cores times the vectors of each word, with axes (word, left bond, right bond)."""
+    return each(_read, words, cores, numbers=sum(core.size for core in cores))
 
 
 def _read(words: Array, core: Array) -> Array:
@@ -93,6 +124,16 @@ def _read(words: Array, core: Array) -> Array:
     return (words @ core).transpose(1, 0, 2)
 
 
-def _spread(words: Array, before: Array, behind: Array) -> Array:
+def _spread(words: Array, before: Array, behind: Array, frame: Array | None) -> Array:
     """The sum over words of the products of what is before, at and behind a position."""
-    return words.T @ (before.T[:, :, None] * behind)
+    delta = words.T @ (before.T[:, :, None] * behind)
+    return delta if frame is None else without_frame(frame, delta)
+
+
+def _inverse(link: np.ndarray) -> np.ndarray | None:
+    """That of a matrix whose condition is small."""
+    try:
+        found = np.linalg.inv(link)
+    except np.linalg.LinAlgError:
+        return None
+    return found if np.linalg.norm(link) * np.linalg.norm(found) <= CONDITION else None

@@ -128,6 +128,8 @@ def _inner_source(
             whole = (*output, *summed)
             return f"np.vecdot({NUMPY.aligned(left, a, whole)}, {NUMPY.aligned(right, b, whole)})"
         return NUMPY.einsum(item, left, right)
+    if math.prod(sizes[label] for label in a) > machine.longest_dot:
+        return NUMPY.einsum(item, left, right)
     if len(a) == 1:
         return f"{left}.dot({right})"
     return f"np.vdot({left}, {NUMPY.permuted(right, tuple(b.index(label) for label in a))})"
