@@ -14,6 +14,7 @@ import pytest
 import hesse
 from hesse.backends.jax.machine import JaxMachine
 from hesse.backends.numpy import NUMPY_MACHINE, NumpyMachine
+from hesse.backends.numpy.target import NumpyTarget
 from hesse.backends.target import BACKENDS, target_named
 from hesse.backends.torch.machine import TorchMachine
 from hesse.calculus import choose
@@ -144,3 +145,14 @@ def test_records_are_what_targets_compare_by() -> None:
     target = target_named("numpy")
     assert target.configured(machine=NumpyMachine()) == target
     assert target.configured(machine=NumpyMachine(large_array=1)) != target
+
+
+@pytest.mark.parametrize("shape", [(12,), (3, 4)])
+def test_long_vectors_are_multiplied_without_blas(shape: tuple[int, ...]) -> None:
+    """From a length on BLAS would wake threads, which then wait busily."""
+    x, y = RANDOM.standard_normal((2, *shape))
+    found = hesse.value_and_grad(lambda x, y: np.sum(x * y))
+    for longest, is_left_to_blas in ((11, False), (12, True)):
+        compiled = found.compile(NumpyTarget(NumpyMachine(longest_dot=longest)))
+        assert ("dot(" in compiled.explain(x, y).source) is is_left_to_blas
+        assert_close(compiled(x, y)[0], np.sum(x * y))

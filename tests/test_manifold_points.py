@@ -18,7 +18,7 @@ from tests.test_trains import dense, in_library
 import hesse
 from hesse import tt
 from hesse.tt import arrays, gram_frames
-from hesse.tt.point import point_of
+from hesse.tt.point import _pay_threads, point_of
 
 jnp = jax.numpy
 
@@ -73,6 +73,39 @@ def test_derivatives_with_frames_from_gram_matrices(least, monkeypatch):
         close(found.dense(), wanted.dense(), 1e-11)
     else:
         assert all(bool(delta.isnan().all()) for delta in found.deltas)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize("least", [1.0, 1e-9, 0.0])
+def test_frames_of_large_cores_meet(dtype, least):
+    """Both sweeps go over the cores as they are given: orthogonal, and with each link the train itself."""
+    X = tt.random((60, 400, 60), 12, rng=0)
+    turned = np.linalg.qr(np.random.default_rng(1).standard_normal((12, 12)))[0]
+    values = np.array([*np.ones(11), least])
+    given = X.cores[0] * 1e3, (turned * values) @ X.cores[1].reshape(12, -1), X.cores[2]
+    X = tt.TensorTrain(
+        [core.reshape(old.shape).astype(dtype) for core, old in zip(given, X.cores, strict=True)]
+    )
+    made = point_of(X)
+    eps, whole = np.finfo(dtype).eps, X.dense()
+    assert _pay_threads(X.library, X.cores)
+    for frame, axis in [(made.left.cores[0], 2), (made.left.cores[1], 2), (made.right.cores[1], 0)]:
+        rows = np.moveaxis(frame, axis, 0).reshape(12, -1)
+        assert np.abs(rows @ rows.T - np.eye(12)).max() < 100 * eps
+    for k in range(3):
+        cores = [*made.left.cores[:k], made.centre(k), *made.right.cores[k + 1 :]]
+        assert np.abs(tt.TensorTrain(cores).dense() - whole).max() < 100 * eps * np.abs(whole).max()
+
+
+def test_large_cores_of_ranks_that_one_half_cannot_have():
+    """Sweeps from both ends would not meet in a bond of one size."""
+    generator = np.random.default_rng(0)
+    shapes = (1, 3, 5), (5, 4000, 5), (5, 3, 1)
+    X = tt.TensorTrain([generator.standard_normal(shape) for shape in shapes])
+    made = point_of(X)
+    assert not _pay_threads(X.library, X.cores)
+    assert made.ranks == (1, 3, 3, 1)
+    close(tt.TensorTrain([*made.left.cores[:2], made.centre(2)]).dense(), X.dense())
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

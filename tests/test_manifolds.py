@@ -26,7 +26,7 @@ from tests.manifold_cases import (
     is_gauged,
     point,
 )
-from tests.test_trains import dense
+from tests.test_trains import dense, in_library
 
 import hesse
 from hesse import tt
@@ -177,6 +177,42 @@ def test_words_of_large_trains_agree_with_each_of_them(dtype):
         assert (found[1] - wanted[1]).norm() <= tolerance * wanted[1].norm()
         mine, other = (hesse.manifolds.hvp(f)(X, Z) for f in both)
         assert (mine - other).norm() <= tolerance * other.norm()
+
+
+@pytest.mark.parametrize("least", [1e-2, 1e-8, 0.0])
+def test_words_of_trains_with_small_singular_values(least):
+    """The frames on the left are not inverted, nor what is read with them."""
+    generator = np.random.default_rng(3)
+    vectors = [generator.standard_normal((4, 40)) for _ in range(3)]
+    cores = [np.array(core) for core in tt.random((40, 40, 40), 3, rng=4).cores]
+    cores[1][2] *= least
+    X = tt.TensorTrain(cores)
+    words_ = np.einsum("si,sj,sk->sijk", *vectors).reshape(4, -1)
+    value, gradient = evaluate_jax(jax.value_and_grad(lambda x: jnp.exp(words_ @ x).sum()), X.dense().ravel())
+    found = hesse.manifolds.value_and_grad(lambda X: np.exp(tt.dot(tt.rank_one(vectors), X)).sum())(X)
+    assert np.isclose(float(found[0]), float(value))
+    is_gauged(found[1])
+    close(
+        found[1].dense(),
+        TensorTrains(X.shape, 3).project(X, tt.from_dense(gradient.reshape(X.shape))).dense(),
+    )
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize("library", ["numpy", "torch", "jax"])
+def test_squared_norms_need_no_environments(library, dtype):
+    """The gradient is twice the train: all deltas but the last are zero, not only nearly."""
+    X = in_library(tt.TensorTrain([core.astype(dtype) for core in (point() * 3.0).cores]), library)
+    M = TensorTrains(X.shape, RANK)
+    Z = M.random_tangent(X, rng=1)
+    square = lambda X: tt.dot(X, X)  # noqa: E731
+    tolerance = {"f8": 1e-12, "f4": 1e-5}[dtype]
+    for _ in range(2):
+        value, G = hesse.manifolds.value_and_grad(square)(X)
+        assert all(np.all(np.asarray(delta) == 0.0) for delta in G.deltas[:-1])
+        close(value, (dense(X) ** 2).sum(), tolerance)
+        close(G.dense(), 2.0 * dense(X), tolerance)
+        close(hesse.manifolds.hvp(square)(X, Z).dense(), 2.0 * np.asarray(Z.dense()), tolerance)
 
 
 def test_batches_of_trains():

@@ -28,8 +28,9 @@ from hesse.tt.indices import given_indices
 from hesse.tt.nets import Leaf, Net, Occurrence, variable
 from hesse.tt.point import Point
 from hesse.tt.positions import Positions
+from hesse.tt.square import SquareFunctional, is_square
 from hesse.tt.train import TensorTrain
-from hesse.tt.words import functional_of
+from hesse.tt.words import WordsFunctional, is_of_words
 
 Function = Callable[[Any], Any]
 
@@ -64,7 +65,7 @@ class Recording:
         if found is None:
             form = Form(leaves, batch)
             found = self._first(lambda f: isinstance(f, FormFunctional) and f.form.same_as(form))
-            found = found or functional_of(form, self.point)
+            found = found or _functional_of(form, self.point)
         return self._entered(found, _kind_of_form(leaves))
 
     def entries(self, indices: Any) -> Any:
@@ -133,6 +134,13 @@ class Replay:
 
     def root(self, square: Any) -> Any:
         return safe_root(square)
+
+
+def _functional_of(form: Form, point: Point) -> FormFunctional:
+    """The functional of a form at a point."""
+    if is_square(form, point):
+        return SquareFunctional(form, point)
+    return WordsFunctional(form, point) if is_of_words(form, point) else FormFunctional(form, point)
 
 
 def _kind_of_form(leaves: tuple[Leaf, ...]) -> Any:

@@ -25,13 +25,8 @@ CONDITION = 1e3
 """So many digits may be lost."""
 
 
-def functional_of(form: Form, point: Point) -> FormFunctional:
-    """The functional of a form at a point."""
-    return WordsFunctional(form, point) if _is_of_words(form, point) else FormFunctional(form, point)
-
-
-def _is_of_words(form: Form, point: Point) -> bool:
-    """Whether it is that of words, with arrays of NumPy that need not be scaled."""
+def is_of_words(form: Form, point: Point) -> bool:
+    """Whether a form is that of words, with arrays of NumPy that need not be scaled."""
     constants = [leaf.source for leaf in form.leaves if isinstance(leaf.source, Chain)]
     is_plain = point.library.name == "numpy" and not point.is_short and point.train.batch is None
     if not is_plain or len(form.leaves) != 2 or len(constants) != 1 or not form.slots:
