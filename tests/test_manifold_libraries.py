@@ -72,6 +72,7 @@ def test_jax():
 IN_JAX = {
     "quadratic": lambda c: lambda X: tt.dot(c["S"] @ X, X),
     "gram": lambda c: lambda X: tt.dot(c["A"] @ X, c["A"] @ X),
+    "norm": lambda c: lambda X: (X - c["F"]).norm(),
     "rayleigh": lambda c: lambda X: tt.dot(c["S"] @ X, X) / tt.dot(X, X),
     "completion": lambda c: lambda X: ((tt.gather(X, WHERE) - VALUES) ** 2).sum(),
     "exponential machine": lambda c: lambda X: jnp.log(1.0 + jnp.exp(-LABELS * tt.dot(c["WORDS"], X))).sum(),
@@ -79,10 +80,10 @@ IN_JAX = {
 
 
 @pytest.mark.parametrize("name", IN_JAX)
-def test_jax_compiles_the_five_functions(name):
+def test_jax_compiles_the_five_functions_and_norms(name):
     plain = FUNCTIONS[name][0]
     with jax.enable_x64(True):
-        f = IN_JAX[name]({n: in_library(getattr(manifold_cases, n), "jax") for n in ("A", "S", "WORDS")})
+        f = IN_JAX[name]({n: in_library(getattr(manifold_cases, n), "jax") for n in ("A", "F", "S", "WORDS")})
 
         @jax.jit
         def both(cores):

@@ -6,6 +6,7 @@ the numbers is ordinary array code, which the engine differentiates.
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -157,8 +158,9 @@ def safe_root(square: Any) -> Any:
         own = square.clamp(min=0.0)
         positive = own > 0.0
         return own.where(positive, own * 0.0 + 1.0).sqrt().where(positive, own * 0.0)
+    own_np = importlib.import_module("jax.numpy") if library(square).name == "jax" else np
     positive = square > 0.0
-    return np.where(positive, np.sqrt(np.where(positive, square, 1.0)), 0.0)
+    return own_np.where(positive, own_np.sqrt(own_np.where(positive, square, 1.0)), 0.0)
 
 
 def joined(own: Library, numbers: Sequence[Array]) -> Array:

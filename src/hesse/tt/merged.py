@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from hesse.tt.arrays import Array, product
 from hesse.tt.chunks import MANY
 from hesse.tt.point import Point
+from hesse.tt.threads import each
 from hesse.tt.train import TensorTrain
 
 TABLE = 2**18
@@ -102,10 +103,10 @@ def merged_tangent(point: Point, tangent: TensorTrain, groups: Groups) -> Tensor
 
 def taken_apart(point: Point, deltas: Sequence[Array], groups: Groups) -> list[Array]:
     """The derivatives by all cores, from those by the cores of merged axes."""
-    made: list[Array] = []
-    for part, delta in zip(parts(groups), deltas, strict=True):
-        made += _inside(delta, point.left.cores[part], point.right.cores[part])
-    return made
+    left, right = ([chain.cores[part] for part in parts(groups)] for chain in (point.left, point.right))
+    is_numpy = point.library.name == "numpy"
+    numbers = sum(delta.size for delta in deltas) if is_numpy else 0  # others have threads of their own
+    return [*itertools.chain.from_iterable(each(_inside, deltas, left, right, numbers=numbers))]
 
 
 def _inside(delta: Array, left: Sequence[Array], right: Sequence[Array]) -> list[Array]:
