@@ -30,6 +30,7 @@ CHOICES = (
     "fuses",
     "most_seeds",
     "symmetric_blocks",
+    "longest_dot",
     "longest_row",
 )
 """Fields that are not measured: bounds of a search, how much must be won, or what a library does."""

@@ -35,10 +35,7 @@ class NumpyMachine(SliceMachine):
     short_dot: int = 32
     """Entries from which many rows are multiplied with rows by dot products, not by one einsum."""
     longest_dot: float = math.inf
-    """Entries of the longest vectors whose product is left to BLAS, which may take several threads for it.
-
-    OpenBLAS leaves them waiting busily for more, where the threads of others want to run.
-    """
+    """Entries of the longest vectors multiplied by BLAS: its threads may wait busily for more."""
     longest_row: int = 2**12
     """Entries of the longest rows that are summed by a product with ones; NumPy adds longer ones in pairs."""
     symmetric_blocks: int = 4
