@@ -345,6 +345,9 @@ def test_how_programs_are_compiled() -> None:
     assert options(softmax, 100, few) == jitted.PLAIN | jitted.WHOLE_SUMS
     assert options(softmax, 101, few) == jitted.WHOLE_SUMS
     assert options(cosines, 101, few, np.float16) == {}
+    exponentials = JaxMachine(few_exponentials=100, little_work=0)
+    assert options(lambda x: elementwise("exp", x), 100, exponentials) == jitted.PLAIN | jitted.WHOLE_SUMS
+    assert options(lambda x: elementwise("exp", x), 101, exponentials) == jitted.WHOLE_SUMS
     light = JaxMachine(few_entries=0, few_placed=25)
     assert options(cosines, 6, light) == jitted.LESS | jitted.WHOLE_SUMS
     assert options(diagonal_map, 5, light) == jitted.PLAIN | jitted.LESS | jitted.WHOLE_SUMS

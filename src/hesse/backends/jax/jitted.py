@@ -1,9 +1,9 @@
 """Jitted functions, and how XLA is told to compile them: its default way often takes too long.
 
 XLA makes a kernel of each group of operations that it fuses. On a processor it has two ways to write kernels.
-The default one takes up to twice as long for each. Loops over large arrays, and those of softmax and its
-relatives over a few thousand entries, are up to a third faster for it; others are as fast, or slower. So
-programs that loop over few entries are compiled the older way.
+The default one takes up to twice as long for each. Loops over large arrays, and those of exponentials
+(softmax and its relatives) over a few thousand entries, are up to a third faster for it; others are as fast,
+or slower. So programs that loop over few entries are compiled the older way.
 
 Programs that do little for each instruction are optimised less, if they are long (the Hessian of a small net
 by its weights) or place nothing in large results: loops that place are up to three times as slow so.
@@ -48,6 +48,8 @@ ALGEBRA = {
 """Records whose time is that of library calls, however loops are written."""
 SOFTENED = {"log_softmax", "logsumexp", "softmax"}
 """Records whose time is that of exponentials."""
+EXPONENTIALS = {"exp", "tanh"}
+"""Functions that take twice as long in kernels that are written the older way."""
 
 
 def compiler_options(program: Program, machine: JaxMachine, dtype: np.dtype[Any]) -> Options:
@@ -58,13 +60,15 @@ def compiler_options(program: Program, machine: JaxMachine, dtype: np.dtype[Any]
 def _kernel_options(program: Program, machine: JaxMachine) -> Options:
     """How kernels are written."""
     count, items = len(program.instructions), [*enumerate(program.instructions)]
-    looped = sum(_looped(program, k, item) for k, item in items)
-    exponentials = sum(_exponentials(program, item) for _, item in items)
-    is_few = looped <= machine.few_entries and exponentials <= machine.few_exponentials
-    is_light = program.total_flops <= count * machine.little_work
-    if is_light and count >= machine.long_program:
+    is_long, is_light = count >= machine.long_program, program.total_flops <= count * machine.little_work
+    if is_long and is_light:
         return PLAIN | LESS
+    looped = sum(_looped(program, k, item) for k, item in items)
     placed = sum(_placed(program, k, item) for k, item in items)
+    exponentials = sum(_softened(program, item) for _, item in items)
+    if not is_long and placed <= machine.few_placed:  # else other loops take most of the time
+        exponentials += sum(_looped(program, k, item) for k, item in items if _is_exponential(item))
+    is_few = looped <= machine.few_entries and exponentials <= machine.few_exponentials
     return (PLAIN if is_few else {}) | (LESS if is_light and placed <= machine.few_placed else {})
 
 
@@ -74,12 +78,16 @@ def _looped(program: Program, k: int, item: Instruction) -> int:
     return math.prod(program.shapes[k]) if is_loop else 0
 
 
-def _exponentials(program: Program, item: Instruction) -> float:
+def _softened(program: Program, item: Instruction) -> float:
     """The entries that softmax and its relatives read; of other records it is not known what they do."""
     if not isinstance(item, CallApply) or item.name in ALGEBRA:
         return 0
     is_known = item.name in SOFTENED
     return max(math.prod(program.shapes[source]) for source in item.sources) if is_known else math.inf
+
+
+def _is_exponential(item: Instruction) -> bool:
+    return isinstance(item, CallMap) and item.name in EXPONENTIALS
 
 
 def _placed(program: Program, k: int, item: Instruction) -> int:

@@ -37,7 +37,7 @@ class JaxMachine(SliceMachine):
     few_entries: int = 2**20
     """Kernels are written the older way if they compute at most so many entries."""
     few_exponentials: int = 1_500
-    """The same for the entries that softmax and its relatives read."""
+    """The same for exponentials, be it those of softmax and its relatives."""
     local_share: float = 1 / 8
     """The share of a sum in which a term lies that may be added there alone."""
     many_local: int = 4
