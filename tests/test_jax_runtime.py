@@ -22,7 +22,7 @@ from hesse.backends.jax.machine import JaxMachine
 from hesse.backends.jax.products import added_products, contracted
 from hesse.backends.jax.runtime import place, place_all
 from hesse.errors import ArgumentError
-from hesse.ir import diagonal_map, variable
+from hesse.ir import pairwise, variable
 from hesse.ops.normalization import softmax
 from hesse.ops.registry import elementwise
 from hesse.plan import make_plan
@@ -339,6 +339,9 @@ def test_how_programs_are_compiled() -> None:
     def cosines(x: Any) -> Any:
         return elementwise("cos", x)
 
+    def diagonal(x: Any) -> Any:
+        return pairwise("i->ii", x)
+
     few = JaxMachine(few_entries=100, few_exponentials=100, little_work=0)
     assert options(cosines, 100, few) == jitted.PLAIN | jitted.WHOLE_SUMS
     assert options(cosines, 101, few) == jitted.WHOLE_SUMS
@@ -350,10 +353,10 @@ def test_how_programs_are_compiled() -> None:
     assert options(lambda x: elementwise("exp", x), 101, exponentials) == jitted.WHOLE_SUMS
     light = JaxMachine(few_entries=0, few_placed=25)
     assert options(cosines, 6, light) == jitted.LESS | jitted.WHOLE_SUMS
-    assert options(diagonal_map, 5, light) == jitted.PLAIN | jitted.LESS | jitted.WHOLE_SUMS
-    assert options(diagonal_map, 6, light) == jitted.PLAIN | jitted.WHOLE_SUMS
+    assert options(diagonal, 5, light) == jitted.PLAIN | jitted.LESS | jitted.WHOLE_SUMS
+    assert options(diagonal, 6, light) == jitted.PLAIN | jitted.WHOLE_SUMS
     long = JaxMachine(few_placed=25, long_program=1)
-    assert options(diagonal_map, 6, long) == jitted.PLAIN | jitted.LESS | jitted.WHOLE_SUMS
+    assert options(diagonal, 6, long) == jitted.PLAIN | jitted.LESS | jitted.WHOLE_SUMS
 
 
 @pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16, jnp.float32, jnp.float64])
