@@ -22,7 +22,7 @@ from hesse.backends.jax.machine import JaxMachine
 from hesse.backends.jax.products import added_products, contracted
 from hesse.backends.jax.runtime import place, place_all
 from hesse.errors import ArgumentError
-from hesse.ir import variable
+from hesse.ir import pairwise, variable
 from hesse.ops.normalization import softmax
 from hesse.ops.registry import elementwise
 from hesse.plan import make_plan
@@ -332,22 +332,45 @@ def test_long_programs_are_compiled_without_constants_of_their_own(
 def test_how_programs_are_compiled() -> None:
     """Loops over few entries are written quickly; those over many, and those of softmax, are written well."""
 
-    def options(function: Callable[..., Any], size: int, machine: JaxMachine) -> Any:
+    def options(function: Callable[..., Any], size: int, machine: JaxMachine, dtype: Any = np.float64) -> Any:
         root = function(variable("x", (size,)))
-        return jitted.compiler_options(make_plan([root], machine), machine)
+        return jitted.compiler_options(make_plan([root], machine), machine, np.dtype(dtype))
 
     def cosines(x: Any) -> Any:
         return elementwise("cos", x)
 
-    few = JaxMachine(few_entries=100)
-    assert options(cosines, 100, few) == jitted.PLAIN
-    assert options(cosines, 101, few) == {}
-    assert options(softmax, 3, few) == {}
-    assert options(cosines, 101, JaxMachine(long_program=1)) == jitted.QUICK
+    def diagonal(x: Any) -> Any:
+        return pairwise("i->ii", x)
+
+    few = JaxMachine(few_entries=100, few_exponentials=100, little_work=0)
+    assert options(cosines, 100, few) == jitted.PLAIN | jitted.WHOLE_SUMS
+    assert options(cosines, 101, few) == jitted.WHOLE_SUMS
+    assert options(softmax, 100, few) == jitted.PLAIN | jitted.WHOLE_SUMS
+    assert options(softmax, 101, few) == jitted.WHOLE_SUMS
+    assert options(cosines, 101, few, np.float16) == {}
+    exponentials = JaxMachine(few_exponentials=100, little_work=0)
+    assert options(lambda x: elementwise("exp", x), 100, exponentials) == jitted.PLAIN | jitted.WHOLE_SUMS
+    assert options(lambda x: elementwise("exp", x), 101, exponentials) == jitted.WHOLE_SUMS
+    light = JaxMachine(few_entries=0, few_placed=25)
+    assert options(cosines, 6, light) == jitted.LESS | jitted.WHOLE_SUMS
+    assert options(diagonal, 5, light) == jitted.PLAIN | jitted.LESS | jitted.WHOLE_SUMS
+    assert options(diagonal, 6, light) == jitted.PLAIN | jitted.WHOLE_SUMS
+    long = JaxMachine(few_placed=25, long_program=1)
+    assert options(diagonal, 6, long) == jitted.PLAIN | jitted.LESS | jitted.WHOLE_SUMS
+
+
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16, jnp.float32, jnp.float64])
+@pytest.mark.parametrize("count", [100, 3_000, 100_000])
+def test_sums_keep_their_digits(dtype: Any, count: int) -> None:
+    """Also where XLA computes them in one kernel, one after the other."""
+    x = jnp.full(count, 0.01, dtype)
+    value = hesse.value_and_grad(lambda x: jnp.sum(x * jnp.cos(x)))(x)[0]
+    expected = count * float(x[0]) * np.cos(float(x[0]))
+    np.testing.assert_allclose(float(value), expected, rtol=16 * float(jnp.finfo(dtype).eps))
 
 
 def test_options_that_xla_does_not_know_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jitted, "QUICK", {"xla_no_such_option": False})
+    monkeypatch.setattr(jitted, "LESS", {"xla_no_such_option": False})
     jitted._has_options.cache_clear()
     try:
         H = hesse.hessian(cubes, backend=JaxTarget(machine=JaxMachine(long_program=1)))

@@ -92,7 +92,8 @@ class Dispatch:
             if key is None or not has_results_only(layout) or not all(map(library_of, leaves)):
                 return False
         known = Dispatched(derivative, layout, spec)
-        run = found.executable.target.dispatched(known.method, found.executable.program)
+        program = found.executable
+        run = program.target.dispatched(known.method, program.program, program.dtype)
         if run is not None:
             known.run = run
             keep(self.bare if spec is None else self.nested, key, known)

@@ -130,7 +130,9 @@ class Target(ABC):
     def call(self, compiled: Compiled, arrays: Sequence[Array], as_numpy: bool) -> Sequence[Any]:
         """The results of a program; as NumPy arrays if those were given."""
 
-    def dispatched(self, method: Callable[..., Any], program: Program) -> Callable[..., Any] | None:
+    def dispatched(
+        self, method: Callable[..., Any], program: Program, dtype: DType
+    ) -> Callable[..., Any] | None:
         """The bound method with a table of signatures that the library keeps, if it has one.
 
         Its object is not kept alive by that table. `program` is what it will run first.

@@ -8,7 +8,6 @@ pair is known by its core, so it is the same one however its axes lie.
 
 from __future__ import annotations
 
-import functools
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import combinations
@@ -24,6 +23,7 @@ from hesse.ir import (
     label_axis,
     labels_of,
     rebuild,
+    remembered,
     symmetries,
     topological,
 )
@@ -62,7 +62,6 @@ class _Search:
         self.forms: Forms = {}
         self.factors: set[Node] = {node for node in products if len(node.operands) == 2}
         """Products of two tensors that are computed anyway."""
-        self.factored = functools.cache(_factored)  # most forms are the same in the next round
 
     def improve(self) -> bool:
         """Give products a factor that saves most, each one at most once; False if there is none.
@@ -99,7 +98,7 @@ class _Search:
             if len(form.operands) < 3:
                 continue
             for pair, names in _names(form).items():
-                other = self.factored(form, pair) if counts[names] > 1 else None
+                other = _factored(form, pair) if counts[names] > 1 else None
                 if other is not None and self._time(other[1]) < self._time(form):
                     found[other[0]].setdefault(node, _again(*other, names))
         return found
@@ -119,6 +118,7 @@ def _names(node: Einsum) -> dict[Pair, frozenset[Node]]:
     }
 
 
+@remembered  # most forms are the same in the next round, and in other plans for the same
 def _factored(node: Einsum, pair: Pair) -> tuple[Node, Einsum] | None:
     """The core of two operands of a product, and the product with it; None if they are better apart."""
     product = node.product

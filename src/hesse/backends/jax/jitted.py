@@ -1,31 +1,41 @@
 """Jitted functions, and how XLA is told to compile them: its default way often takes too long.
 
 XLA makes a kernel of each group of operations that it fuses. On a processor it has two ways to write kernels.
-The default one takes up to twice as long for each. Loops over large arrays, and those of softmax and its
-relatives at any size, are up to a third faster for it; others are as fast, or slower. So programs that loop
-over few entries are compiled the older way. Programs of hundreds of kernels that do little (the Hessian of a
-small net by its weights) are in addition optimised less.
+The default one takes up to twice as long for each. Loops over large arrays, and those of exponentials
+(softmax and its relatives) over a few thousand entries, are up to a third faster for it; others are as fast,
+or slower. So programs that loop over few entries are compiled the older way.
+
+Programs that do little for each instruction are optimised less, if they are long (the Hessian of a small net
+by its weights) or place nothing in large results: loops that place are up to three times as slow so.
+
+XLA takes sums apart: what is summed is stored, then summed in windows of 32, then the sums of these. A sum of
+2,000 squares is four kernels so, where one is as fast and takes a third of the time to compile. Sums of more
+than about 5,000 entries are computed by a library either way. In half precision the windows keep digits, so
+there they stay.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import jax
+import numpy as np
 
 from hesse.backends.jax.machine import JaxMachine
-from hesse.plan.program import CallApply, CallMap, Contract, Instruction, Program
+from hesse.plan.program import CallApply, CallMap, Combine, Contract, Instruction, Program
 
 Function = Callable[..., Any]
-Options = Mapping[str, Any]
+Options = dict[str, Any]
 
 PLAIN = {"xla_cpu_use_fusion_emitters": False}
 """What XLA is told about programs that loop over few entries."""
-QUICK = PLAIN | {"xla_backend_optimization_level": 1}
-"""What XLA is told about long programs."""
+LESS = {"xla_backend_optimization_level": 1}
+"""What XLA is told about programs that do little."""
+WHOLE_SUMS = {"xla_disable_hlo_passes": "tree_reduction_rewriter"}
+"""What XLA is told about programs in single or double precision."""
 ALGEBRA = {
     "cholesky",
     "determinant",
@@ -36,31 +46,55 @@ ALGEBRA = {
     "triangular_solve",
 }
 """Records whose time is that of library calls, however loops are written."""
+SOFTENED = {"log_softmax", "logsumexp", "softmax"}
+"""Records whose time is that of exponentials."""
+EXPONENTIALS = {"exp", "tanh"}
+"""Functions that take twice as long in kernels that are written the older way."""
 
 
-def compiler_options(program: Program, machine: JaxMachine) -> Options:
+def compiler_options(program: Program, machine: JaxMachine, dtype: np.dtype[Any]) -> Options:
     """How a program is compiled where it is called outside of a trace."""
-    count = len(program.instructions)
-    if count >= machine.long_program and program.total_flops <= count * machine.little_work:
-        return QUICK
-    return PLAIN if _looped_entries(program) <= machine.few_entries else {}
+    return _kernel_options(program, machine) | (WHOLE_SUMS if dtype.itemsize >= 4 else {})
 
 
-def _looped_entries(program: Program) -> float:
+def _kernel_options(program: Program, machine: JaxMachine) -> Options:
+    """How kernels are written."""
+    count, items = len(program.instructions), [*enumerate(program.instructions)]
+    is_long, is_light = count >= machine.long_program, program.total_flops <= count * machine.little_work
+    if is_long and is_light:
+        return PLAIN | LESS
+    looped = sum(_looped(program, k, item) for k, item in items)
+    placed = sum(_placed(program, k, item) for k, item in items)
+    exponentials = sum(_softened(program, item) for _, item in items)
+    if not is_long and placed <= machine.few_placed:  # else other loops take most of the time
+        exponentials += sum(_looped(program, k, item) for k, item in items if _is_exponential(item))
+    is_few = looped <= machine.few_entries and exponentials <= machine.few_exponentials
+    return (PLAIN if is_few else {}) | (LESS if is_light and placed <= machine.few_placed else {})
+
+
+def _looped(program: Program, k: int, item: Instruction) -> int:
     """The entries that are computed one by one; products of matrices and what is only moved do not count."""
-    return sum(_looped(program, k, item) for k, item in enumerate(program.instructions))
+    is_loop = isinstance(item, CallMap) or (isinstance(item, Contract) and not item.is_sum)
+    return math.prod(program.shapes[k]) if is_loop else 0
 
 
-def _looped(program: Program, k: int, item: Instruction) -> float:
-    match item:
-        case CallMap():
-            return math.prod(program.shapes[k])
-        case CallApply():
-            return 0 if item.name in ALGEBRA else math.inf
-        case Contract() if not item.is_sum:
-            return math.prod(program.shapes[k])
-        case _:
-            return 0
+def _softened(program: Program, item: Instruction) -> float:
+    """The entries that softmax and its relatives read; of other records it is not known what they do."""
+    if not isinstance(item, CallApply) or item.name in ALGEBRA:
+        return 0
+    is_known = item.name in SOFTENED
+    return max(math.prod(program.shapes[source]) for source in item.sources) if is_known else math.inf
+
+
+def _is_exponential(item: Instruction) -> bool:
+    return isinstance(item, CallMap) and item.name in EXPONENTIALS
+
+
+def _placed(program: Program, k: int, item: Instruction) -> int:
+    """The entries of a sum of terms that do not all fill it."""
+    shape = program.shapes[k]
+    is_placed = isinstance(item, Combine) and not all(term.is_dense(shape) for term in item.terms)
+    return math.prod(shape) if is_placed else 0
 
 
 def jitted(function: Function, options: Options) -> Function:
@@ -72,7 +106,7 @@ def jitted(function: Function, options: Options) -> Function:
     inside: Function = jax.jit(function)
     if not options or not _has_options():
         return inside
-    alone = jax.jit(function, compiler_options=dict(options))
+    alone = jax.jit(function, compiler_options=options)
 
     @functools.wraps(inside)
     def run(*arrays: Any) -> Any:
@@ -97,7 +131,7 @@ def _has_options() -> bool:
         return False
     try:
         with jax.core.eval_context():  # it may be a trace that asks
-            jax.jit(lambda: 0, compiler_options=QUICK)()
+            jax.jit(lambda: 0, compiler_options=PLAIN | LESS | WHOLE_SUMS)()
     except jax.errors.JaxRuntimeError:
         return False
     return True

@@ -32,8 +32,12 @@ class JaxMachine(SliceMachine):
     """Programs of so many instructions are compiled in the way that takes XLA less time."""
     little_work: int = 100_000
     """They are if they have at most so many operations for each: then it does not matter to their calls."""
+    few_placed: int = 2**12
+    """So are shorter ones if they place at most so many entries."""
     few_entries: int = 2**20
-    """The same, less so, for programs whose loops compute at most so many entries."""
+    """Kernels are written the older way if they compute at most so many entries."""
+    few_exponentials: int = 1_500
+    """The same for exponentials, be it those of softmax and its relatives."""
     local_share: float = 1 / 8
     """The share of a sum in which a term lies that may be added there alone."""
     many_local: int = 4

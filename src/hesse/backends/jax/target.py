@@ -86,7 +86,7 @@ class JaxTarget(Target):
         function = distributed(function, *([_numbered(p, inputs) for p in ps] for ps in (own, found)))
         if self.jit:
             function.__name__ = new_name()
-            function = jitted(function, compiler_options(program, self.machine))
+            function = jitted(function, compiler_options(program, self.machine, dtype))
         else:
             function = _not_jitted(function)
         return Compiled(function, compiled.inputs, compiled.source)
@@ -144,7 +144,9 @@ class JaxTarget(Target):
             results = compiled.function(*arrays)
         return _as_numpy(results, arrays) if as_numpy else results
 
-    def dispatched(self, method: Callable[..., Any], program: Program) -> Callable[..., Any] | None:
+    def dispatched(
+        self, method: Callable[..., Any], program: Program, dtype: np.dtype[Any]
+    ) -> Callable[..., Any] | None:
         if not self.jit:
             return None
         held = weakref.WeakMethod(method)
@@ -154,7 +156,7 @@ class JaxTarget(Target):
             assert found is not None, "its object calls it"
             return found(*arrays)
 
-        return jitted(run, compiler_options(program, self.machine))
+        return jitted(run, compiler_options(program, self.machine, dtype))
 
     @property
     def algebra(self) -> Namespace:
