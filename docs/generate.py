@@ -22,6 +22,7 @@ from hesse.ops.elementwise import BUILDERS, function
 from hesse.ops.registry import operation
 from hesse.printing import text
 from hesse.rewrite import simplify
+from hesse.rewrite.root_rules import ROOT_RULES
 from hesse.rewrite.rules import RULES
 from hesse.rewrite.scatter_rules import SCATTER_RULES
 from hesse.rewrite.shift_rules import NORMALISATION_RULES, SHIFT_RULES
@@ -286,7 +287,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _laws() -> str:
-    laws = (*RULES, *SOFTMAX_RULES, *NORMALISATION_RULES, *SHIFT_RULES, *SCATTER_RULES)
+    laws = (*RULES, *SOFTMAX_RULES, *NORMALISATION_RULES, *SHIFT_RULES, *SCATTER_RULES, *ROOT_RULES)
     rows = [[_code(rule.__name__), _summary(rule)] for rule in laws]
     return (
         "## Laws\n\n"

@@ -13,7 +13,15 @@ import naive
 from hesse.backends.numpy import make_plan
 from hesse.ir import Add, Einsum, Map, Node, delta, topological
 from hesse.plan.program import Contract
-from hesse.rewrite import matrix_rules, rules, scatter_rules, shift_rules, simplify, softmax_rules
+from hesse.rewrite import (
+    matrix_rules,
+    root_rules,
+    rules,
+    scatter_rules,
+    shift_rules,
+    simplify,
+    softmax_rules,
+)
 from hesse.rewrite.factor import LARGEST_SUM, factor
 from hesse.rewrite.rules import Rule
 from oracles import assert_close
@@ -28,9 +36,11 @@ RULES = (
     *shift_rules.NORMALISATION_RULES,
     *shift_rules.SHIFT_RULES,
     *scatter_rules.SCATTER_RULES,
+    *root_rules.ROOT_RULES,
     *matrix_rules.MATRIX_RULES,
 )
 inv = np.linalg.inv
+root, below = 1 / np.sqrt(1 + 3 * x * x), 1 / (2 + y)
 
 
 class Example(NamedTuple):
@@ -267,6 +277,27 @@ EXAMPLES = [
         3 - 3 * np.tanh(2 * x),
         6 * hesse.sigmoid(-4 * x),
         (2 - 3 * np.tanh(x), np.tanh(x) - np.tanh(y)),
+    ),
+    Example(
+        root_rules.cancelled_over_sum,
+        7 * root - 21 * (x * root * (root * root) * x),
+        7 * np.einsum("i,i,i->i", root, root, root),
+        (
+            7 * root - 22 * (x * root * (root * root) * x),
+            7 * root - 21 * (y * root * (root * root) * x),
+            7 * root - 21 * (x * (root * root) * x),
+        ),
+    ),
+    Example(
+        root_rules.cancelled_over_sum,
+        z * below - z * below * below * y,
+        2 * np.einsum("i,i,i->i", z, below, below),
+        (
+            z * below + z * below * below * y,
+            z * below - below * below * y,
+            z * below - z * below * y,
+            z / (x + y) - z / (x + y) / (x + y) * y,
+        ),
     ),
     Example(
         softmax_rules.exp_of_log_softmax,
@@ -619,3 +650,12 @@ def test_functions_of_overlapping_placements_are_not_taken_apart() -> None:
 
     np.testing.assert_allclose(hesse.compile(f)(x), f(x))
     assert hesse.check(f, x).ok
+
+
+@pytest.mark.parametrize("backend", ["numpy", "jax"])
+def test_second_derivative_of_a_root_far_from_its_bend(backend: str) -> None:
+    """`1/r - x*x/r^3` loses all digits there; it is `1/r^3`."""
+    t = np.array([1e-3, 1.0, 1e4, 1e9])
+    second = hesse.hessian(lambda t: np.sum(np.sqrt(1 + 4 * t * t)), backend=backend)
+    for _ in range(2):
+        np.testing.assert_allclose(np.diag(second(t)), 4 / np.hypot(1.0, 2 * t) ** 3, rtol=1e-14)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.speed.candidates import DENSE, STRUCTURED
+from benchmarks.speed.candidates import DENSE, PRODUCT, STRUCTURED
 
 SMALL = (
     "The work takes microseconds: what remains is the call itself (looking up the compiled program, making "
@@ -17,10 +17,10 @@ DIFFERENCES = (
     "memory."
 )
 
-SYMMETRIC_KERNEL = (
-    "The expert knows that the kernel matrix is symmetric and that `tr(K⁻¹AK⁻¹B)` needs only the products "
-    "`K⁻¹A`; hesse factorises twice (for the determinant and for the solution) and multiplies by the inverse "
-    "on both sides. It is faster than the other libraries all the same."
+KNOWN_MATRICES = (
+    "The expert knows that the kernel matrix is symmetric and that `identity` is the identity: two products "
+    "of matrices and one factorisation. hesse is told neither: it takes three products, and solves a system "
+    "besides the inverse. It is faster than the other libraries all the same."
 )
 
 STABLE_SOFTMAX = (
@@ -35,8 +35,12 @@ MORE_CALLS = (
 """For sizes where passes over small arrays are what is measured."""
 
 REASONS: dict[tuple[str, str], str] = {
-    ("Gaussian-process likelihood", DENSE): SYMMETRIC_KERNEL,
+    ("Gaussian-process likelihood", DENSE): KNOWN_MATRICES,
     ("pair potential", STRUCTURED): DIFFERENCES,
+    ("masked factorisation, k = 20", PRODUCT): (
+        "Where the factors take less memory than the blocks, hesse keeps the factors: the tensor is there in "
+        "microseconds instead of 0.07 to 0.3 ms, and each product with it takes longer."
+    ),
     ("dense third derivative", DENSE): (
         "The closed form centres the rows of `A` first: the third cumulant is then one product of three "
         "equal matrices. hesse centres two of the factors and has one more array of that size to compute."

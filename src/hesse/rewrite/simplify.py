@@ -25,6 +25,7 @@ from hesse.ir import (
 )
 from hesse.rewrite.attributes import ATTRIBUTE_RULES
 from hesse.rewrite.matrix_rules import MATRIX_RULES
+from hesse.rewrite.root_rules import ROOT_RULES
 from hesse.rewrite.rules import RULES, Head, Rule
 from hesse.rewrite.scatter_rules import SCATTER_RULES
 from hesse.rewrite.shift_rules import NORMALISATION_RULES, SHIFT_RULES
@@ -39,6 +40,7 @@ LAWS: dict[Rule, Head] = {
     **SHIFT_RULES,
     **SCATTER_RULES,
     **SIZE_RULES,
+    **ROOT_RULES,
     **ATTRIBUTE_RULES,
     **MATRIX_RULES,
 }

@@ -234,14 +234,18 @@ def _stored_jvp(values: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Ar
 
 
 def _stored_together(values: Sequence[Array]) -> list[Array]:
-    """The same, stored one after the other: XLA takes long to compile a loop for each."""
-    sizes = [value.size for value in values]
+    """The same, stored one after the other: XLA takes long to compile a loop for each.
+
+    They are rows of one array if they are alike: to find entries of several shapes takes longer.
+    """
     if len(values) < 2 or len({value.dtype for value in values}) > 1 or jax.default_backend() != "cpu":
         return list(map(_stored, values))
-    whole = _stored(lax.concatenate([lax.reshape(value, (value.size,)) for value in values], 0))
-    ends = list(itertools.accumulate(sizes, initial=0))
-    rows = [lax.slice(whole, (start,), (stop,)) for start, stop in itertools.pairwise(ends)]
-    return [lax.reshape(row, value.shape) for row, value in zip(rows, values, strict=True)]
+    are_alike = len({value.shape[1:] for value in values}) == 1
+    rows = values if are_alike else [lax.reshape(value, (value.size,)) for value in values]
+    whole = _stored(lax.concatenate(rows, 0))
+    ends = list(itertools.accumulate([len(row) for row in rows], initial=0))
+    parts = [lax.slice_in_dim(whole, start, stop) for start, stop in itertools.pairwise(ends)]
+    return [lax.reshape(part, value.shape) for part, value in zip(parts, values, strict=True)]
 
 
 def place_into(
