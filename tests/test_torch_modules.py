@@ -123,6 +123,22 @@ def test_hessian_of_a_convolution_keeps_the_kernel() -> None:
     assert found.nbytes < 8 * (KERNEL.numel() + 3 * 20 * 24 + 1)
 
 
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic", "nearest"])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("align_corners", [True, False])
+def test_images_are_sampled_at_their_entries(mode: str, padding: str, align_corners: bool) -> None:
+    """There derivatives are those of the piece behind the entry, and 0 at edges that are held."""
+
+    def function(x: Tensor, grid: Tensor) -> Tensor:
+        return F.grid_sample(x, grid, mode, padding, align_corners)
+
+    identity = torch.eye(2, 3, dtype=torch.float64)[None]
+    grid = F.affine_grid(identity, [1, 1, 4, 4], align_corners=align_corners)
+    for places in (grid, grid * 1.5):
+        found = hesse.derivative(function, 1, (0, 1))(IMAGE[:, :1, :4, :4], places)
+        assert_equal(found, nested(function, 1, (0, 1))(IMAGE[:, :1, :4, :4], places))
+
+
 def test_values_of_convolutions_stay_one_contraction() -> None:
     """An image is padded once and contracted with the kernel once."""
     for case in CONVOLUTIONS.values():

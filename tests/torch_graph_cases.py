@@ -147,6 +147,17 @@ CASES: dict[str, Case] = {
     "sigmoid of shifted twice": Case(lambda x: torch.sigmoid(x + C) * torch.cos(x + C + 1.0), (S,)),
     "sqrt of shifted": Case(lambda x: torch.sqrt(x * x + 1.0) + torch.rsqrt(x**2 + POSITIVE), (S,)),
     "reciprocal of shifted": Case(lambda x: 1 / (x**2 + 3.0), (S,)),
+    "masked_scatter": Case(lambda x, y: x.masked_scatter(MASK, y * y) ** 2, (S, M), 2),
+    "masked_scatter of a row": Case(lambda x, y: x.masked_scatter(MASK, y.sin()) * y[:2], (V, M), 2),
+    "masked_scatter of a constant": Case(lambda x: x.sin().masked_scatter(MASK, K) ** 3, (S,), 2),
+    "masked_scatter into a constant": Case(lambda x: C.masked_scatter(MASK, x.sin()) ** 3, (M,), 2),
+    "affine_grid": Case(lambda x: F.affine_grid(x, [1, 1, 2, 3], align_corners=False) ** 3, ((1, 2, 3),), 2),
+    "max_unpool2d": Case(
+        lambda x: F.max_unpool2d(*F.max_pool2d(x**2, 2, return_indices=True), 2) ** 2, ((1, 1, 4, 4),), 2
+    ),
+    "pdist": Case(
+        lambda x: torch.pdist(x) ** -2, (M,), 2, lambda x: (x[[0, 0, 1]] - x[[1, 2, 2]]).square().sum(1) ** -1
+    ),
     "masked_fill": Case(lambda x: torch.sin(x.masked_fill(MASK, 0.7)) * x, (S,)),
     "where with a constant": Case(lambda x: torch.exp(torch.where(MASK, x, C)), (S,)),
     "cat with a constant": Case(lambda x: torch.cos(torch.cat([x, C, K], 0)), (S,)),

@@ -246,6 +246,9 @@ WRITING = {
     "masked_fill": Case(bent(lambda x, mask: x.masked_fill(mask, 0.3)), (SOURCE, MASK)),
     "masked_fill by data": Case(bent(lambda x: x.masked_fill(x > 0, 0.3)), (SOURCE,)),
     "masked_scatter": Case(bent(lambda x, y, mask: x.masked_scatter(mask, y)), (SOURCE, normal(5), MASK)),
+    "masked_scatter of a row": Case(
+        bent(lambda x, y, mask: x.masked_scatter(mask, y)), (SOURCE[0], normal(5), MASK)
+    ),
     "select_scatter": Case(bent(lambda x, y: torch.select_scatter(x, y, 1, -1)), (normal(3, 2), normal(3))),
     "slice_scatter": Case(
         bent(lambda x, y: torch.slice_scatter(x, y, 0, 1, 4, 2)), (normal(4, 2), normal(2, 2))

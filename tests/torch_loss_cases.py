@@ -230,6 +230,13 @@ LOSSES = [
         order=2,
     ),
     Case("ctc", ctc, ((4, 1, 3),), order=1),
+    Case(
+        "ctc_numbers",
+        lambda x: F.ctc_loss(F.log_softmax(x, -1), torch.tensor([[1, 2]]), (4,), [2]),
+        ((4, 1, 3),),
+        order=1,
+        reference=ctc,
+    ),
     Case("cosine_similarity", F.cosine_similarity, ((2, 3), (2, 3)), order=2),
     Case(
         "cosine_similarity_broadcast",

@@ -273,6 +273,15 @@ PADDED = {
         sampled(padding_mode="reflection"), (normal(1, 1, 3, 3), normal(1, 1, 4, 2) * 3)
     ),
     "grid_sample nearest": Case(sampled(mode="nearest"), (normal(1, 2, 3, 3), normal(1, 1, 3, 2))),
+    "grid_sample bicubic": Case(
+        sampled(mode="bicubic", align_corners=True), (normal(1, 1, 4, 4), normal(1, 1, 3, 2))
+    ),
+    "grid_sample bicubic border": Case(
+        sampled(mode="bicubic", padding_mode="border"), (normal(1, 1, 3, 4), normal(1, 1, 3, 2))
+    ),
+    "grid_sample bicubic reflection": Case(
+        sampled(mode="bicubic", padding_mode="reflection"), (normal(1, 1, 3, 3), normal(1, 1, 3, 2) * 2)
+    ),
     "grid_sample 3d": Case(sampled(), (normal(1, 1, 2, 3, 2), normal(1, 1, 2, 1, 3))),
 }
 

@@ -56,6 +56,8 @@ class AutogradMode(TorchFunctionMode):
                 return gradient(list(map(self._traced, outputs)), list(map(self._traced, inputs)), **options)
         if function is F.gaussian_nll_loss:
             return gaussian_nll_loss(*arguments, **options)
+        if function in (F.ctc_loss, torch.ctc_loss):
+            return ctc_loss(function, *arguments, **options)
         if function in (torch.Tensor.backward, torch.autograd.backward):
             raise untraceable("backward() inside a traced function", "Use torch.autograd.grad.")
         return function(*arguments, **options)
@@ -84,6 +86,18 @@ def gaussian_nll_loss(
         var.clamp_(min=eps)
     losses = 0.5 * (var.log() + (x - target) ** 2 / var + (math.log(2 * math.pi) if full else 0.0))
     return losses if reduction == "none" else getattr(losses, reduction)()
+
+
+LENGTHS = ("input_lengths", "target_lengths")
+"""The third and the fourth argument of `ctc_loss`."""
+
+
+def ctc_loss(function: Any, *arguments: Any, **options: Any) -> Tensor:
+    """PyTorch's function with lengths as tensors: it writes lists into memory, which is not there."""
+    made = [*arguments[:2], *map(torch.as_tensor, arguments[2:4]), *arguments[4:]]
+    named = {name: torch.as_tensor(value) if name in LENGTHS else value for name, value in options.items()}
+    result: Tensor = function(*made, **named)
+    return result
 
 
 def _several(value: Any) -> list[Any]:

@@ -21,7 +21,7 @@ constant_pad_nd cos cosh cumprod cumsum deg2rad diag_embed diagonal digamma elu 
 expand expm1 fill.Scalar flip floor frac gather gelu glu hardshrink hardsigmoid hardswish hardtanh i0
 im2col index.Tensor index_fill.int_Scalar index_select leaky_relu lgamma linalg_matrix_exp
 linalg_pinv.atol_rtol_tensor linalg_vector_norm log log10 log1p log2 log_sigmoid log_softmax.int
-logcumsumexp logit logsumexp masked_fill.Scalar max_pool2d mean median mish
+logcumsumexp logit logsumexp masked_fill.Scalar max_pool2d max_unpool2d mean median mish
 multi_margin_loss multilabel_margin_loss mvlgamma nan_to_num nanmedian nansum neg
 nll_loss nll_loss2d norm.Scalar pdist permute pixel_shuffle
 pixel_unshuffle polygamma pow.Tensor_Scalar prod rad2deg reciprocal reflection_pad1d reflection_pad2d
@@ -38,7 +38,7 @@ var.correction var_mean.correction
 """Operations that are differentiated by the argument `self`, with nodes of that name (`AbsBackward0`)."""
 
 OTHERS = """
-_ctc_loss(log_probs) _weight_norm_interface(v,g)
+_ctc_loss(log_probs) affine_grid_generator(theta) _weight_norm_interface(v,g)
 igamma(self,other) igammac(self,other) index_reduce(self,source) scatter_reduce.two(self,src)
 _euclidean_dist(x1,x2) _prelu_kernel(self,weight) _trilinear(i1,i2,i3) add.Tensor(self,other)
 addbmm(self,batch1,batch2) addcdiv(self,tensor1,tensor2) addcmul(self,tensor1,tensor2)

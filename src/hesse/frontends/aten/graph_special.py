@@ -60,6 +60,26 @@ def _masked(walk: Walk, node: Any) -> Call:
     return Call(torch.ops.aten.index.Tensor, [whole, places], {}, False)
 
 
+def _scattered(walk: Walk, node: Any) -> Call:
+    """A tensor with the first entries of another one where a mask holds."""
+    target, source = (walk.operand(node, None, edge) for edge in edges_of(node))
+    shape = tuple(node._input_metadata[0].shape)
+    places = list(node._saved_mask.broadcast_to(shape).nonzero(as_tuple=True))
+    count = len(places[0]) if places else 1
+    is_shifted = any(isinstance(part, Unknown) or walk.is_shifted(part) for part in (target, source))
+    aten = torch.ops.aten
+    if isinstance(target, Unknown):
+        target = Unknown(shape)
+    else:
+        target = walk.inner(Call(aten.expand.default, [target, list(shape)], {}, is_shifted))
+    if isinstance(source, Unknown):
+        entries: Any = Unknown((count,))
+    else:
+        flat = walk.inner(Call(aten.reshape.default, [source, [-1]], {}, is_shifted))
+        entries = walk.inner(Call(aten.slice.Tensor, [flat, 0, 0, count], {}, is_shifted))
+    return Call(aten.index_put.default, [target, places, entries], {}, is_shifted)
+
+
 def _layer_norm(walk: Walk, node: Any) -> Call:
     """Layer norm; what is added to the variance follows from what was kept of it."""
     x, deviation = node._saved_input.detach().double(), node._saved_result2.double()
@@ -155,6 +175,7 @@ SPECIAL: dict[str, Callable[[Walk, Any], Call]] = {
     "IndexPutBackward0": _indexed,
     "LinalgSolveExBackward0": _solved,
     "LinalgSolveTriangularBackward0": _solved_triangular,
+    "MaskedScatterBackward0": _scattered,
     "MaskedSelectBackward0": _masked,
     "NativeDropoutBackward0": _dropped,
     "NativeLayerNormBackward0": _layer_norm,

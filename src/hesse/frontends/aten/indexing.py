@@ -338,9 +338,10 @@ def put_(x: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
 @aten("masked_scatter")
 def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
     """`x` with the next entries of another tensor where a mask holds."""
-    is_new = np.broadcast_to(chosen(mask), x.shape)
-    (places,) = np.nonzero(is_new.ravel())
-    return replaced(x, places, np.ravel(source)[: len(places)])
+    is_new = chosen(mask)
+    shape = np.broadcast_shapes(is_new.shape, x.shape)
+    (places,) = np.nonzero(np.broadcast_to(is_new, shape).ravel())
+    return replaced(np.broadcast_to(x, shape), places, np.ravel(source)[: len(places)])
 
 
 @aten("max_unpool2d", "max_unpool3d")

@@ -234,15 +234,18 @@ def _in_other_words(line: Line) -> Line:
     names = [argument.name for argument in line.function._schema.arguments]
     given = dict(zip(names, line.arguments, strict=False)) | line.options
     name, aten = operation_name(line.function), torch.ops.aten
-    if name == "masked_select":
+    if name in ("masked_select", "masked_scatter"):
         shape = torch.broadcast_shapes(given["self"].shape, given["mask"].shape)
         places = list(given["mask"].broadcast_to(shape).nonzero(as_tuple=True))
-        return line._replace(function=_selected, arguments=(given["self"], shape, places))
+        arguments = (given["self"], shape, places, *line.arguments[2:])
+        return line._replace(
+            function=_selected if name == "masked_select" else _scattered, arguments=arguments
+        )
     if "indices" in given and name != "embedding" and isinstance(given["indices"], tuple | list):
         places = list(_places(given["indices"]))
         return line._replace(arguments=(line.arguments[0], places, *line.arguments[2:]))
-    if name == "_cdist_forward":
-        return line._replace(function=aten.cdist.default)
+    if name in ("_cdist_forward", "_pdist_forward"):
+        return line._replace(function=getattr(aten, name.split("_")[1]).default)
     if name.startswith("_scaled_dot_product"):
         mask = given.get("attn_mask", given.get("attn_bias"))
         settings = (given.get("dropout_p", 0.0), given.get("is_causal", False))
@@ -268,6 +271,13 @@ def _places(indices: Sequence[Any]) -> Iterator[Any]:
     for index in indices:
         is_mask = isinstance(index, Tensor) and index.dtype in (torch.bool, torch.uint8)
         yield from index.nonzero(as_tuple=True) if is_mask else [index]
+
+
+def _scattered(tensor: Tensor, shape: torch.Size, places: list[Tensor], source: Tensor) -> Tensor:
+    """A tensor that is repeated to a shape, with the first entries of another one at places."""
+    aten = torch.ops.aten
+    entries = aten.reshape.default(source, [-1])[: len(places[0])]
+    return aten.index_put.default(aten.expand.default(tensor, shape), places, entries)
 
 
 def _selected(tensor: Tensor, shape: torch.Size, places: list[Tensor]) -> Tensor:

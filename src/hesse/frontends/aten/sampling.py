@@ -15,8 +15,12 @@ from hesse.frontends.aten.table import aten, enter
 
 ZEROS, BORDER, REFLECTION = range(3)
 """What an image is outside of its edges."""
-LINEAR, NEAREST = range(2)
+LINEAR, NEAREST, CUBIC = range(3)
 """How values between entries are found."""
+CORNERS = {LINEAR: (0, 1), NEAREST: (0,), CUBIC: (-1, 0, 1, 2)}
+"""The entries that a value is found from, counted from the one before it."""
+BEND = -0.75
+"""The slope of cubic shares where they end."""
 
 
 def _resampled(name: str, rank: int, has_corners: bool) -> Callable[..., Any]:
@@ -63,25 +67,28 @@ for _name in ("upsample_bicubic2d", "_upsample_bilinear2d_aa", "_upsample_bicubi
 @aten("grid_sampler", "grid_sampler_2d", "grid_sampler_3d")
 def grid_sample(x: Any, grid: Any, interpolation: int, padding: int, align_corners: bool) -> Any:
     """Images at given places, the last axis of images first among coordinates."""
-    if interpolation not in (LINEAR, NEAREST):
-        return NotImplemented
     batch, channels, *sizes = x.shape
     count = math.prod(grid.shape[1:-1])
     rows = np.reshape(np.moveaxis(x, 1, -1), (batch * math.prod(sizes), channels))
     begins = np.arange(batch)[:, None] * math.prod(sizes)
+    edges = [_edges(size, align_corners) for size in sizes]
     places = [
-        _place(np.reshape(grid[..., len(sizes) - 1 - k], (batch, count)), size, padding, align_corners)
-        for k, size in enumerate(sizes)
+        _place(np.reshape(grid[..., len(sizes) - 1 - k], (batch, count)), *low_and_high)
+        for k, low_and_high in enumerate(edges)
     ]
+    if interpolation != CUBIC:
+        places = [_inside(place, *edge, padding) for place, edge in zip(places, edges, strict=True)]
     if interpolation == NEAREST:
         places = [np.round(place) for place in places]
     result: Any = 0.0
-    for corner in itertools.product(range(2 if interpolation == LINEAR else 1), repeat=len(sizes)):
+    for corner in itertools.product(CORNERS[interpolation], repeat=len(sizes)):
         weight, flat = np.ones(()), begins * 0
-        for place, size, offset in zip(places, sizes, corner, strict=True):
+        for place, size, edge, offset in zip(places, sizes, edges, corner, strict=True):
             entry = np.add(np.floor(place), offset)
+            share = _share(np.subtract(place, entry), offset, interpolation)
+            if interpolation == CUBIC:
+                entry = _inside(entry, *edge, padding)
             is_inside = np.logical_and(np.greater_equal(entry, 0), np.less(entry, size))
-            share = np.subtract(1.0, np.abs(np.subtract(place, entry)))
             weight = np.multiply(weight, np.where(is_inside, share, 0.0))
             flat = np.add(np.multiply(flat, size), np.clip(entry, 0, size - 1).astype(int))
         taken = np.reshape(rows[np.reshape(np.add(flat, begins), (batch * count,))], (batch, count, channels))
@@ -89,17 +96,37 @@ def grid_sample(x: Any, grid: Any, interpolation: int, padding: int, align_corne
     return np.moveaxis(np.reshape(result, (batch, *grid.shape[1:-1], channels)), -1, 1)
 
 
-def _place(coordinate: Any, size: int, padding: int, align_corners: bool) -> Any:
+def _share(beyond: Any, offset: int, interpolation: int) -> Any:
+    """What an entry contributes to a place so far beyond it; at an entry the next one is the neighbour."""
+    if interpolation != CUBIC:
+        return np.subtract(1.0, beyond) if offset <= 0 else np.add(1.0, beyond)
+    distance = beyond if offset <= 0 else np.negative(beyond)
+    square, cube = np.multiply(distance, distance), np.multiply(distance, np.multiply(distance, distance))
+    if offset in (0, 1):
+        return np.add(np.subtract(np.multiply(BEND + 2, cube), np.multiply(BEND + 3, square)), 1.0)
+    outer = np.subtract(np.add(cube, np.multiply(8.0, distance)), np.add(np.multiply(5.0, square), 4.0))
+    return np.multiply(BEND, outer)
+
+
+def _edges(size: int, align_corners: bool) -> tuple[float, float]:
+    """The places of the coordinates -1 and 1."""
+    return (0.0, size - 1.0) if align_corners else (-0.5, size - 0.5)
+
+
+def _place(coordinate: Any, low: float, high: float) -> Any:
     """A coordinate between -1 and 1 as a place along an axis."""
-    if align_corners:
-        place = np.multiply(np.add(coordinate, 1.0), (size - 1) / 2)
-        low, high = 0.0, size - 1.0
-    else:
-        place = np.subtract(np.multiply(np.add(coordinate, 1.0), size / 2), 0.5)
-        low, high = -0.5, size - 0.5
+    return np.add(np.multiply(np.add(coordinate, 1.0), (high - low) / 2), low)
+
+
+def _inside(place: Any, low: float, high: float, padding: int) -> Any:
+    """The place inside of an image that stands for one outside."""
     if padding == REFLECTION and high > low:
         period = 2 * (high - low)
         beyond = np.subtract(place, low)
         turned = np.subtract(beyond, np.multiply(period, np.floor(np.divide(beyond, period))))
         place = np.add(low, np.minimum(turned, np.subtract(period, turned)))
-    return place if padding == ZEROS else np.clip(place, 0.0, size - 1.0)
+    if padding == ZEROS:
+        return place
+    first, last = math.ceil(low), math.floor(high)
+    is_between = np.logical_and(np.greater(place, first), np.less(place, last))
+    return np.where(is_between, place, np.where(np.less(place, last), float(first), float(last)))
