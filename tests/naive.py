@@ -132,6 +132,8 @@ ELEMENTWISE: dict[str, Callable[..., Any]] = {
     "isinf": _truth(np.isinf),
     "isnan": _truth(np.isnan),
     "clip": lambda x, low, high: np.minimum(np.maximum(x, low), high),
+    "chosen": lambda condition: (condition != 0).astype(float),
+    "select": lambda condition, x: np.where(condition != 0, x, 0.0),
     "where": lambda condition, x, y: np.where(condition != 0, x, y),
     "greater": _truth(np.greater),
     "greater_equal": _truth(np.greater_equal),

@@ -49,6 +49,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     **{name: _as_floats(getattr(jnp, name)) for name in INDICATORS},
     # A branch of its own for every sign: the maximum inside jax.nn.celu takes seconds to differentiate.
     "celu": lambda x, alpha: jnp.where(x > 0, x, alpha * jnp.expm1(jnp.where(x > 0, 0.0, x) / alpha)),
+    "chosen": _as_floats(lambda condition: condition != 0),
     "clamp": jnp.clip,
     "ratio": jnp.divide,
     "digamma": jsp.digamma,
@@ -71,6 +72,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "relu": jax.nn.relu,
     "safe_reciprocal": jnp.reciprocal,
     "safe_sqrt": jnp.sqrt,
+    "select": lambda condition, a: jnp.where(condition != 0, a, 0.0),
     "selu": jax.nn.selu,
     "sigmoid": jax.nn.sigmoid,
     "silu": jax.nn.silu,
@@ -97,6 +99,7 @@ FURTHER_CASES: list[tuple[str, tuple[Interval, ...]]] = [
     ("safe_reciprocal", (BOTH_SIDES[0],)),
     ("log_ndtr", ((-5.0, -3.0),)),
     ("polygamma", ((2.0, 2.0), (0.4, 4.0))),
+    ("select", ((0.0, 0.0), (-2.0, 2.0))),
     ("where", ((0.0, 0.0), (-2.0, 2.0), (-2.0, 2.0))),
 ]
 CASES = [(name, row.sample) for name, row in ELEMENTWISE.items()] + BUILDER_CASES + FURTHER_CASES
@@ -159,8 +162,8 @@ def jax_derivatives(function_of_t: Callable[..., Any], *rows: np.ndarray) -> lis
 
 
 def slopes(name: str, arity: int) -> list[float]:
-    """A direction in the space of operands, in which conditions of `where` and orders of `polygamma` stay."""
-    fixed = 1 if name in ("where", "polygamma") else 0
+    """A direction in the space of operands, in which conditions and orders of `polygamma` stay."""
+    fixed = 1 if name in ("select", "where", "polygamma") else 0
     return [0.0] * fixed + [1.0, -0.7, 0.4][: arity - fixed]
 
 
@@ -171,6 +174,7 @@ leaky_relu elu selu celu gelu gelu_tanh silu softsign hard_tanh maximum minimum 
 greater_equal less less_equal equal not_equal logical_and logical_or logical_not xlogy logaddexp floor
 ceil round trunc hypot stop_gradient square negative isfinite isinf isnan erfinv erfcinv ndtr ndtri log_ndtr
 clamp safe_sqrt safe_reciprocal floor_divide fmod ratio remainder
+chosen select
 """
 
 

@@ -185,7 +185,8 @@ def library_gradients(kernel: dict[str, Callable[..., Any]], operands: Arrays) -
     return [[np.asarray(gradient) for gradient in by_jax], found]
 
 
-SMOOTH = [name for name, row in ELEMENTWISE.items() if any(row.partials) and name not in ("clip", "where")]
+UNEVEN = ("clip", "select", "where")
+SMOOTH = [name for name, row in ELEMENTWISE.items() if any(row.partials) and name not in UNEVEN]
 LEFT = {"digamma": (-3.8, -3.2), "lgamma": (-3.8, -3.2), "polygamma": (-3.8, -3.2), "cbrt": (-2.0, -0.2)}
 
 

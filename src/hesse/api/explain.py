@@ -11,6 +11,7 @@ from hesse.calculus import Choice
 from hesse.ir import Node, topological
 from hesse.plan import Program
 from hesse.plan.program import Contract
+from hesse.rewrite import by_definitions
 
 MOST_PRINTED = 400
 """Formulas of more nodes than this are printed only if they are asked for: it takes long."""
@@ -52,8 +53,8 @@ class Explanation:
 
     @property
     def nodes(self) -> int:
-        """Distinct nodes of the expression."""
-        return len(topological(self.roots))
+        """Distinct nodes of the expression; a derivative of a choice is one with its condition."""
+        return len(topological(by_definitions(self.roots, ["chosen"])))
 
     @property
     def flops(self) -> float:

@@ -41,7 +41,7 @@ softplus = define(
 
 relu = define(
     "relu",
-    lambda y, x: elementwise("greater", x, 0.0),
+    lambda y, x: elementwise("chosen", elementwise("greater", x, 0.0)),
     sample=((0.2, 2.0),),
     value=lambda x: max(x, 0.0),
     definition=lambda x: elementwise("maximum", x, 0.0),

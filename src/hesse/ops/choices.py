@@ -71,6 +71,30 @@ isnan = define(
 INDICATORS = frozenset(name for name, row in ELEMENTWISE.items() if row.behaviour is INDICATOR)
 """Rows whose values are 0 and 1."""
 
+
+def truth(condition: Node) -> Node:
+    """A condition as zeros and ones."""
+    if isinstance(condition, Map) and condition.name in INDICATORS:
+        return condition
+    if isinstance(condition, Constant) and np.isin(condition.value, (0, 1)).all():
+        return condition
+    return not_equal(condition, 0.0)
+
+
+chosen = define(
+    "chosen",
+    None,
+    latex="{}",
+    value=lambda condition: float(condition != 0),
+    behaviour=INDICATOR,
+    definition=truth,
+)
+"""The derivative of a choice by what is chosen: 1 where the condition is not 0, else 0.
+
+It says more than a number. A product with it is 0 where it is 0, whatever the other factors are; programs
+select (`rewrite.selections`). A comparison that somebody multiplies with is a number like all others.
+"""
+
 sign = define(
     "sign",
     None,
@@ -132,7 +156,7 @@ abs = define(
 
 def _share(a: Node, b: Node) -> Node:
     """The part that a has in max(a, b): 1 where it is larger, 1/2 at a tie."""
-    return (greater(a, b) + greater_equal(a, b)) * 0.5
+    return (chosen(greater(a, b)) + chosen(greater_equal(a, b))) * 0.5
 
 
 maximum = define(
@@ -170,20 +194,11 @@ clip = define(
 )
 
 
-def _as_indicator(condition: Node) -> Node:
-    """The condition as zeros and ones (any other number counts as true)."""
-    if isinstance(condition, Map) and condition.name in INDICATORS:
-        return condition
-    if isinstance(condition, Constant) and np.isin(condition.value, (0, 1)).all():
-        return condition
-    return not_equal(condition, 0.0)
-
-
 define(
     "where",
     None,
-    lambda y, condition, a, b: _as_indicator(condition),
-    lambda y, condition, a, b: logical_not(condition),
+    lambda y, condition, a, b: chosen(condition),
+    lambda y, condition, a, b: chosen(logical_not(condition)),
     sample=((1.0, 1.0), (-2.0, 2.0), (-2.0, 2.0)),
     value=lambda condition, a, b: a if condition else b,
     image=lambda condition, a, b: a.union(b),
@@ -193,11 +208,22 @@ define(
 def where(condition: Node, a: Node | float, b: Node | float) -> Node:
     """a where the condition is not 0, else b.
 
-    As in JAX the derivative of the branch not taken is multiplied by 0, not skipped: where it is infinite
-    or nan the result is nan. Give that branch a harmless argument by a `where` of its own.
+    Derivatives are chosen, too: what is infinite or nan in the branch that is not taken leaves no trace.
     """
-    constant = 0.0 if is_zero(condition) else uniform_value(condition)
-    if constant is None:
+    known = 0.0 if is_zero(condition) else uniform_value(condition)
+    if known is None:
         return elementwise("where", condition, a, b)
-    chosen = a if constant else b
+    chosen = a if known else b
     return chosen if isinstance(chosen, Node) else uniform(chosen, condition.shape)
+
+
+select = define(
+    "select",
+    None,
+    lambda y, condition, a: chosen(condition),
+    sample=((1.0, 1.0), (-2.0, 2.0)),
+    value=lambda condition, a: a if condition else 0.0,
+    image=lambda condition, a: a.with_zero(),
+    definition=lambda condition, a: where(condition, a, 0.0),
+)
+"""A product with `chosen(condition)`, as programs compute it."""

@@ -15,15 +15,19 @@ from hesse.ops.ranges import NONNEGATIVE
 from hesse.ops.registry import define, elementwise
 
 
-def _both(a: Node, b: Node) -> Node:
-    return elementwise("logical_and", a, b)
+def _chosen(name: str, a: Node, b: Node) -> Node:
+    return elementwise("chosen", elementwise(name, a, b))
 
 
 clamp = define(
     "clamp",
-    lambda y, x, low, high: _both(elementwise("less_equal", low, x), elementwise("less_equal", x, high)),
-    lambda y, x, low, high: _both(elementwise("less", x, low), elementwise("less", low, high)),
-    lambda y, x, low, high: elementwise(
+    lambda y, x, low, high: _chosen(
+        "logical_and", elementwise("less_equal", low, x), elementwise("less_equal", x, high)
+    ),
+    lambda y, x, low, high: _chosen(
+        "logical_and", elementwise("less", x, low), elementwise("less", low, high)
+    ),
+    lambda y, x, low, high: _chosen(
         "logical_or", elementwise("less", high, x), elementwise("less", high, low)
     ),
     sample=((-0.9, 0.9), (-2.0, -1.0), (1.0, 2.0)),

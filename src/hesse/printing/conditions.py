@@ -17,6 +17,12 @@ from hesse.ir import (
     unscaled,
 )
 from hesse.ops.registry import elementwise
+from hesse.rewrite import by_definitions
+
+
+def choices(root: Node) -> Node:
+    """chosen(c) = c: what a product with it means besides goes without saying."""
+    return by_definitions([root], ["chosen"])[0]
 
 
 def complements(root: Node) -> Node:

@@ -39,7 +39,7 @@ from hesse.ops.linalg import inverse
 from hesse.ops.normalization import softmax
 from hesse.ops.registry import elementwise
 from hesse.ops.spectra import expm
-from hesse.printing.conditions import complements, guards, signs, steps, unguarded
+from hesse.printing.conditions import choices, complements, guards, signs, steps, unguarded
 from hesse.rewrite.matrix_rules import inverse_times_matrix
 from hesse.rewrite.size_rules import sizes_cancelled
 
@@ -60,7 +60,7 @@ Axes = tuple[Axis, ...]
 def present(root: Node, distribute: bool = False) -> Node:
     """The node with its products and sums multiplied out and collected; products also over sums, if asked."""
     new: dict[Node, Node] = {}
-    root = steps(complements(guards(root)))
+    root = steps(complements(guards(choices(root))))
     order = topological([root])
     most = MOST_FACTORS if len(order) <= LARGEST else FEWER_FACTORS
     for node in order:

@@ -27,6 +27,7 @@ from hesse.ir import (
     transpose,
     variable,
 )
+from hesse.rewrite import selecting
 from hesse.structured.union import Kept, is_band, joined_bands
 
 LARGER_CORE = 1.5
@@ -55,6 +56,7 @@ def entries(shape: Shape) -> int:
 
 def stored(node: Node) -> Storage:
     """The node as patterns over parts that take the least memory."""
+    (node,) = selecting([node])  # a part does not say any more that it is of truth values
     parts = _Parts(node)
     terms = node.operands if isinstance(node, Add) else (node,)
     small = [term for whole in terms for term in _terms(_least(whole))]

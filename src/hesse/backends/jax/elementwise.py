@@ -67,6 +67,11 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     return jnp.where(condition != 0, a, b)
 
 
+def select(condition: Any, a: Any) -> Any:
+    """The operand where the condition is not 0, else 0."""
+    return where(condition, a, jnp.zeros_like(a))
+
+
 def _by_primitive(name: str, primitive: Kernel) -> Kernel:
     """A function of `jax.numpy`, by XLA's own operation where that takes the operands as they are."""
     function = getattr(jnp, name)
@@ -200,6 +205,7 @@ KERNELS: dict[str, Kernel] = {
         name: _by_primitive(name, getattr(jax.lax, name))
         for name in ("cos", "exp", "expm1", "log", "log1p", "sin", "sqrt", "tanh")
     },
+    "chosen": lambda condition: (condition != 0).astype(condition.dtype),
     "clamp": jnp.clip,
     "digamma": digamma,
     "log_ndtr": log_ndtr,
@@ -207,6 +213,7 @@ KERNELS: dict[str, Kernel] = {
     "ratio": jnp.divide,
     "safe_reciprocal": safe_reciprocal,
     "safe_sqrt": safe_sqrt,
+    "select": select,
     "sigmoid": sigmoid,
     "softplus": softplus,
     "where": where,

@@ -84,6 +84,21 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     return np.where(np.not_equal(condition, 0), a, b)
 
 
+def select(condition: Any, a: Any) -> Any:
+    """The operand where the condition is not 0, else 0.
+
+    `np.where` takes ten times as long as a product where there is no pattern in the condition. A mask of bits
+    does not.
+    """
+    is_chosen = np.not_equal(condition, 0)
+    dtype = _float_type(a)
+    if a.size <= FEW or dtype.itemsize > np.dtype(np.int64).itemsize:
+        return np.where(is_chosen, a, dtype.type(0))
+    bits = np.dtype(f"i{dtype.itemsize}")
+    mask = np.negative(is_chosen.view(np.int8)).astype(bits)  # no bits or all of them
+    return np.bitwise_and(mask, np.asarray(a, dtype).view(bits)).view(dtype)
+
+
 def safe_reciprocal(x: Any) -> Any:
     """1 / x, and 0 at 0."""
     return np.divide(1.0, x, out=np.zeros_like(x), where=np.not_equal(x, 0.0))
@@ -101,12 +116,14 @@ def polygamma(order: Any, x: Any) -> Any:
 
 KERNELS: dict[str, Kernel] = {
     **{name: _as_floats(getattr(np, name)) for name in sorted(INDICATORS)},
+    "chosen": _as_floats(lambda condition: np.not_equal(condition, 0)),
     "polygamma": polygamma,
     "relu": relu,
     "clamp": np.clip,
     "ratio": np.divide,
     "safe_reciprocal": safe_reciprocal,
     "safe_sqrt": np.sqrt,
+    "select": select,
     "sigmoid": sigmoid,
     "softplus": softplus,
     "softsign": softsign,

@@ -46,6 +46,11 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     return torch.where(condition != 0, a, b)
 
 
+def select(condition: Any, a: Any) -> Any:
+    """The operand where the condition is not 0, else 0."""
+    return torch.where(condition != 0, a, 0.0)
+
+
 def polygamma(order: Any, x: Any) -> Any:
     """The derivative of digamma of an order 0, 1, …, which may differ from entry to entry.
 
@@ -83,6 +88,7 @@ def stop_gradient(x: Any) -> Any:
 KERNELS: dict[str, Kernel] = {
     **{name: _as_floats(getattr(torch, name)) for name in sorted(INDICATORS - {"equal"})},
     "cbrt": cbrt,
+    "chosen": _as_floats(lambda condition: condition != 0),
     "equal": _as_floats(torch.eq),  # torch.equal compares whole tensors
     "log_ndtr": log_ndtr,
     "polygamma": polygamma,
@@ -90,6 +96,7 @@ KERNELS: dict[str, Kernel] = {
     "ratio": torch.div,
     "safe_reciprocal": safe_reciprocal,
     "safe_sqrt": safe_sqrt,
+    "select": select,
     "sign": sign,
     "stop_gradient": stop_gradient,
     "where": where,

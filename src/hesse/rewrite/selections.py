@@ -1,0 +1,133 @@
+"""Choices in products are selections: where one is 0 the product is 0, whatever its other factors are.
+
+The derivative of a choice is a product with zeros and ones (`chosen`). As a product it is a diagonal, and is
+absorbed, merged and printed like all others; but 0 times infinity is nan. So before anything is computed,
+factors that may be infinite are selected by the choices beside them, entry by entry and before any sum.
+In products of factors that are always finite, choices become the numbers that they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from hesse.cost import concrete
+from hesse.ir import (
+    Einsum,
+    Node,
+    Product,
+    add,
+    einsum_of,
+    label_axis,
+    labels_of,
+    multiply,
+    rebuild,
+    topological,
+)
+from hesse.ops.choices import truth
+from hesse.ops.registry import elementwise
+from hesse.rewrite.poles import Facts, Mask, Read, is_choice
+
+
+def selecting(roots: Sequence[Node]) -> list[Node]:
+    """The expressions without `chosen`: as selections where another factor may be infinite, else as numbers.
+
+    >>> from hesse.ir import multiply, variable
+    >>> x = variable("x", (3,))
+    >>> choice = elementwise("chosen", elementwise("greater", x, 0.0))
+    >>> [found.name for found in selecting([choice, multiply(choice, elementwise("reciprocal", x))])]
+    ['greater', 'select']
+    """
+    order = topological(roots)
+    if not any(map(is_choice, order)):
+        return list(roots)
+    facts = Facts(order)
+    new: dict[Node, Node] = {}
+    for node in order:
+        masks = facts.masks_within(node) if isinstance(node, Einsum) else []
+        if isinstance(node, Einsum) and masks:
+            new[node] = _with_selections(node, masks, facts, new)
+        elif is_choice(node):
+            new[node] = truth(new[node.operands[0]])
+        else:
+            operands = tuple([new[operand] for operand in node.operands])
+            new[node] = node if operands == node.operands else rebuild(node, operands)
+    return [new[root] for root in roots]
+
+
+class _Group(NamedTuple):
+    """Factors of a product that are selected together: their labels, and the masks."""
+
+    labels: frozenset[int]
+    masks: tuple[Mask, ...]
+
+    @property
+    def box(self) -> list[int]:
+        """All labels."""
+        return sorted(self.labels.union(*map(_labels, self.masks)))
+
+
+def _labels(mask: Mask) -> set[int]:
+    return labels_of(axis for weight in mask for axis in weight.row)
+
+
+def _groups(node: Einsum, masks: Sequence[Mask], facts: Facts) -> dict[_Group, list[int]]:
+    """Which factors of a product are to be selected, and by what."""
+    boxes = [*map(_labels, masks), *map(labels_of, (node.output, *node.axes))]
+    limit = max(_entries(box, node) for box in boxes)
+    groups: dict[_Group, list[int]] = {}
+    for k, (operand, row) in enumerate(zip(node.operands, node.axes, strict=True)):
+        labels, own = labels_of(row), facts.masks_through(operand, row)
+        found = [
+            mask
+            for mask in masks
+            if mask not in own
+            and _is_selected(operand, labels, mask, facts)
+            and _entries(labels | _labels(mask), node) <= limit
+        ]
+        if found:
+            groups.setdefault(_Group(frozenset(labels), tuple(found)), []).append(k)
+    return groups
+
+
+def _is_selected(operand: Node, labels: set[int], mask: Mask, facts: Facts) -> bool:
+    """Whether a factor is selected by a mask: it may be infinite, or nan where the mask is data."""
+    if operand in facts.weights:
+        return False
+    is_given = facts.given.issuperset([weight.node for weight in mask])
+    return operand in facts.infinite or (is_given and labels == _labels(mask))
+
+
+def _entries(labels: set[int], node: Einsum) -> int:
+    return math.prod([concrete(node.ranges[label]) for label in labels])
+
+
+def _with_selections(node: Einsum, masks: Sequence[Mask], facts: Facts, new: Mapping[Node, Node]) -> Node:
+    """The product with groups of factors selected; a choice by which another factor is 0 is no factor."""
+    groups = _groups(node, masks, facts)
+    done = {k for places in groups.values() for k in places}
+    factors = list(zip(node.operands, node.axes, strict=True))
+    known = {mask for group in groups for mask in group.masks}
+    known.update(mask for operand, row in factors for mask in facts.masks_through(operand, row))
+    for k, (operand, row) in enumerate(factors):
+        if is_choice(operand):
+            mask = (Read(operand, row),)
+            done |= {k} if mask in known else set()
+            known.add(mask)
+    product = node.product._replace(operands=tuple([new[operand] for operand in node.operands]))
+    whole = product.only([k for k in range(len(node.operands)) if k not in done])
+    for group, places in groups.items():
+        axes = tuple(map(label_axis, group.box))
+        inside = product.only(places)._replace(output=axes, scale=1.0)
+        value = einsum_of(inside.over(group.box), node.sizes(group.box))
+        weight = multiply(*[_weight(mask, group.box, node, new) for mask in group.masks])
+        whole = whole.times(elementwise("select", weight, value), axes)
+    return einsum_of(whole, node.shape)
+
+
+def _weight(mask: Mask, box: Sequence[int], node: Einsum, new: Mapping[Node, Node]) -> Node:
+    """A tensor over some labels that is 0 where all weights of a mask are."""
+    axes, shape = tuple(map(label_axis, box)), node.sizes(box)
+    products = [Product((new[weight.node],), (weight.row,), axes, node.ranges, 1.0) for weight in mask]
+    return add([einsum_of(product.over(box), shape) for product in products], shape)
