@@ -87,6 +87,27 @@ through them, also where they are used as numbers. So the gradient of `sum(x * a
 - **Outside of an axis**: NumPy raises `IndexError` and names the index; PyTorch raises (on a GPU
   by an assertion); JAX reads nan and drops what would be written.
 """
+MASKS = """\
+## Masks
+
+What a choice leaves out leaves no trace in derivatives of any order, be it infinite or nan: `np.where`,
+`np.piecewise`, `x[mask] = …`, `np.maximum`, `np.clip`, `relu`, `nansum` and their relatives in PyTorch and JAX.
+No second `where` around the argument is needed, as it is in these libraries:
+
+```pycon
+>>> import numpy as np
+>>> import hesse
+>>> def entropy(p):
+...     return -np.sum(np.where(p > 0, p * np.log(p), 0.0))
+
+>>> with np.errstate(all="ignore"):  # log(0), of which NumPy warns
+...     hesse.grad(entropy)(np.array([0.5, 0.0, 0.5])).round(4) + 0.0
+array([-0.3069,  0.    , -0.3069])
+
+```
+
+A product with a comparison, `(p > 0) * np.log(p)`, is a product of numbers: 0 times infinity is nan.
+"""
 EINSUMS = """\
 ## Einsums
 
@@ -113,6 +134,7 @@ def page() -> str:
         _linear(),
         INTEGERS,
         _kinks(),
+        MASKS,
         EINSUMS,
         _names(),
         _laws(),
