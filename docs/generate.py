@@ -91,7 +91,8 @@ MASKS = """\
 ## Masks
 
 What a choice leaves out leaves no trace in derivatives of any order, be it infinite or nan: `np.where`,
-`np.piecewise`, `x[mask] = …`, `np.maximum`, `np.clip`, `relu`, `nansum` and their relatives in PyTorch and JAX.
+`np.piecewise`, `x[mask] = …`, `np.maximum`, `np.clip`, `relu`, `nansum`, and their relatives in PyTorch
+and JAX.
 No second `where` around the argument is needed, as it is in these libraries:
 
 ```pycon

@@ -203,6 +203,74 @@ def test_functions_of_numpy(name: str) -> None:
     np.testing.assert_allclose(hesse.hessian(f)(x), second, rtol=1e-6, atol=1e-7)
 
 
+def _step(xp: Any, carry: Any, x: Any) -> tuple[Any, Any]:
+    mask = x > 0.21
+    carry = 0.5 * carry + xp.where(mask, xp.log(xp.where(mask, x, 0.0)), 0.0) * xp.sin(carry)
+    return carry, carry
+
+
+def _recurrence(xp: Any, scan: Any) -> Callable[[Any], Any]:
+    return lambda x: xp.sum(scan(functools.partial(_step, xp), xp.sum(x) * 0.1, x)[1] ** 2)
+
+
+def test_loops() -> None:
+    x = np.linspace(-1.0, 2.0, 100)
+    x[7] = 0.0
+    by_jax = _recurrence(jnp, jax.lax.scan)
+    expected = [np.asarray(fast_jit(derivative(by_jax))(x)) for derivative in (jax.grad, jax.hessian)]
+    assert np.isfinite(expected[1]).all()
+    for f, point in ((_recurrence(np, hesse.scan), x), (by_jax, jnp.asarray(x))):
+        np.testing.assert_allclose(hesse.grad(f)(point), expected[0], rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(hesse.hessian(f)(point), expected[1], rtol=1e-9, atol=1e-12)
+
+
+def test_loops_that_are_rolled_up() -> None:
+    x = np.linspace(-1.0, 2.0, 100)
+    x[7] = 0.0
+
+    def point_by_point(x: Any) -> Any:
+        total = 0.0
+        for k in range(100):
+            total = total + np.where(x[k] > 0.21, np.log(x[k]), 0.0) * x[k - 1]
+        return total
+
+    mask = x > 0.21
+    logs, slopes = np.log(np.where(mask, x, 1.0)), np.divide(1.0, x, out=np.zeros(100), where=mask)
+    expected = slopes * np.roll(x, 1) + np.roll(logs, -1)
+    np.testing.assert_allclose(hesse.grad(point_by_point)(x), expected, rtol=1e-12)
+
+
+def test_masked_writes_of_torch() -> None:
+    def f(x: Any) -> Any:
+        y = x.clone()
+        y[x <= 0.2] = 0.0
+        return (torch.sqrt(y) * x + torch.log(y).masked_fill(x <= 0.2, 0.0)).sum()
+
+    def chosen(x: Any) -> Any:
+        return (torch.sqrt(x) * x + torch.log(x)).sum()
+
+    x = torch.tensor([1.5, 0.0, 2.0, -0.7], dtype=torch.float64)
+    for derivative, reference in ((hesse.grad, torch.func.grad), (hesse.hessian, torch.func.hessian)):
+        found, inside = derivative(f)(x), reference(chosen)(x[[0, 2]])
+        np.testing.assert_allclose(found[[0, 2]][..., [0, 2] if found.ndim > 1 else ...], inside, rtol=1e-12)
+        assert torch.count_nonzero(found) == torch.count_nonzero(inside)
+
+
+def test_rules_of_jax() -> None:
+    @jax.custom_jvp
+    def ramp(x: Any) -> Any:
+        return jnp.maximum(x, 0.0)
+
+    ramp.defjvps(lambda tangent, value, x: jax.lax.select(x > 0, tangent, jnp.zeros_like(tangent)))
+
+    def f(x: Any) -> Any:
+        return jnp.sum(jnp.where(x > 0.2, jnp.log(ramp(x)), 0.0) + jnp.sqrt(x.at[1].set(0.0)).at[1].set(0.0))
+
+    x = jnp.asarray([1.5, -0.3, 2.0, 0.1])
+    np.testing.assert_allclose(hesse.grad(f)(x), jax.jacfwd(f)(x), rtol=1e-12)
+    np.testing.assert_allclose(hesse.hessian(f)(x), jax.jacfwd(jax.jacfwd(f))(x), rtol=1e-12)
+
+
 def test_large_arrays() -> None:
     """Selections of large arrays are made by bits, in slices too."""
     generator = np.random.default_rng(0)
