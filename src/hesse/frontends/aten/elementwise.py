@@ -206,8 +206,10 @@ def xlog1py(x: Any, y: Any) -> Any:
 
 @aten("special_entr")
 def entr(x: Any) -> Any:
-    """`-x log(x)`, and minus infinity below zero."""
-    return np.where(np.less(x, 0.0), -math.inf, np.negative(elementwise("xlogy", x, x)))
+    """`-x log(x)`, and minus infinity below zero, with derivatives that are nan."""
+    nothing = np.subtract(x, elementwise("stop_gradient", x))
+    below = np.subtract(elementwise("hypot", nothing, 0.0 * nothing), math.inf)  # its slope is 0/0
+    return np.where(np.less(x, 0.0), below, np.negative(elementwise("xlogy", x, x)))
 
 
 @aten("sinc")
