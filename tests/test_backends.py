@@ -52,7 +52,7 @@ def test_rows(name: str, library: Library, dtype: str) -> None:
     roots = [node]
     if dtype == "float64":
         roots += differentiate(total(node, [0]), variables, "reverse")
-    assert name in calls(roots, CallMap)
+    assert {"chosen": "not_equal"}.get(name, name) in calls(roots, CallMap)  # a choice is a number there
     expected = values_of(roots, values, NUMPY, dtype)
     np.testing.assert_allclose(
         expected[0], naive.ELEMENTWISE[name](*values.values()), rtol=10 * TOLERANCE[dtype]

@@ -143,8 +143,8 @@ def test_functions_of_scipy_name_the_way_out(name: str) -> None:
 
 
 def test_a_function_of_scipy_by_itself_is_refused_where_it_is_called() -> None:
-    with pytest.raises(TracingError, match=rf"logsumexp.*\(at {re.escape(__file__)}:\d+\)"):
-        hesse.grad(scipy.special.logsumexp)(POINT)
+    with pytest.raises(TracingError, match=rf"skew.*\(at {re.escape(__file__)}:\d+\)"):
+        hesse.grad(scipy.stats.skew)(POINT)
 
 
 def test_errors_of_scipy_about_numbers_pass_unchanged() -> None:

@@ -192,7 +192,7 @@ VECTOR_PROBLEMS = [
         lambda x, A, y: jnp.sum(jnp.sqrt((A @ x - y) ** 2 + 1)),
         {
             "x": "A'*((A*x - y)./sqrt((A*x - y).^2 + 1))",
-            "xx": "A'*diag(1./p - (A*x - y).^2./p.^3)*A where p = sqrt((A*x - y).^2 + 1)",
+            "xx": "A'*diag(1./sqrt((A*x - y).^2 + 1).^3)*A",
         },
     ),
     Problem(
