@@ -129,9 +129,9 @@ def _scipy_function(error: Exception) -> str | None:
 def _name_of(frame: FrameType) -> str:
     """The name by which a user knows a function of SciPy that is being called."""
     owner, name, module = frame.f_locals.get("self"), frame.f_code.co_name, frame.f_globals["__name__"]
-    function = frame.f_locals.get("f") or frame.f_locals.get("hypotest_fun_in")
-    if name.endswith("wrapper") and function is not None:  # it applies that to batches, or along an axis
-        name, module = function.__name__, function.__module__
+    wrapped = [frame.f_locals[key] for key in ("f", "hypotest_fun_in") if key in frame.f_locals]
+    if name.endswith("wrapper") and wrapped:  # it applies that to batches, or along an axis
+        name, module = wrapped[0].__name__, wrapped[0].__module__
     module = module.split("._")[0]
     if owner is None:
         return f"{module}.{name}"
