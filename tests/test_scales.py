@@ -107,3 +107,16 @@ def test_factors_of_picked_rows_are_factors_of_what_is_smaller(count):
     both = hesse.compile(lambda x: (np.exp(x)[index], -np.exp(x)[index]))
     for found, sign in zip(both(x), (1.0, -1.0), strict=True):
         np.testing.assert_allclose(found, sign * np.exp(x[index]), rtol=1e-14)
+
+
+@pytest.mark.parametrize("factor", [1.5, 3.0, 0.75, 0.1])
+def test_factors_are_quotients_of_whole_numbers(factor):
+    """Taken out as 0.666666666666667, a factor would move values below the whole number that they are."""
+
+    def rest(x):
+        return (x + 1.0) * factor - np.floor((x + 1.0) * factor)
+
+    x = np.array([1.0, 3.0, 5.0])
+    np.testing.assert_allclose(hesse.compile(rest)(x), rest(x), rtol=0, atol=1e-15)
+    gradient = hesse.grad(lambda x: np.sum(rest(x) ** 2))(x)
+    np.testing.assert_allclose(gradient, 2.0 * factor * rest(x), rtol=0, atol=1e-14)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -29,6 +30,8 @@ MOST_STEPS, MOST_LOOKS = 24, 3_000
 DIGITS, ROUNDING = 10, 1e-9
 """Of logarithms: those that solve the same equations agree to so many digits."""
 LARGEST_LOGARITHM = math.log2(LARGEST)
+LARGEST_DENOMINATOR = 1_000
+"""Of factors that are taken for quotients of whole numbers."""
 
 
 class Monomial(NamedTuple):
@@ -150,12 +153,22 @@ class _Search:
         """The factors; those of terms are not read off logarithms, which would leave multiples near 1."""
         found: dict[Ref, float] = {}
         for ref, logarithm in self.logarithms.items():
-            found[ref] = float(f"{2.0**logarithm:.15g}")
+            found[ref] = _number(logarithm)
             for number, power in self.around[ref]:
                 if power == -1 and abs(self.residuals[number]) < ROUNDING:
                     factor, sums = self.equations[number].monomial
                     found[ref] = abs(factor) * math.prod([found[k] for k in sums])
         return found
+
+
+def _number(logarithm: float) -> float:
+    """The factor that a logarithm is of: a quotient of small whole numbers, rounded once, if it is nearly one.
+
+    Products with such a factor and its reciprocal are exact more often than not, and `floor` may see them.
+    """
+    value = 2.0**logarithm
+    quotient = float(Fraction(value).limit_denominator(LARGEST_DENOMINATOR))
+    return quotient if math.isclose(quotient, value, rel_tol=1e-12) else float(f"{value:.15g}")
 
 
 def _equations(program: Program) -> Iterator[Equation]:
