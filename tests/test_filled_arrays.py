@@ -170,3 +170,34 @@ def test_what_such_arrays_cannot_do_is_not_told() -> None:
     with pytest.raises(TracingError, match=r"assignment of a traced value.*hesse\.zeros\(3\)"):
         hesse.grad(others)(POINT)
     np.testing.assert_array_equal(SLOPES, [0.5, 1.5, 3.0, 5.0])
+
+
+def test_arrays_that_are_kept_are_refused() -> None:
+    """In another trace they would be taken for values of that one; afterwards they are of no use."""
+    kept: list[Any] = []
+
+    def keeping(x: Any) -> Any:
+        filled = np.zeros(3)
+        filled[0] = x[0] ** 2
+        if not kept:
+            kept.append(np.linspace(1.0, 2.0, 3))
+        return np.sum(filled * kept[0])
+
+    x = np.array([1.0, 2.0, 3.0])
+    with pytest.raises(TracingError, match="keeps an array that it made for later calls"):
+        hesse.grad(keeping)(x)
+    with pytest.raises(TracingError, match="Make it outside of the function"):
+        kept[0] + 1.0
+    kept[:] = [np.linspace(1.0, 2.0, 3)]
+    for _ in range(2):
+        np.testing.assert_allclose(hesse.grad(keeping)(x), [2.0, 0.0, 0.0])
+
+
+def test_errors_of_the_function_are_its_own() -> None:
+    def failing(x: Any) -> Any:
+        filled = np.zeros(2)
+        filled[0] = x[0]
+        raise ValueError("of the user")
+
+    with pytest.raises(ValueError, match="of the user"):
+        hesse.grad(failing)(np.ones(2))

@@ -18,8 +18,10 @@ from hesse.api.trace import Run, argument, nested_names, stand_in, trace
 from hesse.api.trees import leaf_names, take_apart_like, tuple_of
 from hesse.backends.arrays import Arrays
 from hesse.backends.target import library_of
+from hesse.errors import HesseError, TracingError
 from hesse.frontends.expression import Expression
 from hesse.frontends.libraries import Input, nested, session
+from hesse.frontends.making import forget
 from hesse.frontends.memory import protect
 from hesse.frontends.operands import as_node, constant
 from hesse.frontends.standing_in import in_place_of, known_by_name
@@ -113,13 +115,19 @@ class Building:
                     if is_need_noted():
                         raise
                     refusal = error
-            try:
-                with tracing_arrays():
+            with tracing_arrays() as made:
+                try:
                     built = self._followed(call, arrays, labels, captured)
-            except Exception:
-                if self.arrays_traced:
-                    raise
-                raise refusal from None  # what such arrays cannot do is of no interest
+                except HesseError:
+                    if self.arrays_traced:
+                        raise
+                    raise refusal from None  # what such arrays cannot do is of no interest
+            if forget(made):
+                raise TracingError(
+                    f"{self.parameters.function_name} fills arrays with traced values, and it keeps an array "
+                    "that it made for later calls (in an attribute, a global or a cache). Make that array "
+                    "outside of it, or fill np.zeros_like(x) or hesse.zeros(3) instead of np.zeros(3)."
+                )
             self.arrays_traced = True
             return built
 

@@ -122,7 +122,7 @@ class Captured(NamedTuple):
         """The function that reads others in place of the inputs; some may be the inputs themselves."""
         pairs = zip(self.arrays, stand_ins, strict=True)
         replaced = {id(array): new for array, new in pairs if new is not array}
-        if arrays_traced.get():
+        if arrays_traced.get() is not None:
             replaced |= {id(array): _as_traced(array) for array in self.tables}
         return self.walk.copied(replaced) if replaced else self.walk.function
 

@@ -162,6 +162,11 @@ class Expression(SymbolicMethods):
 
     def __getattr__(self, name: str) -> Any:
         if name in ("node", "index"):  # forgotten, because something was written
+            if self.part is None:
+                raise untraceable(
+                    "an array that a traced function has made and kept for later",
+                    "Make it outside of the function.",
+                )
             refresh(self)
             return getattr(self, name)
         if name in OBJECT_LOOPS:  # NumPy asks the entries of arrays of objects for them

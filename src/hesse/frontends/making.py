@@ -9,9 +9,11 @@ own function does all the rest, for other threads and for libraries, too.
 from __future__ import annotations
 
 import functools
+import gc
 import itertools
 import math
 import sys
+import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -77,9 +79,26 @@ def _one_array(value: Any) -> Any:
 
 def _to_write(made: Any) -> Any:
     """A new array of real numbers as a traced value, to which others can be written, if that is wanted."""
-    if not arrays_traced.get() or not isinstance(made, np.ndarray) or made.dtype.kind != "f":
+    known = arrays_traced.get()
+    if known is None or not isinstance(made, np.ndarray) or made.dtype.kind != "f":
         return made
-    return written_to(constant(np.array(made)))
+    array = written_to(constant(np.array(made)))
+    known.append(weakref.ref(array))
+    return array
+
+
+def forget(made: Iterable[weakref.ref[Any]]) -> bool:
+    """Make arrays useless that somebody keeps after the trace in which they were made; whether there are any.
+
+    In another trace they would be taken for values of that one.
+    """
+    if any(reference() is not None for reference in made):
+        gc.collect()
+    kept = [array for reference in made if (array := reference()) is not None]
+    for array in kept:
+        array.part = None
+        del array.node
+    return bool(kept)
 
 
 def _from_iterable() -> Pair:

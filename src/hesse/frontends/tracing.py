@@ -7,6 +7,7 @@ import importlib.util
 import os
 import sys
 import traceback
+import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -82,16 +83,17 @@ parts_read: ContextVar[dict[tuple[Node, int], Node] | None] = ContextVar("parts_
 """Entries along first axes that a traced function has read: loops read the same ones in each round."""
 
 
-arrays_traced: ContextVar[bool] = ContextVar("arrays_traced", default=False)
-"""Whether arrays that the function makes or reads are traced values, though nothing in them is."""
+arrays_traced: ContextVar[list[weakref.ref[Any]] | None] = ContextVar("arrays_traced", default=None)
+"""Those that it has made, if arrays that a function makes or reads are traced values; else None."""
 
 
 @contextmanager
-def tracing_arrays() -> Iterator[None]:
+def tracing_arrays() -> Iterator[list[weakref.ref[Any]]]:
     """Around user code that writes traced values to such arrays, or indexes them with traced values."""
-    token = arrays_traced.set(True)
+    made: list[weakref.ref[Any]] = []
+    token = arrays_traced.set(made)
     try:
-        yield
+        yield made
     finally:
         arrays_traced.reset(token)
 

@@ -162,7 +162,7 @@ class _Search:
 
 
 def _number(logarithm: float) -> float:
-    """The factor that a logarithm is of: a quotient of small whole numbers, rounded once, if it is nearly one.
+    """The factor that a logarithm is of: a quotient of small whole numbers, rounded once, if it is near one.
 
     Products with such a factor and its reciprocal are exact more often than not, and `floor` may see them.
     """
