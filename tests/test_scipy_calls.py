@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import threading
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from scipy.special import logsumexp, softmax
 from scipy.stats import norm
 
 import hesse
+from hesse.api import scipy_calls
 from hesse.errors import ArgumentError, TracingError
 from test_numpy_meaning import agrees
 
@@ -29,6 +31,13 @@ SQUARE = np.array([[0.3, -1.2, 0.5], [0.7, 0.2, -0.4], [1.1, 0.6, 0.9]])
 DEFINITE = SQUARE @ SQUARE.T + np.diag([1.0, 2.0, 3.0])
 WEIGHTS = np.cos(np.arange(30.0))
 COUNTS = np.array([0, 2, 5])
+STAND_INS: dict[Any, dict[str, Callable[..., Any]]] = {
+    scipy.special: scipy_calls.SPECIAL,
+    sl: scipy_calls.LINEAR_ALGEBRA,
+    scipy.fft: scipy_calls.FOURIER,
+    scipy.signal: scipy_calls.SIGNALS,
+    scipy.spatial.distance: scipy_calls.DISTANCES,
+}
 LOG_DENSITY = scipy.stats.norm.logpdf
 
 
@@ -105,9 +114,21 @@ CASES: dict[str, tuple[Callable[[Any], Any], np.ndarray]] = {
     "polygamma": (lambda x: weighted(scipy.special.polygamma(1, x)), POINT),
     "factorial": (lambda x: weighted(scipy.special.factorial(x)), POINT),
     "comb": (lambda x: weighted(scipy.special.comb(x + 3.0, 1.5)), POINT),
+    "comb of nothing": (
+        lambda x: weighted(scipy.special.comb(x, [-0.5, 0.3, 2.5])) + weighted(scipy.special.comb(-x, 0.5)),
+        POINT,
+    ),
     "solve": (lambda a: weighted(sl.solve(a, a[0])), SQUARE),
     "solve of one triangle": (lambda a: weighted(sl.solve(a, a[0], assume_a="pos")), DEFINITE),
     "solve of the lower triangle": (lambda a: weighted(sl.solve(a, a, lower=True, assume_a="sym")), DEFINITE),
+    "solve of some diagonals": (
+        lambda a: sum(
+            weighted(sl.solve(a, a[0], assume_a=structure, transposed=transposed))
+            for structure in ("diagonal", "tridiagonal", "lower triangular", "upper triangular", "gen", None)
+            for transposed in (False, True)
+        ),
+        DEFINITE + SQUARE,
+    ),
     "solve transposed": (lambda a: weighted(sl.solve(a, a[:, 1], transposed=True)), SQUARE),
     "triangles": (triangles, SQUARE + 2.0 * np.eye(3)),
     "Cholesky": (lambda a: weighted(sl.cholesky(a)) + weighted(sl.cholesky(a, lower=True)), DEFINITE),
@@ -181,6 +202,20 @@ CASES: dict[str, tuple[Callable[[Any], Any], np.ndarray]] = {
     "correlation": (
         lambda a: weighted(scipy.signal.correlate(a[0], a[1, :2])) + weighted(
             scipy.signal.correlate(a, a[1:, 1:], "same")) + weighted(scipy.signal.fftconvolve(a[0], a[1])),
+        SQUARE,
+    ),
+    "convolution of even sizes": (
+        lambda a: sum(
+            weighted(function(a @ a[:, :columns], (a[:rows] ** 2)[:, :width], "same"))
+            for function in (
+                scipy.signal.correlate2d,
+                scipy.signal.correlate,
+                scipy.signal.convolve2d,
+                scipy.signal.convolve,
+            )
+            for rows, width in ((2, 2), (2, 3), (1, 2), (3, 2))
+            for columns in (2, 3)
+        ),
         SQUARE,
     ),
     "Fourier transform": (lambda x: np.sum(np.abs(scipy.fft.fft(x)) ** 3) + scipy.fft.rfft(x).real[1], POINT),
@@ -270,3 +305,26 @@ def test_what_is_not_known_is_refused() -> None:
         hesse.grad(lambda a: np.sum(scipy.spatial.distance.cdist(a, a, "cosine")))(SQUARE)
     with pytest.raises(ArgumentError, match="poisson takes the parameters mu, loc"):
         hesse.grad(lambda x: scipy.stats.poisson.logpmf(2, x[0], scale=2.0))(POINT)
+    with pytest.raises(TracingError, match=r"scipy\.linalg\.solve, which computes with numbers"):
+        hesse.grad(lambda a: np.sum(sl.solve(a, a, assume_a="wide")))(SQUARE)
+    with pytest.raises(TracingError, match=r"scipy\.linalg\.solve, which computes with numbers"):
+        hesse.grad(lambda a: np.sum(sl.solve(a, a, False, False, False, True, "pos")))(SQUARE)
+    with pytest.raises(TracingError, match=r"scipy\.signal\.correlate2d, which computes with numbers"):
+        hesse.grad(lambda a: np.sum(scipy.signal.correlate2d(a, a, "some")))(SQUARE)
+
+
+def test_positions_of_arguments_are_those_of_scipy() -> None:
+    for module, functions in STAND_INS.items():
+        for name, function in functions.items():
+            known = inspect.signature(getattr(module, name)).parameters.values()
+            found = [
+                parameter
+                for parameter in inspect.signature(function).parameters.values()
+                if parameter.kind is not inspect.Parameter.KEYWORD_ONLY
+            ]
+            assert len(found) <= len(known), name
+            for own, other in zip(found, known, strict=False):
+                by_name = own.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+                assert not by_name or own.name.lower() == other.name.lower(), (name, own, other)
+                assert by_name or other is next(iter(known)), (name, own, other)
+                assert own.default == other.default, (name, own, other)

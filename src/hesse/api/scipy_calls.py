@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -31,8 +31,19 @@ SILENT = {
     "workers",
 }
 """Options that say nothing of the result."""
+GENERAL = (None, "gen", "general", "banded")
+PARTS: dict[str | None, Function] = {
+    "diagonal": lambda a: np.tril(np.triu(a)),
+    "tridiagonal": lambda a: np.tril(np.triu(a, -1), 1),
+    "lower triangular": np.tril,
+    "upper triangular": np.triu,
+}
 SYMMETRIC = ("sym", "symmetric", "her", "hermitian", "pos", "positive definite")
 METHODS = ("logpdf", "pdf", "cdf", "sf", "logcdf", "logsf", "ppf", "logpmf", "pmf")
+
+
+class _SciPyKnowsMore(Exception):
+    """A stand-in does not know what an option asks for."""
 
 
 def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False) -> Any:
@@ -68,8 +79,10 @@ def factorial(n: Any) -> Any:
 
 
 def comb(N: Any, k: Any) -> Any:
-    """How many ways there are to choose k of N."""
-    return NAMED["binom"](N, k)
+    """How many ways there are to choose k of N, 0 for less than none and for more than all."""
+    is_possible = np.less_equal(k, N) & np.greater_equal(N, 0.0) & np.greater_equal(k, 0.0)
+    whole, part = np.where(is_possible, N, 2.0), np.where(is_possible, k, 1.0)
+    return np.where(is_possible, NAMED["binom"](whole, part), 0.0)
 
 
 def _whole(a: Any, lower: bool) -> Any:
@@ -78,12 +91,16 @@ def _whole(a: Any, lower: bool) -> Any:
     return triangle + off.mT
 
 
-def solve(a: Any, b: Any, lower: bool = False, assume_a: str = "gen", transposed: bool = False) -> Any:
-    """The solution of linear equations; of a symmetric or triangular matrix one triangle is read."""
+def solve(
+    a: Any, b: Any, lower: bool = False, *, assume_a: str | None = None, transposed: bool = False
+) -> Any:
+    """The solution of linear equations; of a matrix that is said to be special only a part is read."""
     if assume_a in SYMMETRIC:
         a = _whole(a, lower)
-    elif assume_a in ("lower triangular", "upper triangular"):
-        a = np.tril(a) if assume_a.startswith("lower") else np.triu(a)
+    elif assume_a in PARTS:
+        a = PARTS[assume_a](a)
+    elif assume_a not in GENERAL:
+        raise _SciPyKnowsMore
     return np.linalg.solve(a.mT if transposed else a, b)
 
 
@@ -198,6 +215,22 @@ def solve_discrete_lyapunov(a: Any, q: Any) -> Any:
 
 def convolve(in1: Any, in2: Any, mode: str = "full") -> Any:
     """The sums of products of all entries at the same distance."""
+    return _convolved(in1, in2, mode, 0)
+
+
+def correlate(in1: Any, in2: Any, mode: str = "full") -> Any:
+    """The same with the entries of the second one in the other order."""
+    return _convolved(in1, np.conj(np.flip(in2)), mode, 0)
+
+
+def correlate2d(in1: Any, in2: Any, mode: str = "full") -> Any:
+    """The same for matrices; of a kernel of even size SciPy takes another entry for the middle."""
+    return _convolved(in1, np.conj(np.flip(in2)), mode, 1)
+
+
+def _convolved(in1: Any, in2: Any, mode: str, rounding: int) -> Any:
+    if mode not in ("full", "same", "valid"):
+        raise _SciPyKnowsMore
     first, second = np.shape(in1), np.shape(in2)
     if mode == "valid" and any(a < b for a, b in zip(first, second, strict=True)):
         in1, in2, first, second = in2, in1, second, first
@@ -206,13 +239,8 @@ def convolve(in1: Any, in2: Any, mode: str = "full") -> Any:
     found = np.tensordot(windows, np.flip(in2), len(second))
     if mode != "same":
         return found
-    starts = [(whole - size) // 2 for whole, size in zip(np.shape(found), first, strict=True)]
+    starts = [(whole - size + rounding) // 2 for whole, size in zip(np.shape(found), first, strict=True)]
     return found[tuple(slice(start, start + size) for start, size in zip(starts, first, strict=True))]
-
-
-def correlate(in1: Any, in2: Any, mode: str = "full") -> Any:
-    """The same with the entries of the second one in the other order."""
-    return convolve(in1, np.flip(in2), mode)
 
 
 def cdist(XA: Any, XB: Any, metric: str = "euclidean") -> Any:
@@ -251,6 +279,15 @@ def squareform(X: Any) -> Any:
     return np.concatenate([np.zeros(1), X])[above + above.T]
 
 
+def _along_axis(own: Function) -> Function:
+    """A transform of NumPy without the options that SciPy has not."""
+    return lambda x, n=None, axis=-1, norm=None: own(x, n, axis, norm)
+
+
+def _along_axes(own: Function, usual: tuple[int, ...] | None) -> Function:
+    return lambda x, s=None, axes=usual, norm=None: own(x, s, axes, norm)
+
+
 def _linear(module: str, name: str) -> Function:
     """A linear function of one axis of an array, by its matrix, which SciPy computes."""
 
@@ -280,26 +317,17 @@ LINEAR_ALGEBRA: dict[str, Function] = {
     "svd": lambda a, full_matrices=True, compute_uv=True: np.linalg.svd(a, full_matrices, compute_uv),
     "svdvals": np.linalg.svdvals,
 }
-TRANSFORMS = (
-    "fft",
-    "ifft",
-    "rfft",
-    "irfft",
-    "fft2",
-    "ifft2",
-    "rfft2",
-    "fftn",
-    "ifftn",
-    "fftshift",
-    "ifftshift",
-)
 FOURIER: dict[str, Function] = {
-    **{name: getattr(np.fft, name) for name in TRANSFORMS},
+    **{name: _along_axis(getattr(np.fft, name)) for name in ("fft", "ifft", "rfft", "irfft")},
+    **{name: _along_axes(getattr(np.fft, name), (-2, -1)) for name in ("fft2", "ifft2", "rfft2")},
+    **{name: _along_axes(getattr(np.fft, name), None) for name in ("fftn", "ifftn")},
+    **{name: getattr(np.fft, name) for name in ("fftshift", "ifftshift")},
     **{name: _linear("scipy.fft", name) for name in ("dct", "idct", "dst", "idst")},
 }
 SIGNALS: dict[str, Function] = {
     **{name: convolve for name in ("convolve", "convolve2d", "fftconvolve")},
-    **{name: correlate for name in ("correlate", "correlate2d")},
+    "correlate": correlate,
+    "correlate2d": correlate2d,
 }
 DISTANCES: dict[str, Function] = {function.__name__: function for function in (cdist, pdist, squareform)}
 
@@ -318,12 +346,21 @@ def _pair(own: Function, function: Function) -> Pair:
     def compute(*arguments: Any, **options: Any) -> Any:
         said = {key: value for key, value in options.items() if key not in SILENT}
         try:
-            bound = signature.bind(*map(_array, arguments), **said)
-        except TypeError:  # of something else SciPy knows more
+            bound = _bound(signature, map(_array, arguments), said)
+            return function(*bound.args, **bound.kwargs)
+        except _SciPyKnowsMore:
             return own(*arguments, **options)
-        return function(*bound.args, **bound.kwargs)
 
     return traced_instead(own, compute)
+
+
+def _bound(
+    signature: inspect.Signature, arguments: Iterable[Any], options: dict[str, Any]
+) -> inspect.BoundArguments:
+    try:
+        return signature.bind(*arguments, **options)
+    except TypeError as error:
+        raise _SciPyKnowsMore from error
 
 
 def _array(value: Any) -> Any:
