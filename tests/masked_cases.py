@@ -23,6 +23,7 @@ class Case(NamedTuple):
 
 MIXED = (1.0, 2.0, -1.0, 0.5)
 WITH_ZERO = (1.5, 0.0, 2.0, -0.7)
+ZERO_SUM = (0.5, -0.5, 2.0, -2.7)
 LARGE = (1.0, -2.0, 1000.0, 0.3)
 PLANE = (0.1, 0.7, 1.3, -0.4, 0.9, 2.1)
 """Three points in the plane."""
@@ -249,6 +250,34 @@ def masked_attention(xp: Any, x: Any) -> Any:
     return xp.sum((weights / xp.sum(weights, -1)[:, None]) ** 2)
 
 
+def _entropies_of_sums(xp: Any, x: Any) -> Any:
+    u = xp.cumsum(x, 0)
+    return xp.where(u > 0.2, u * xp.log(u), 0.0)
+
+
+def sliced(xp: Any, x: Any) -> Any:
+    return xp.sum(_entropies_of_sums(xp, x)[:2] ** 2 + x[2:])
+
+
+def sliced_in_steps(xp: Any, x: Any) -> Any:
+    return xp.sum(xp.sin(_entropies_of_sums(xp, x)[1::2]) * x[:2])
+
+
+def rolled_before(xp: Any, x: Any) -> Any:
+    r = xp.concatenate([x[1:], x[:1]])
+    return xp.sum(xp.where(r > 0.2, r * xp.sqrt(r), 0.0))
+
+
+def rolled_after(xp: Any, x: Any) -> Any:
+    y = _entropies_of_sums(xp, x)
+    return xp.sum(xp.concatenate([y[1:], y[:1]]) * x * y)
+
+
+def one_entry(xp: Any, x: Any) -> Any:
+    y = _entropies_of_sums(xp, x)
+    return y[1] * xp.sum(xp.sin(x)) + y[3] ** 2
+
+
 CASES = [
     Case("double where, log", double_where_log, MIXED),
     Case("double where, log at zero", double_where_log, (1.0, 0.0, 2.0, 0.5)),
@@ -291,4 +320,9 @@ CASES = [
     Case("pairs within reach", pairs_within_reach, PLANE),
     Case("log distances", log_distances, PLANE),
     Case("masked attention", masked_attention, PLANE),
+    Case("sliced", sliced, ZERO_SUM),
+    Case("sliced in steps", sliced_in_steps, ZERO_SUM),
+    Case("rolled before", rolled_before, WITH_ZERO),
+    Case("rolled after", rolled_after, ZERO_SUM),
+    Case("one entry", one_entry, ZERO_SUM),
 ]

@@ -10,7 +10,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hesse.ir import Add, Apply, Axis, Constant, Einsum, Map, Node, Variable, uniform_value
+from hesse.ir import (
+    Add,
+    Apply,
+    Axis,
+    Constant,
+    Einsum,
+    Map,
+    Node,
+    Size,
+    Variable,
+    labels_of,
+    number,
+    uniform_value,
+)
 from hesse.ops.choices import INDICATORS
 from hesse.ops.registry import ELEMENTWISE, Foreign, Linear, record_of
 
@@ -36,9 +49,7 @@ class Read(NamedTuple):
 
 
 Mask = tuple[Read, ...]
-"""Where all of these are 0, something else is."""
-Zeros = tuple[tuple[Node, tuple[int, ...]], ...]
-"""A mask of a tensor: weights, and which axes of the tensor are theirs."""
+"""Where all of these are 0, something else is; the labels of a tensor's own masks number its axes."""
 
 
 class Facts:
@@ -51,7 +62,7 @@ class Facts:
         """Choices, and sums of positive multiples of products of them."""
         self.given: set[Node] = set()
         """Conditions that are data or say which data is finite: beside them, variables may be nan."""
-        self._zeros: dict[Node, tuple[Zeros, ...]] = {}
+        self._zeros: dict[Node, tuple[Mask, ...]] = {}
         for node in order:
             if _may_be_infinite(node, self.infinite):
                 self.infinite.add(node)
@@ -66,21 +77,19 @@ class Facts:
         found: list[Mask] = []
         for operand, row in zip(node.operands, node.axes, strict=True):
             found += [(Read(operand, row),)] if operand in self.weights else []
-            found += self.masks_through(operand, row)
+            found += self.masks_through(operand, row, node.ranges)
         return list(dict.fromkeys(found))
 
-    def masks_through(self, operand: Node, row: tuple[Axis, ...]) -> list[Mask]:
+    def masks_through(self, operand: Node, row: tuple[Axis, ...], ranges: tuple[Size, ...]) -> list[Mask]:
         """The masks by which an operand is 0, as a product reads it by these axes."""
-        return [
-            tuple([Read(node, tuple([row[place] for place in places])) for node, places in zeros])
-            for zeros in self._zeros[operand]
-        ]
+        found = [_read_by(zeros, dict(enumerate(row))) for zeros in self._zeros[operand]]
+        return [mask for mask in found if all(_is_inside(weight, ranges) for weight in mask)]
 
-    def _zeros_of(self, node: Node) -> tuple[Zeros, ...]:
+    def _zeros_of(self, node: Node) -> tuple[Mask, ...]:
         if isinstance(node, Einsum):
-            places = {axis: k for k, axis in enumerate(node.output) if _is_whole(node, k)}
-            found = [_placed(mask, places, node) for mask in self.masks_within(node)]
-            return tuple([zeros for zeros in found if zeros is not None])
+            places = _places(node)
+            masks = [mask for mask in self.masks_within(node) if mask_labels(mask) <= places.keys()]
+            return tuple([_read_by(mask, places) for mask in masks])
         if isinstance(node, Add) and node.operands:
             first, *others = [self._zeros[term] for term in node.operands]
             if common := tuple([zeros for zeros in first if all(zeros in other for other in others)]):
@@ -90,19 +99,42 @@ class Facts:
         return ()
 
 
-def _placed(mask: Mask, places: Mapping[Axis, int], node: Einsum) -> Zeros | None:
-    """A mask of a product by the axes of its output, if it is one of its entries."""
-    if not all(axis in places for weight in mask for axis in weight.row):
-        return None
-    zeros = tuple([(weight.node, tuple([places[axis] for axis in weight.row])) for weight in mask])
-    fits = all(weight.shape == tuple([node.shape[k] for k in axes]) for weight, axes in zeros)
-    return zeros if fits else None
+def mask_labels(mask: Mask) -> set[int]:
+    """The labels that a mask depends on."""
+    return labels_of(axis for weight in mask for axis in weight.row)
 
 
-def _is_whole(node: Einsum, position: int) -> bool:
-    """Whether an axis of the output is one label, or none, and has no other entries."""
-    axis, size = node.output[position], node.shape[position]
-    return node.ranges[axis.label] == size if axis.is_label else not axis.terms and size == 1
+def _read_by(mask: Mask, values: Mapping[int, Axis]) -> Mask:
+    """A mask with its labels replaced by affine expressions."""
+    return tuple([Read(node, tuple([axis.at(values) for axis in row])) for node, row in mask])
+
+
+def _places(node: Einsum) -> dict[int, Axis]:
+    """The labels that positions along the axes of the output give; where they give none, the product is 0."""
+    return {
+        axis.label: Axis(((k, 1),), -axis.offset)
+        for k, axis in enumerate(node.output)
+        if len(axis.terms) == 1 and axis.terms[0][1] == 1
+    }
+
+
+def _is_inside(weight: Read, ranges: Sequence[Size]) -> bool:
+    """Whether a weight has all entries that are read: a tensor may be 0 outside of its masks, too."""
+    return all(
+        _is_within(axis, size, ranges) for axis, size in zip(weight.row, weight.node.shape, strict=True)
+    )
+
+
+def _is_within(axis: Axis, size: Size, ranges: Sequence[Size]) -> bool:
+    if axis.is_label and ranges[axis.label] == size:
+        return True
+    sizes = [size, *[ranges[label] for label in axis.labels()]]
+    if any(isinstance(each, str) for each in sizes):
+        return False
+    ends = [stride * (number(ranges[label]) - 1) for label, stride in axis.terms]
+    first = axis.offset + sum([end for end in ends if end < 0])
+    last = axis.offset + sum([end for end in ends if end > 0])
+    return first >= 0 and last < number(size)
 
 
 def _may_be_infinite(node: Node, infinite: set[Node]) -> bool:

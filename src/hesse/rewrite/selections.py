@@ -27,7 +27,7 @@ from hesse.ir import (
 )
 from hesse.ops.choices import truth
 from hesse.ops.registry import elementwise
-from hesse.rewrite.poles import Facts, Mask, Read, is_choice
+from hesse.rewrite.poles import Facts, Mask, Read, is_choice, mask_labels
 
 
 def selecting(roots: Sequence[Node]) -> list[Node]:
@@ -65,26 +65,22 @@ class _Group(NamedTuple):
     @property
     def box(self) -> list[int]:
         """All labels."""
-        return sorted(self.labels.union(*map(_labels, self.masks)))
-
-
-def _labels(mask: Mask) -> set[int]:
-    return labels_of(axis for weight in mask for axis in weight.row)
+        return sorted(self.labels.union(*map(mask_labels, self.masks)))
 
 
 def _groups(node: Einsum, masks: Sequence[Mask], facts: Facts) -> dict[_Group, list[int]]:
     """Which factors of a product are to be selected, and by what."""
-    boxes = [*map(_labels, masks), *map(labels_of, (node.output, *node.axes))]
+    boxes = [*map(mask_labels, masks), *map(labels_of, (node.output, *node.axes))]
     limit = max(_entries(box, node) for box in boxes)
     groups: dict[_Group, list[int]] = {}
     for k, (operand, row) in enumerate(zip(node.operands, node.axes, strict=True)):
-        labels, own = labels_of(row), facts.masks_through(operand, row)
+        labels, own = labels_of(row), facts.masks_through(operand, row, node.ranges)
         found = [
             mask
             for mask in masks
             if mask not in own
             and _is_selected(operand, labels, mask, facts)
-            and _entries(labels | _labels(mask), node) <= limit
+            and _entries(labels | mask_labels(mask), node) <= limit
         ]
         if found:
             groups.setdefault(_Group(frozenset(labels), tuple(found)), []).append(k)
@@ -96,7 +92,7 @@ def _is_selected(operand: Node, labels: set[int], mask: Mask, facts: Facts) -> b
     if operand in facts.weights:
         return False
     is_given = facts.given.issuperset([weight.node for weight in mask])
-    return operand in facts.infinite or (is_given and labels == _labels(mask))
+    return operand in facts.infinite or (is_given and labels == mask_labels(mask))
 
 
 def _entries(labels: set[int], node: Einsum) -> int:
@@ -109,7 +105,7 @@ def _with_selections(node: Einsum, masks: Sequence[Mask], facts: Facts, new: Map
     done = {k for places in groups.values() for k in places}
     factors = list(zip(node.operands, node.axes, strict=True))
     known = {mask for group in groups for mask in group.masks}
-    known.update(mask for operand, row in factors for mask in facts.masks_through(operand, row))
+    known.update(mask for operand, row in factors for mask in facts.masks_through(operand, row, node.ranges))
     for k, (operand, row) in enumerate(factors):
         if is_choice(operand):
             mask = (Read(operand, row),)
