@@ -372,7 +372,7 @@ def _distributions() -> dict[tuple[Any, str], Pair]:
     """The methods of distributions, of frozen ones, too: those of their classes."""
     families, ours = importlib.import_module("scipy.stats"), importlib.import_module("hesse.stats")
     entries = {}
-    for name in ours.FAMILIES:
+    for name in ours.__all__:
         kind, family = type(getattr(families, name)), getattr(ours, name)
         for method in METHODS:
             if hasattr(kind, method) and hasattr(family, method):

@@ -1,0 +1,164 @@
+"""Families of distributions of numbers, by their formulas."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hesse.errors import ArgumentError
+
+HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
+Formula = Callable[..., Any]
+
+
+class Distribution:
+    """A family of continuous distributions: formulas in the standardised variable and in shape parameters.
+
+    `inside(z, *shapes)` says where the density is not zero; None: everywhere. Shapes are positive numbers.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        shapes: tuple[str, ...],
+        log_density: Formula,
+        cumulative: Formula,
+        survival: Formula,
+        inside: Formula | None = None,
+        log_cumulative: Formula | None = None,
+        log_survival: Formula | None = None,
+        quantile: Formula | None = None,
+    ) -> None:
+        self.name, self.shapes = name, shapes
+        self._log_density, self._cumulative, self._survival = log_density, cumulative, survival
+        self._log_cumulative = log_cumulative or (lambda *given: np.log(cumulative(*given)))
+        self._log_survival = log_survival or (lambda *given: np.log(survival(*given)))
+        self._inside, self._quantile = inside, quantile
+
+    def __repr__(self) -> str:
+        return f"<distribution {self.name}>"
+
+    def _arguments(self, given: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[Any], Any, Any]:
+        return _arguments(self.name, self.shapes, ("loc", "scale"), given, named)
+
+    def logpdf(self, x: Any, *parameters: Any, **named: Any) -> Any:
+        """The logarithm of the density."""
+        _, _, scale = self._arguments(parameters, named)
+        return self._within(self._log_density, -np.inf, -np.inf, x, parameters, named) - np.log(scale)
+
+    def pdf(self, x: Any, *parameters: Any, **named: Any) -> Any:
+        """The density."""
+        return np.exp(self.logpdf(x, *parameters, **named))
+
+    def cdf(self, x: Any, *parameters: Any, **named: Any) -> Any:
+        """The distribution function."""
+        return self._within(self._cumulative, 0.0, 1.0, x, parameters, named)
+
+    def sf(self, x: Any, *parameters: Any, **named: Any) -> Any:
+        """One less the distribution function, exact also where that is tiny."""
+        return self._within(self._survival, 1.0, 0.0, x, parameters, named)
+
+    def logcdf(self, x: Any, *parameters: Any, **named: Any) -> Any:
+        """The logarithm of the distribution function."""
+        return self._within(self._log_cumulative, -np.inf, 0.0, x, parameters, named)
+
+    def logsf(self, x: Any, *parameters: Any, **named: Any) -> Any:
+        """The logarithm of one less the distribution function."""
+        return self._within(self._log_survival, 0.0, -np.inf, x, parameters, named)
+
+    def _within(
+        self,
+        formula: Formula,
+        below: float,
+        above: float,
+        x: Any,
+        parameters: tuple[Any, ...],
+        named: dict[str, Any],
+    ) -> Any:
+        """A formula where the density is not zero, and what holds on both sides of that."""
+        shapes, loc, scale = self._arguments(parameters, named)
+        z = (x - loc) / scale
+        if self._inside is None:
+            found = formula(z, *shapes)
+        else:
+            inside = self._inside(z, *shapes)
+            outside = np.where(z < 0.5, below, np.where(z > 0.5, above, z))  # of no number there is none
+            found = np.where(inside, formula(np.where(inside, z, 0.5), *shapes), outside)
+        return valid(found, all_positive(*shapes, scale))
+
+    def ppf(self, q: Any, *parameters: Any, **named: Any) -> Any:
+        """The quantile function."""
+        if self._quantile is None:
+            raise ArgumentError(f"{self.name}.ppf is not there; use hesse.root of {self.name}.cdf(x) - q")
+        shapes, loc, scale = self._arguments(parameters, named)
+        inside = is_probability(q)
+        found = loc + scale * self._quantile(np.where(inside, q, 0.5), *shapes)
+        return valid(found, inside & all_positive(*shapes, scale))
+
+
+class Discrete:
+    """A family of distributions of whole numbers, by the parameters of its masses.
+
+    `inside(k, *shapes)` says between which numbers there are masses, `is_valid(*shapes)` if there are any.
+    """
+
+    def __init__(
+        self, name: str, shapes: tuple[str, ...], log_mass: Formula, inside: Formula, is_valid: Formula
+    ) -> None:
+        self.name, self.shapes = name, shapes
+        self._log_mass, self._inside, self._is_valid = log_mass, inside, is_valid
+
+    def __repr__(self) -> str:
+        return f"<distribution {self.name}>"
+
+    def logpmf(self, k: Any, *parameters: Any, **named: Any) -> Any:
+        """The logarithm of the probability of k."""
+        shapes, loc, _ = _arguments(self.name, self.shapes, ("loc",), parameters, named)
+        k = k - loc
+        inside = self._inside(k, *shapes) & np.equal(np.floor(k), k)
+        outside = np.where(np.equal(k, k), -np.inf, np.nan)
+        found = np.where(inside, self._log_mass(np.where(inside, k, 1.0), *shapes), outside)
+        return valid(found, self._is_valid(*shapes))
+
+    def pmf(self, k: Any, *parameters: Any, **named: Any) -> Any:
+        """The probability of k."""
+        return np.exp(self.logpmf(k, *parameters, **named))
+
+
+def is_probability(p: Any) -> Any:
+    """Whether numbers are between 0 and 1."""
+    return np.greater_equal(p, 0.0) & np.less_equal(p, 1.0)
+
+
+def all_positive(*values: Any) -> Any:
+    """Whether all of some values are positive, entry by entry."""
+    return functools.reduce(np.logical_and, [np.greater(value, 0.0) for value in values])
+
+
+def valid(found: Any, is_valid: Any) -> Any:
+    """What was found, but no number where something is not valid; nor are there derivatives."""
+    if isinstance(is_valid, np.bool_ | np.ndarray) and np.all(is_valid):
+        return found
+    return found * np.where(is_valid, 1.0, np.nan)
+
+
+def _arguments(
+    name: str,
+    shapes: tuple[str, ...],
+    further: tuple[str, ...],
+    given: tuple[Any, ...],
+    named: dict[str, Any],
+) -> tuple[list[Any], Any, Any]:
+    """Shape parameters, location and scale, by position or by name."""
+    names = (*shapes, *further)
+    if len(given) > len(names) or not set(named) <= set(names[len(given) :]):
+        raise ArgumentError(f"{name} takes the parameters {', '.join(names)}")
+    values = {"loc": 0.0, "scale": 1.0, **dict(zip(names, given, strict=False)), **named}
+    missing = [shape for shape in shapes if shape not in values]
+    if missing:
+        raise ArgumentError(f"{name} needs the parameter {missing[0]}")
+    return [values[shape] for shape in shapes], values["loc"], values["scale"]

@@ -1,0 +1,59 @@
+"""Distributions of vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hesse.errors import ArgumentError
+from hesse.frontends.special import lgamma, solve_triangular, xlogy
+from hesse.stats.kinds import HALF_LOG_TWO_PI, is_probability, valid
+
+
+class MultivariateNormal:
+    """The normal distribution of vectors."""
+
+    def logpdf(self, x: Any, mean: Any = None, cov: Any = 1.0) -> Any:
+        """The logarithm of the density, for points along the last axis; of `cov` the lower triangle is read.
+
+        The size of a point is that of the mean, or of the matrix; without both points are numbers.
+        """
+        size = np.shape(cov)[0] if mean is None and np.ndim(cov) == 2 else 1
+        mean = np.zeros(size) if mean is None else np.reshape(mean, -1)
+        size = np.size(mean)
+        are_numbers = np.ndim(x) == 0 or (np.ndim(x) == 1 and size == 1)
+        centred = (np.expand_dims(x, -1) if are_numbers else x) - mean
+        if np.shape(centred)[-1] != size or np.shape(cov) not in ((), (size,), (size, size)):
+            raise ArgumentError(
+                f"multivariate_normal: points of shape {np.shape(x)} and a covariance of shape "
+                f"{np.shape(cov)} do not fit to a mean of size {size}"
+            )
+        factor = np.linalg.cholesky(cov * np.eye(size) if np.ndim(cov) < 2 else cov)
+        solved = solve_triangular(factor, np.reshape(centred, (-1, size)).T, lower=True)
+        whole = 0.5 * np.sum(solved**2, axis=0) + np.sum(np.log(np.diagonal(factor)))
+        return np.squeeze(np.reshape(-whole - size * HALF_LOG_TWO_PI, np.shape(centred)[:-1]))[()]
+
+    def pdf(self, x: Any, mean: Any = None, cov: Any = 1.0) -> Any:
+        """The density."""
+        return np.exp(self.logpdf(x, mean, cov))
+
+
+class Dirichlet:
+    """The distribution of parts of a whole."""
+
+    def logpdf(self, x: Any, alpha: Any) -> Any:
+        """The logarithm of the density, for parts along the first axis that add up to 1.
+
+        The last part may be left out.
+        """
+        if np.shape(x)[0] + 1 == np.shape(alpha)[0]:
+            x = np.concatenate([x, 1.0 - np.sum(x, axis=0, keepdims=True)])
+        powers = np.reshape(alpha, (-1,) + (1,) * (np.ndim(x) - 1))
+        whole = lgamma(np.sum(alpha)) - np.sum(lgamma(alpha))
+        is_valid = np.all(np.greater(alpha, 0.0)) & np.all(is_probability(x), axis=0)
+        return valid(np.sum(xlogy(powers - 1.0, x), axis=0) + whole, is_valid)
+
+    def pdf(self, x: Any, alpha: Any) -> Any:
+        """The density."""
+        return np.exp(self.logpdf(x, alpha))
