@@ -278,6 +278,19 @@ def one_entry(xp: Any, x: Any) -> Any:
     return y[1] * xp.sum(xp.sin(x)) + y[3] ** 2
 
 
+def sum_chosen_by_none(xp: Any, x: Any) -> Any:
+    return xp.sum(xp.where(x > 100.0, xp.sum(xp.log(x)), x * x))
+
+
+def sum_chosen_by_some(xp: Any, x: Any) -> Any:
+    return xp.sum(xp.where(x > 0.2, xp.sum(xp.log(xp.abs(x))), x * x))
+
+
+def sum_of_pairs_chosen_by_none(xp: Any, x: Any) -> Any:
+    r2 = _squares(xp, x)
+    return xp.sum(xp.where(r2 > 100.0, xp.sum(xp.sqrt(r2)), r2 * r2))
+
+
 CASES = [
     Case("double where, log", double_where_log, MIXED),
     Case("double where, log at zero", double_where_log, (1.0, 0.0, 2.0, 0.5)),
@@ -325,4 +338,7 @@ CASES = [
     Case("rolled before", rolled_before, WITH_ZERO),
     Case("rolled after", rolled_after, ZERO_SUM),
     Case("one entry", one_entry, ZERO_SUM),
+    Case("sum chosen by none", sum_chosen_by_none, WITH_ZERO),
+    Case("sum chosen by some", sum_chosen_by_some, MIXED),
+    Case("sum of pairs chosen by none", sum_of_pairs_chosen_by_none, PLANE),
 ]

@@ -57,34 +57,38 @@ def selecting(roots: Sequence[Node]) -> list[Node]:
 
 
 class _Group(NamedTuple):
-    """Factors of a product that are selected together: their labels, and the masks."""
+    """Factors of a product that are selected together: their labels, the masks, and the labels of both."""
 
     labels: frozenset[int]
     masks: tuple[Mask, ...]
-
-    @property
-    def box(self) -> list[int]:
-        """All labels."""
-        return sorted(self.labels.union(*map(mask_labels, self.masks)))
+    box: tuple[int, ...]
 
 
 def _groups(node: Einsum, masks: Sequence[Mask], facts: Facts) -> dict[_Group, list[int]]:
     """Which factors of a product are to be selected, and by what."""
     boxes = [*map(mask_labels, masks), *map(labels_of, (node.output, *node.axes))]
     limit = max(_entries(box, node) for box in boxes)
+    counted = _counted(node, facts)
     groups: dict[_Group, list[int]] = {}
     for k, (operand, row) in enumerate(zip(node.operands, node.axes, strict=True)):
         labels, own = labels_of(row), facts.masks_through(operand, row, node.ranges)
-        found = [
-            mask
-            for mask in masks
-            if mask not in own
-            and _is_selected(operand, labels, mask, facts)
-            and _entries(labels | mask_labels(mask), node) <= limit
-        ]
+        found: dict[Mask, set[int]] = {}
+        for mask in masks:
+            if mask not in own and _is_selected(operand, labels, mask, facts):
+                whole = labels | mask_labels(mask)
+                box = whole if _entries(whole, node) <= limit else whole - counted
+                found |= {mask: box} if _entries(box, node) <= limit else {}
         if found:
-            groups.setdefault(_Group(frozenset(labels), tuple(found)), []).append(k)
+            group = _Group(frozenset(labels), tuple(found), tuple(sorted(set().union(*found.values()))))
+            groups.setdefault(group, []).append(k)
     return groups
+
+
+def _counted(node: Einsum, facts: Facts) -> set[int]:
+    """The labels that only weights have: other factors are selected by whether any entry is chosen."""
+    factors = zip(node.operands, node.axes, strict=True)
+    others = [row for operand, row in factors if operand not in facts.weights]
+    return node.inside.difference(*map(labels_of, others))
 
 
 def _is_selected(operand: Node, labels: set[int], mask: Mask, facts: Facts) -> bool:
@@ -104,7 +108,7 @@ def _with_selections(node: Einsum, masks: Sequence[Mask], facts: Facts, new: Map
     groups = _groups(node, masks, facts)
     done = {k for places in groups.values() for k in places}
     factors = list(zip(node.operands, node.axes, strict=True))
-    known = {mask for group in groups for mask in group.masks}
+    known = {mask for group in groups for mask in group.masks if mask_labels(mask).issubset(group.box)}
     known.update(mask for operand, row in factors for mask in facts.masks_through(operand, row, node.ranges))
     for k, (operand, row) in enumerate(factors):
         if is_choice(operand):
@@ -123,7 +127,8 @@ def _with_selections(node: Einsum, masks: Sequence[Mask], facts: Facts, new: Map
 
 
 def _weight(mask: Mask, box: Sequence[int], node: Einsum, new: Mapping[Node, Node]) -> Node:
-    """A tensor over some labels that is 0 where all weights of a mask are."""
+    """A tensor over some labels that is 0 where all weights of a mask are, whatever their other labels."""
     axes, shape = tuple(map(label_axis, box)), node.sizes(box)
     products = [Product((new[weight.node],), (weight.row,), axes, node.ranges, 1.0) for weight in mask]
-    return add([einsum_of(product.over(box), shape) for product in products], shape)
+    labels = [*box, *sorted(mask_labels(mask).difference(box))]
+    return add([einsum_of(product.over(labels), shape) for product in products], shape)
