@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from itertools import permutations
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from hesse.ir import Add, Einsum, Map, Node, add, multiply, plain_axes, scale, uniform_value
 from hesse.rewrite.factor import LARGEST_SUM
@@ -34,16 +34,23 @@ class Base(NamedTuple):
 
 def _factors(node: Node) -> Factors:
     """The factors of a product, those of products inside included."""
-    whole = Factors(Counter([node]), 1.0)
+    counts, number, stack = Counter[Node](), 1.0, [node]
+    while stack:
+        part = stack.pop()
+        if _is_entry_by_entry(part):
+            number *= part.scale
+            stack += part.operands
+        else:
+            counts[part] += 1
+        if counts.total() + len(stack) > MOST_FACTORS:
+            return Factors(Counter([node]), 1.0)
+    return Factors(counts, number)
+
+
+def _is_entry_by_entry(node: Node) -> TypeGuard[Einsum]:
     if not isinstance(node, Einsum) or node.output != plain_axes(node.rank) or node.ranges != node.shape:
-        return whole
-    if any(axes != node.output for axes in node.axes):
-        return whole
-    parts = [_factors(operand) for operand in node.operands]
-    counts = sum((part.counts for part in parts), Counter[Node]())
-    if counts.total() > MOST_FACTORS:
-        return whole
-    return Factors(counts, node.scale * math.prod(part.number for part in parts))
+        return False
+    return all(axes == node.output for axes in node.axes)
 
 
 def _base(node: Node) -> Base | None:
