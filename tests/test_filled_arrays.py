@@ -201,3 +201,19 @@ def test_errors_of_the_function_are_its_own() -> None:
 
     with pytest.raises(ValueError, match="of the user"):
         hesse.grad(failing)(np.ones(2))
+
+
+def test_arrays_of_a_trace_that_failed_are_of_no_use() -> None:
+    """They would be traced values in plain calls, and in other traces."""
+    kept: list[Any] = []
+
+    def failing(x: Any) -> Any:
+        filled = np.zeros(2)
+        filled[0] = x[0]
+        kept.append(filled)
+        raise ValueError("of the user")
+
+    with pytest.raises(ValueError, match="of the user"):
+        hesse.grad(failing)(np.ones(2))
+    with pytest.raises(TracingError, match="Make it outside of the function"):
+        kept[-1] + 1.0

@@ -118,8 +118,9 @@ class Building:
             with tracing_arrays() as made:
                 try:
                     built = self._followed(call, arrays, labels, captured)
-                except HesseError:
-                    if self.arrays_traced:
+                except Exception as error:
+                    forget(made)
+                    if self.arrays_traced or not isinstance(error, HesseError):
                         raise
                     raise refusal from None  # what such arrays cannot do is of no interest
             if forget(made):

@@ -15,6 +15,7 @@ import math
 import sys
 import weakref
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -97,7 +98,8 @@ def forget(made: Iterable[weakref.ref[Any]]) -> bool:
     kept = [array for reference in made if (array := reference()) is not None]
     for array in kept:
         array.part = None
-        del array.node
+        with suppress(AttributeError):  # a write has taken it away already
+            del array.node
     return bool(kept)
 
 
