@@ -43,7 +43,7 @@ from hesse.ir.build import (
     view,
 )
 from hesse.ir.canonical import keep_symmetry, symmetries
-from hesse.ir.einsum import einsum, einsum_of, opened
+from hesse.ir.einsum import einsum, einsum_of, opened, undistributed
 from hesse.ir.labelled import Product
 from hesse.ir.node import (
     Add,
@@ -146,6 +146,7 @@ __all__ = [
     "topological",
     "total",
     "transpose",
+    "undistributed",
     "uniform",
     "uniform_value",
     "unscaled",

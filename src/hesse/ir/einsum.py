@@ -59,6 +59,11 @@ def einsum_of(product: Product, shape: Shape, expand: Collection[int] = ()) -> N
     return make(absorbed, shape) if parts is None else add([einsum_of(part, shape) for part in parts], shape)
 
 
+def undistributed(product: Product, shape: Shape) -> Node:
+    """The einsum with its sums as they are, even where a delta in them would disappear."""
+    return make(product, shape)
+
+
 def _distributed(product: Product, shape: Shape, expand: Collection[int]) -> Node | None:
     """The product with one of its sums multiplied out, or None if all of them stay whole."""
     if any(map(is_zero, product.operands)):

@@ -7,6 +7,7 @@ from hesse.cost import Cost, Machine
 from hesse.ir import Apply, Map, Node, topological
 from hesse.plan.adjugates import joined
 from hesse.plan.contracted import with_open_contractions
+from hesse.plan.diagonals import with_diagonals
 from hesse.plan.flatten import flatten
 from hesse.plan.lower import lower, require_numbers
 from hesse.plan.memory import (
@@ -58,7 +59,7 @@ def _lowered(flat: Sequence[Node], machine: Machine) -> Program:
         flat = multiplied_out(flat)
     if "determinant" in names:
         flat = joined(flat)
-    return lower(flat, machine)
+    return lower(with_diagonals(flat), machine)
 
 
 def called_cost(program: Program, machine: Machine) -> float:

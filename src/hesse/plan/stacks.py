@@ -131,7 +131,7 @@ def _orders(program: Program, wanted: dict[Ref, _Want]) -> dict[Ref, Order]:
             continue
         match item:
             case Contract():
-                order = _order_of_product(item, found, wish)
+                order = _order_of_product(program, item, found, wish)
             case Scale():
                 order = found.get(item.source, tuple(range(rank)))
             case CallMap():
@@ -147,15 +147,15 @@ def _orders(program: Program, wanted: dict[Ref, _Want]) -> dict[Ref, Order]:
     return found
 
 
-def _order_of_product(item: Contract, orders: dict[Ref, Order], wish: _Want) -> Order:
+def _order_of_product(program: Program, item: Contract, orders: dict[Ref, Order], wish: _Want) -> Order:
     """Axes of the first factor as they lie, then those of the second one; the larger one is the first.
 
     A smaller matrix is, if it alone has the axis last that is summed over, or if that brings axes where they
     should be.
     """
     sides = (item.left, item.left_labels), (item.right, item.right_labels)
-    lying = [[own[k] for k in orders.get(source, range(len(own)))] for source, own in sides]
-    first, second = sorted(lying, key=len, reverse=True)
+    by_size = sorted(sides, key=lambda side: (len(side[1]), math.prod(program.shapes[side[0]])), reverse=True)
+    first, second = ([own[k] for k in orders.get(source, range(len(own)))] for source, own in by_size)
     summed, wanted = _summed(item), {item.labels[k] for k in wish.last}
     is_outer = not summed and len(item.labels) > len(first)  # written once, as its reader wants it
     if len(first) < 2 or is_outer:
