@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import permutations
 
 from hesse.cost import concrete
 from hesse.ir import (
@@ -102,36 +101,44 @@ def _unified(whole: Einsum, node: Einsum) -> dict[Axis, Axis] | None:
 
 def _joined(node: Node) -> Node:
     """Law: A·x + s∘x = (A + diag(s))·x."""
-    if isinstance(node, Add):
-        for wide, narrow in permutations(node.operands, 2):
-            for joined in _both(wide, narrow):
-                rest = [term for term in node.operands if term is not wide and term is not narrow]
-                return _joined(add([joined, *rest], node.shape))
+    while isinstance(node, Add):
+        found = next(_sums(node.operands), None)
+        if found is None:
+            return node
+        wide, narrow, both = found
+        rest = [term for term in node.operands if term is not wide and term is not narrow]
+        node = add([both, *rest], node.shape)
     return node
 
 
-def _both(wide: Node, narrow: Node) -> Iterator[Node]:
-    """The sum of two terms as one product, if the second one is a diagonal of the kind of the first."""
-    if not (isinstance(wide, Einsum) and isinstance(narrow, Einsum)):
-        return
-    if not len(wide.operands) == len(narrow.operands) == 2 or not (_is_plain(wide) and _is_plain(narrow)):
-        return
-    if len(wide.summed) != 1 or narrow.summed:
-        return
-    for k, m in ((0, 0), (0, 1), (1, 0), (1, 1)):
-        matrix, diagonal = wide.operands[1 - k], narrow.operands[1 - m]
-        if wide.operands[k] is not narrow.operands[m]:
-            continue
-        row = _row(wide.axes[k], narrow.axes[m], wide.rank)
-        entries = wide.axes[1 - k]
-        if row is None or row in wide.axes[k] or not {row, *narrow.axes[1 - m]} <= set(entries):
-            continue
-        if MANY * _entries(matrix) > _entries(wide):
-            continue
-        output = tuple([row if axis.label == wide.rank else axis for axis in entries])
-        placed = Product((diagonal,), (narrow.axes[1 - m],), output, narrow.ranges, narrow.scale / wide.scale)
-        whole = add([matrix, einsum_of(placed.compact(), matrix.shape)], matrix.shape)
-        yield undistributed(wide.product.with_operand(1 - k, whole), wide.shape)
+def _sums(terms: Sequence[Node]) -> Iterator[tuple[Einsum, Einsum, Node]]:
+    """Products with a matrix, and entry by entry, of the same vectors, with the product that is their sum."""
+    products = [term for term in terms if isinstance(term, Einsum) and len(term.operands) == 2]
+    plain = [*filter(_is_plain, products)]
+    by_vectors: dict[Node, list[tuple[Einsum, int]]] = {}
+    for narrow in plain:
+        for m, vectors in enumerate(narrow.operands if not narrow.summed else ()):
+            by_vectors.setdefault(vectors, []).append((narrow, m))
+    for wide in plain:
+        for k, vectors in enumerate(wide.operands if len(wide.summed) == 1 else ()):
+            for narrow, m in by_vectors.get(vectors, ()):
+                both = _both(wide, k, narrow, m)
+                if both is not None:
+                    yield wide, narrow, both
+
+
+def _both(wide: Einsum, k: int, narrow: Einsum, m: int) -> Node | None:
+    """The sum of two products of the same vectors, if the second one has a diagonal of such a matrix."""
+    matrix, diagonal = wide.operands[1 - k], narrow.operands[1 - m]
+    row, entries = _row(wide.axes[k], narrow.axes[m], wide.rank), wide.axes[1 - k]
+    if row is None or row in wide.axes[k] or not {row, *narrow.axes[1 - m]} <= set(entries):
+        return None
+    if MANY * _entries(matrix) > _entries(wide):
+        return None
+    output = tuple([row if axis.label == wide.rank else axis for axis in entries])
+    placed = Product((diagonal,), (narrow.axes[1 - m],), output, narrow.ranges, narrow.scale / wide.scale)
+    whole = add([matrix, einsum_of(placed.compact(), matrix.shape)], matrix.shape)
+    return undistributed(wide.product.with_operand(1 - k, whole), wide.shape)
 
 
 def _row(wide: Sequence[Axis], narrow: Sequence[Axis], summed: int) -> Axis | None:
