@@ -65,14 +65,23 @@ ROUNDING = 8.0
 
 
 def _numpy_qr(a: Array) -> tuple[Array, Array]:
+    q, matrix, r = factored_qr(a)
+    return q if matrix is None else _times(q, matrix), r
+
+
+def factored_qr(a: Array) -> tuple[Array, Array | None, Array]:
+    """The QR decomposition by NumPy. A matrix may remain by which Q is to be multiplied.
+
+    Where only few products with Q are wanted, that is less work after them.
+    """
     found = _tall_qr(a) if a.ndim == 2 and a.shape[0] >= TALL * a.shape[1] else None
     if found is not None:
         return found
     q, r = np.linalg.qr(a)
-    return q, r
+    return q, None, r
 
 
-def _tall_qr(a: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+def _tall_qr(a: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, np.ndarray] | None:
     """Cholesky's method, twice: the second time makes what the first one left as orthogonal as can be.
 
     That holds if the first result is nearly orthogonal. None: it is not, or there is none. Where columns
@@ -81,25 +90,25 @@ def _tall_qr(a: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     try:
         first = np.linalg.cholesky(a.T @ a)
         inverse = np.linalg.inv(first)
-        q = _times(a, inverse.T)
         if _is_even(first, inverse):
-            return q, first.T
+            return a, inverse.T, first.T
+        q = _times(a, inverse.T)
         gram = q.T @ q
         error = float(np.abs(gram - np.eye(len(gram))).max())
         if error <= ROUNDING * np.finfo(a.dtype).eps:  # it is orthogonal already
-            return q, first.T
+            return q, None, first.T
         if not error < 1e-3:
             return None
         second = np.linalg.cholesky(gram)
     except np.linalg.LinAlgError:
         return None
-    return _times(q, np.linalg.inv(second).T), second.T @ first.T
+    return q, np.linalg.inv(second).T, second.T @ first.T
 
 
 def _is_even(matrix: np.ndarray, inverse: np.ndarray) -> bool:
     """Whether the condition of a matrix is below 2.7, by its norm and that of its inverse."""
     count = len(matrix)
-    return bool((matrix * matrix).sum() * (inverse * inverse).sum() <= count * (count + 2))
+    return bool(np.vdot(matrix, matrix) * np.vdot(inverse, inverse) <= count * (count + 2))
 
 
 def _times(tall: Array, small: Array) -> Array:
