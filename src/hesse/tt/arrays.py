@@ -87,22 +87,35 @@ def _tall_qr(a: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, np.ndarray] 
     That holds if the first result is nearly orthogonal. None: it is not, or there is none. Where columns
     are nearly orthogonal from the start, once is enough: errors grow with the square of their condition.
     """
-    try:
-        first = np.linalg.cholesky(a.T @ a)
-        inverse = np.linalg.inv(first)
-        if _is_even(first, inverse):
-            return a, inverse.T, first.T
-        q = _times(a, inverse.T)
-        gram = q.T @ q
-        error = float(np.abs(gram - np.eye(len(gram))).max())
-        if error <= ROUNDING * np.finfo(a.dtype).eps:  # it is orthogonal already
-            return q, None, first.T
-        if not error < 1e-3:
-            return None
-        second = np.linalg.cholesky(gram)
-    except np.linalg.LinAlgError:
+    found = _lower_factor(a.T @ a)
+    if found is None:
         return None
-    return q, np.linalg.inv(second).T, second.T @ first.T
+    first, inverse = found
+    if _is_even(first, inverse):
+        return a, inverse.T, first.T
+    q = _times(a, inverse.T)
+    gram = q.T @ q
+    error = float(np.abs(gram - np.eye(len(gram))).max())
+    if error <= ROUNDING * np.finfo(a.dtype).eps:  # it is orthogonal already
+        return q, None, first.T
+    again = _lower_factor(gram) if error < 1e-3 else None
+    return None if again is None else (q, again[1].T, again[0].T @ first.T)
+
+
+def _lower_factor(gram: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Cholesky's factor and its inverse, if there are any.
+
+    By LAPACK itself, since NumPy's functions take longer than such small matrices, and hold up other threads.
+    """
+    lapack = importlib.import_module("scipy.linalg.lapack")
+    factorize, invert = (
+        (lapack.dpotrf, lapack.dtrtri) if gram.dtype == np.float64 else (lapack.spotrf, lapack.strtri)
+    )
+    factor, failed = factorize(gram, lower=1)
+    if failed:
+        return None
+    inverse, failed = invert(factor, lower=1)
+    return None if failed else (factor, inverse)
 
 
 def _is_even(matrix: np.ndarray, inverse: np.ndarray) -> bool:
