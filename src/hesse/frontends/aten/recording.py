@@ -273,7 +273,9 @@ class _Replay:
         return self._traced[place]
 
     def _made(self, value: Any, like: Seen) -> TracedTensor:
-        return fresh(value, like.dtype, like.device, like.is_ordered)
+        made = fresh(value, like.dtype, like.device, like.is_ordered)
+        made.cell.is_inside = like.place[1] > 0
+        return made
 
 
 Words = tuple[Any, tuple[Any, ...], dict[str, Any]]
