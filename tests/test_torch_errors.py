@@ -229,3 +229,14 @@ def test_heads_share_keys_only_on_request() -> None:
     q, k = torch.randn(2, 4, 5, 3), torch.randn(2, 2, 6, 3)
     with pytest.raises(hesse.HesseError):
         hesse.grad(lambda q: torch.nn.functional.scaled_dot_product_attention(q, k, k).sum())(q)
+
+
+def test_the_way_out_of_integers_is_that_of_the_library() -> None:
+    with pytest.raises(
+        DifferentiationError, match=r"torch\.int64; pass .* \(x\.double\(\) or x\.float\(\)\)"
+    ):
+        hesse.grad(lambda x: (x**2).sum())(torch.arange(3))
+    with pytest.raises(DifferentiationError, match=r"\(x\.double\(\) or x\.float\(\)\)"):
+        hesse.check(lambda x: (x**2).sum(), torch.arange(3))
+    with pytest.raises(DifferentiationError, match=r"int32; pass .* \(x\.astype\(float\)\)"):
+        hesse.grad(lambda x: (x**2).sum())(np.arange(3, dtype=np.int32))
