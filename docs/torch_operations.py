@@ -14,6 +14,7 @@ from torch._decomp import decomposition_table
 
 import hesse.frontends.aten  # noqa: F401  fills the table
 from hesse.frontends.aten.foreign import is_refused
+from hesse.frontends.aten.memory import LAYOUT
 from hesse.frontends.aten.table import HANDLERS
 from hesse.frontends.aten.tracer import VALUES
 
@@ -28,8 +29,8 @@ MEANINGS = {
     DECOMPOSED: "PyTorch's own decomposition into other operations is traced",
     FOREIGN: "PyTorch computes it and its own rule for the derivative is traced, with a warning",
     KNOWN: "needs the entries of a tensor: works on tensors that the function makes or that are known",
-    REFUSED: "draws random numbers, which would be the same in every call: refused by name "
-    "(dropout only in training mode)",
+    REFUSED: "draws random numbers, which would be the same in every call (dropout only in training mode), "
+    "or changes how a tensor lies in memory: refused by name",
 }
 INTRODUCTION = """\
 # Operations of PyTorch
@@ -57,7 +58,7 @@ def page() -> str:
 def _rows() -> Iterator[tuple[str, str]]:
     """Each operation with its treatment."""
     ruled = {name.partition(".")[0] for name in HANDLERS}
-    yield from ((name, RULE) for name in ruled)
+    yield from ((name, REFUSED if name in LAYOUT else RULE) for name in ruled)
     for name in sorted(_core() - ruled):
         yield name, _treatment(name)
 

@@ -258,3 +258,37 @@ def test_tensors_that_cannot_be_captured() -> None:
             hesse.grad(lambda x, body=body: body(x, empty))(TENSOR)
         with pytest.raises(TracingError, match=r"a constant of type Tensor cannot be traced.*argument"):
             hesse.grad(lambda x, body=body: body(x, watched))(POINT)
+
+
+MIXED: dict[str, tuple[Any, Any]] = {
+    "a function of PyTorch": (lambda x: torch.sin(x).sum(), ARRAY),
+    "a function of JAX": (lambda x: jnp.sin(x).sum(), TENSOR),
+    "a function of JAX and the tensor": (lambda x: (x * jnp.sin(x)).sum(), TENSOR),
+    "a captured tensor": (lambda x: jnp.tanh(x * TENSOR).sum(), ARRAY),
+    "a captured array": (lambda x: torch.tanh(x * ARRAY).sum(), TENSOR),
+    "an array in a call": (lambda x: torch.add(x, ARRAY).sum(), TENSOR),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+@pytest.mark.parametrize("entrance", [hesse.grad, hesse.hessian, hesse.compile])
+def test_libraries_that_meet_inside(entrance: Any, name: str) -> None:
+    function, point = MIXED[name]
+    message = r"of PyTorch and of JAX are mixed \(at .*test_backend_errors\.py:\d+\).*torch\.from_dlpack"
+    for _ in range(2):
+        with pytest.raises(ArgumentError, match=message):
+            entrance(function)(point)
+
+
+def _refusing(x: Any) -> Any:
+    raise TypeError("a Tensor is needed here, not an ArrayImpl")
+
+
+def test_type_errors_of_users_come_through() -> None:
+    for function in (_refusing, lambda x: (x + "Tensor").sum(), lambda x: len(3) * x.sum()):
+        for point in (TENSOR, ARRAY):
+            with pytest.raises(TypeError) as caught:
+                hesse.grad(function)(point)
+            assert not isinstance(caught.value, ArgumentError)
+    with pytest.raises(TypeError, match=r"^a Tensor is needed here, not an ArrayImpl$"):
+        hesse.grad(_refusing)(TENSOR)

@@ -68,7 +68,23 @@ REFUSED: dict[str, tuple[Callable[[Tensor], Any], str, str]] = {
         "aten.mul.*on cpu and on meta",
         "one device",
     ),
-    "as_strided": (lambda x: x.as_strided((2, 2), (1, 1)).sum(), "as_strided", "slices"),
+    "as_strided of columns": (
+        lambda x: (x[:4].reshape(2, 2) * 2).T.as_strided((2,), (1,)).sum(),
+        "as_strided of a tensor whose entries may not lie",
+        "contiguous_format",
+    ),
+    "as_strided in a part": (
+        lambda x: x[1:].as_strided((2,), (1,), 0).sum(),
+        "with a storage_offset, of a tensor that is a part",
+        "slices",
+    ),
+    "as_strided too far": (lambda x: x.as_strided((4, 3), (2, 2)).sum(), "end of a tensor", "strides"),
+    "a write to windows": (
+        lambda x: x.clone().as_strided((4, 2), (1, 1)).mul_(2).sum(),
+        "a view that shows entries more than once",
+        "clone",
+    ),
+    "as_strided_": (lambda x: x.clone().as_strided_((2, 2), (1, 1)).sum(), "as_strided_", "slices"),
     "set_": (lambda x: x.clone().set_(x).sum(), "set_", "copy_"),
     "resize_": (lambda x: x.clone().resize_(2).sum(), "resize_", "slices"),
     "no result": (lambda x: None, "returned None", "return the value"),
@@ -213,3 +229,14 @@ def test_heads_share_keys_only_on_request() -> None:
     q, k = torch.randn(2, 4, 5, 3), torch.randn(2, 2, 6, 3)
     with pytest.raises(hesse.HesseError):
         hesse.grad(lambda q: torch.nn.functional.scaled_dot_product_attention(q, k, k).sum())(q)
+
+
+def test_the_way_out_of_integers_is_that_of_the_library() -> None:
+    with pytest.raises(
+        DifferentiationError, match=r"torch\.int64; pass .* \(x\.double\(\) or x\.float\(\)\)"
+    ):
+        hesse.grad(lambda x: (x**2).sum())(torch.arange(3))
+    with pytest.raises(DifferentiationError, match=r"\(x\.double\(\) or x\.float\(\)\)"):
+        hesse.check(lambda x: (x**2).sum(), torch.arange(3))
+    with pytest.raises(DifferentiationError, match=r"int32; pass .* \(x\.astype\(float\)\)"):
+        hesse.grad(lambda x: (x**2).sum())(np.arange(3, dtype=np.int32))

@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 import torchgen
 from tests.torch_graph_cases import CASES
 from tests.torch_graph_tools import check, hessian, in_double_precision, keys, leaves, nested
 from torch import Tensor
 
 import hesse.torch
+from hesse.errors import DifferentiationError
 from hesse.frontends.aten.graph_nodes import CHOSEN, FREE, INVERSES, PREIMAGES, RENAMED, ROWS
 from hesse.frontends.aten.graph_special import SPECIAL
 from hesse.torch import backward
@@ -88,6 +90,43 @@ def test_a_chain_of_a_thousand_operations(constant: float) -> None:
     backward(chain(x), 2)
     torch.testing.assert_close(x.hgrad[0][0], torch.func.grad(chain)(x.detach()))
     torch.testing.assert_close(x.hgrad[1][0], hessian(chain)(x.detach()))
+
+
+GRAPHS: dict[str, Any] = {
+    "rrelu": lambda x: F.rrelu(x + 0.1) ** 3,
+    "block_diag": lambda x: torch.block_diag(x[:2].exp(), x[2:].reshape(2, 2), x[:1]) ** 3,
+    "windows of a leaf": lambda x: x.as_strided((4, 3), (1, 1)).prod(1),
+    "lu": lambda x: sum(part.sin().sum() for part in torch.linalg.lu(x[:4].reshape(2, 2) + 0.5)[1:]),
+    "lstsq": lambda x: torch.linalg.lstsq(x.reshape(3, 2).exp(), x[:3, None].sin()).solution,
+    "lstsq of data": lambda x: torch.linalg.lstsq(x.reshape(3, 2) + 0.5, torch.ones(3, 1)).solution ** 2,
+    "an offset": lambda x: x.as_strided((2, 2), (2, 1), 1).exp(),
+}
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_further_nodes(name: str) -> None:
+    for seed in range(2):
+        points = leaves([(6,)], seed)
+        check(backward(GRAPHS[name](*points), 3), GRAPHS[name], points, 3)
+
+
+def test_slopes_in_training_mode_are_those_that_were_drawn() -> None:
+    (x,) = leaves([(20,)])
+    y = F.rrelu(x, training=True)
+    slopes = y.detach() / x.detach()
+    backward((y**3).sum(), 2)
+    torch.testing.assert_close(x.hgrad[1][0], torch.diag(6 * slopes**3 * x.detach()))
+
+
+def test_what_nodes_do_not_keep_of_blocks_and_of_memory() -> None:
+    (x,) = leaves([(4,)])
+    with pytest.raises(DifferentiationError, match="constant blocks, whose sizes"):
+        backward(torch.block_diag(x, torch.ones(2, 2)), 2)
+    with pytest.raises(DifferentiationError, match="unless it is a contiguous leaf"):
+        backward(x.reshape(2, 2).T.as_strided((2,), (1,)), 2)
+    with hesse.torch.record():
+        y = x.reshape(2, 2).as_strided((3, 2), (1, 1)).prod(1)
+    check(backward(y, 2), lambda x: x[:3] * x[1:], [x], 2)
 
 
 # The table of nodes.

@@ -16,7 +16,7 @@ import hesse
 from hesse.errors import DifferentiationError, TracingError
 from torch_indexing_cases import CASES, MASK, ORDER, TABLE
 from torch_module_cases import Case, check, integers, normal
-from torch_nested import assert_equal
+from torch_nested import assert_agrees, assert_equal
 
 DECOMPOSED = {"decomposed: argsort"}
 """Operations that PyTorch takes apart; all others have handlers, and none is foreign."""
@@ -143,3 +143,58 @@ def test_renormalised_embeddings_are_refused() -> None:
     with pytest.raises(DifferentiationError, match=message), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         hesse.grad(lambda w: F.embedding(TABLE, w, max_norm=1.0).sum())(normal(4, 2))
+
+
+def _every_other_written(x: Tensor) -> Tensor:
+    y = torch.zeros(6, dtype=x.dtype)
+    y.as_strided((3,), (2,)).copy_(x[:3] ** 3)
+    y.as_strided((2,), (3,), 1).mul_(x[1:3])
+    return y * x
+
+
+def _blocks_written(x: Tensor) -> Tensor:
+    y = x * 2
+    y.as_strided((2, 2), (3, 1)).copy_(x[:4].reshape(2, 2) ** 2)
+    return y**2
+
+
+def _columns_copied(x: Tensor) -> Tensor:
+    columns = x.reshape(2, 3).T.clone(memory_format=torch.contiguous_format)
+    return columns.as_strided((2, 2), (1, 3)) ** 3
+
+
+KNOWN = torch.arange(6.0, dtype=torch.float64)
+STRIDED: dict[str, Callable[[Tensor], Tensor]] = {
+    "overlapping windows": lambda x: torch.as_strided(x, (4, 3), (1, 1)).sin().prod(1),
+    "an offset": lambda x: x.as_strided((2, 2), (2, 1), 1) ** 3,
+    "a matrix": lambda x: x.reshape(2, 3).as_strided((3, 2), (1, 3)).exp() @ x[:2],
+    "a part": lambda x: x[2:].as_strided((3, 2), (1, 1)) ** 3,
+    "repeated": lambda x: x.as_strided((3, 4), (2, 0)) ** 3 * KNOWN[:4],
+    "a number": lambda x: x.as_strided((), (), 4) ** 3,
+    "nothing": lambda x: x.as_strided((0, 2), (1, 1)).sum() + x.prod(),
+    "one entry": lambda x: x.as_strided((1,), (3,)) ** 3,
+    "known entries": lambda x: x[:4] ** 2 * KNOWN.as_strided((4,), (1,), 2),
+    "a result": lambda x: (x**2).as_strided((4, 3), (1, 1)).prod(1),
+    "every other entry written": _every_other_written,
+    "blocks written": _blocks_written,
+    "columns copied": _columns_copied,
+}
+
+
+@pytest.mark.parametrize("name", STRIDED)
+def test_strides(name: str) -> None:
+    x = torch.tensor([0.3, -0.8, 1.2, 0.5, -0.4, 0.9], dtype=torch.float64)
+    assert_agrees(STRIDED[name], x, order=3)
+
+
+def test_strides_in_modules_of_other_layouts() -> None:
+    """A captured tensor that is a part of another has memory that begins before it."""
+    base = torch.arange(8.0, dtype=torch.float64)
+    part, shifted = base[2:], base[2:].as_strided((3,), (2,), 1)
+    x = torch.tensor([0.3, -0.8, 1.2], dtype=torch.float64)
+    assert_agrees(lambda x: x**2 * (part * 1).as_strided((3,), (2,)), x)
+    assert_agrees(lambda x: x**2 * shifted, x)
+    assert_agrees(lambda x: x**2 * part.as_strided((3,), (2,), 1), x)
+    with pytest.raises(TracingError, match="with a storage_offset, of a tensor that is a part of another"):
+        hesse.grad(lambda x: x.as_strided((3,), (1,), 1).sum())(part)
+    assert_agrees(lambda x: x**2 * torch.arange(8.0)[2:].as_strided((3,), (2,), 0), x)

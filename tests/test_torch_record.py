@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+import gc
+import io
+import pickle
+import weakref
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -14,6 +19,7 @@ from torch.utils.checkpoint import checkpoint
 
 import hesse.torch
 from hesse.errors import ArgumentError, TracingError
+from hesse.frontends.aten.recording import living
 from hesse.torch import Controller, backward
 
 __all__ = ["in_double_precision"]  # a fixture for all tests here
@@ -143,15 +149,161 @@ def test_recorded_tensors_inside() -> None:
     assert recording.knows(inner)
 
 
-def test_what_was_computed_before_the_recording() -> None:
+def test_what_was_computed_before_the_recording_is_found_in_the_graph() -> None:
     (x,) = leaves([(2, 3)])
     before = x.sin()
     with hesse.torch.record() as recording:
         y = before.exp()
+    assert recording.knows(y)
+    check(backward(y, 2), lambda x: x.sin().exp(), [x], 2)
+
+
+def test_what_was_computed_before_the_recording_and_written_to() -> None:
+    (x,) = leaves([(2, 3)])
+    before = x.sin()
+    with hesse.torch.record():
+        y = torch.zeros(3, 3)
+        y[1:] = before
     with pytest.raises(ArgumentError, match=r"of shape \(2, 3\) was computed before the recording began"):
         backward(y, 2)
-    del recording  # without it the graph is walked
-    check(backward(y, 2), lambda x: x.sin().exp(), [x], 2)
+
+
+def _total(x: Tensor) -> Tensor:
+    with hesse.torch.record():
+        y = torch.zeros(4)
+        y[1:] = x**3
+        return y.sum()
+
+
+def test_a_recording_lives_as_long_as_what_it_computed() -> None:
+    for seed in range(2):
+        (x,) = leaves([(3,)], seed)
+        backward(_total(x), 3)
+        torch.testing.assert_close(x.hgrad[1][0], torch.diag(6 * x.detach()))
+        assert x.hgrad[2][0].sum() == 18.0
+
+
+def test_a_view_keeps_the_recording() -> None:
+    (x,) = leaves([(3,)])
+    with hesse.torch.record():
+        y = torch.zeros(4)
+        y[1:] = x**3
+        part = y[2:]
+    del y
+    gc.collect()
+    backward(part, 2)
+    torch.testing.assert_close(x.hgrad[1][0, 1, 1], 6 * x.detach()[1])
+
+
+@pytest.fixture
+def without_collection() -> Iterator[None]:
+    """What is freed here is freed at once, without a search for cycles."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("without_collection")
+def test_a_recording_is_freed_with_the_last_tensor() -> None:
+    (x,) = leaves([(3,)])
+    with hesse.torch.record() as recording:
+        y = torch.zeros(4)
+        y[1:] = x**3
+        inner = x.exp()
+        total = (y.sum() + inner.sum()) * 2
+        total.backward(retain_graph=True)  # its results are no reason to live
+    alive = weakref.ref(recording)
+    del recording, y, inner
+    backward(total, 2)
+    assert alive() is not None
+    del total
+    assert alive() is None
+    assert x.hgrad[1].shape == (1, 3, 3)
+    torch.testing.assert_close(x.grad, 6 * x.detach() ** 2 + 2 * x.detach().exp())
+
+
+@pytest.mark.usefixtures("without_collection")
+def test_a_recording_keeps_nothing_that_it_made() -> None:
+    (x,) = leaves([(3,)])
+    with hesse.torch.record() as recording:
+        large = x.detach().repeat(1000)
+        memory = weakref.ref(large.untyped_storage())
+        y = (large.sum() * x).sum()
+        del large
+        assert memory() is None
+    backward(y, 2)
+    assert recording.knows(y)
+    assert not x.hgrad[1].any()
+
+
+@pytest.mark.usefixtures("without_collection")
+def test_repeated_recordings_leave_nothing_behind() -> None:
+    (x,) = leaves([(3,)])
+    buffer = torch.zeros(4)
+    for _ in range(3):
+        with hesse.torch.record():
+            buffer.add_(1.0)
+            y = torch.zeros(4)
+            y[1:] = x**2
+            z = (y * buffer).sum()
+        backward(z, 2)
+        del y, z
+        with torch.no_grad():
+            x -= 0.1 * x.hgrad[0][0]
+    assert not [recording for recording in living if recording.knows(buffer)]
+    torch.testing.assert_close(x.hgrad[1][0], 6 * torch.eye(3))
+
+
+def test_what_is_written_into_a_tensor_from_outside() -> None:
+    (x,) = leaves([(3,)])
+    buffer, scale = torch.arange(4.0), torch.ones(3)
+    with hesse.torch.record():
+        before = (x * buffer[1:]).sum()
+        scale[0].mul_(2.0)
+        scale[1:].add_(10.0)
+        buffer[1:] = x**2
+    backward(buffer, 2)
+    torch.testing.assert_close(x.hgrad[1][1:], torch.diag_embed(2 * torch.eye(3)))
+    backward(before, 1)
+    torch.testing.assert_close(x.hgrad[0][0], torch.arange(1.0, 4.0))
+    with hesse.torch.record():
+        y = (x**2 * scale[1]).sum()
+        scale[0].mul_(3.0)
+        y = y + (x**2 * scale).sum()
+    backward(y, 2)
+    torch.testing.assert_close(x.hgrad[1][0], torch.diag(2 * torch.tensor([17.0, 22.0, 22.0])))
+
+
+def test_leaves_that_are_made_inside() -> None:
+    with hesse.torch.record():
+        x = torch.randn(3).requires_grad_()
+        y = (x.detach() * x**3).sum()
+    backward(y, 2)
+    torch.testing.assert_close(x.hgrad[1][0], torch.diag(6 * x.detach() ** 2))
+
+
+def test_recordings_inside_of_each_other() -> None:
+    (x,) = leaves([(3,)])
+    with hesse.torch.record():
+        y = torch.zeros(4)
+        with hesse.torch.record():
+            y[1:] = x**3
+        z = y * x.sum()
+    check(backward(z, 2), lambda x: torch.cat([torch.zeros(1), x**3]) * x.sum(), [x], 2)
+    backward(y, 2)
+    assert x.hgrad[1].shape == (4, 3, 3)
+
+
+def test_recorded_tensors_are_copied_and_saved() -> None:
+    (x,) = leaves([(3,)])
+    y = _total(x)
+    assert copy.deepcopy(y.detach()) == y
+    stream = io.BytesIO()
+    torch.save(y.detach(), stream)
+    stream.seek(0)
+    assert torch.load(stream) == y
+    assert pickle.loads(pickle.dumps(y.detach())) == y
 
 
 def test_operations_that_change_further_tensors_are_refused() -> None:

@@ -98,12 +98,12 @@ class Parameters:
         return (f"{name}[{k}]" for k in itertools.count())
 
 
-def check_differentiable(name: str, kind: str, dtype: Any) -> None:
+def check_differentiable(name: str, kind: str, dtype: Any, library: str | None) -> None:
     """Only floating-point arrays are differentiated by."""
     if kind != "f":
+        instead = f"{name}.double() or {name}.float()" if library == "torch" else f"{name}.astype(float)"
         raise DifferentiationError(
-            f"cannot differentiate by {name}: its dtype is {dtype}; "
-            f"pass a floating-point array ({name}.astype(float))"
+            f"cannot differentiate by {name}: its dtype is {dtype}; pass a floating-point array ({instead})"
         )
 
 

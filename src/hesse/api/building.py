@@ -148,7 +148,7 @@ class Building:
         stand_ins = list(map(stand_in, labels, arrays.shapes, arrays.kinds))
         for k, kind, value in zip(call.positions, arrays.kinds, arrays.values, strict=False):
             if call.owners[k] in chosen:
-                check_differentiable(call.leaf_names[k], kind, value.dtype)
+                check_differentiable(call.leaf_names[k], kind, value.dtype, library_of(call.leaves[k]))
         for k, expression in zip(call.positions, stand_ins, strict=False):
             leaves[k] = expression
         hidden = stand_ins[len(call.positions) :]

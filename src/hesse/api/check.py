@@ -89,8 +89,8 @@ def check(
     values = _as_precise(f, names, values)
     given = Argument.of(names[position], values[position])
     point = given._replace(leaves=list(map(_on_host, given.leaves)))
-    for name, leaf in zip(point.names, point.leaves, strict=True):
-        check_differentiable(name, leaf.dtype.kind, leaf.dtype)
+    for name, leaf, own in zip(point.names, point.leaves, given.leaves, strict=True):
+        check_differentiable(name, leaf.dtype.kind, leaf.dtype, library_of(own))
     generator = np.random.default_rng(seed)
     functions: list[Callable[..., Any]] = [f] + [
         derivative(f, order=k, argnums=position, mode=mode) for k in range(1, order + 1)

@@ -30,6 +30,7 @@ from hesse.api.trace import INDEX_SUFFIX, nested_names
 from hesse.backends.arrays import Arrays, as_arrays
 from hesse.backends.target import Target, as_target, library_of
 from hesse.errors import ArgumentError, TracingError
+from hesse.frontends.explained import mixed
 from hesse.frontends.expression import Expression
 from hesse.frontends.libraries import refused_by, traced_expression
 from hesse.frontends.tracing import computing_in, watched
@@ -270,6 +271,8 @@ class Derivative:
                     if not needed and set(hidden.values()) <= set(tried):
                         self._watch.release(tried)
                         self._present = None
+                        if (explanation := mixed(error)) is not None:
+                            raise explanation from error
                         raise
                     built = None
             if built is not None and not needed:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import dis
 import re
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import Any
 
 import numpy as np
 
-from hesse.errors import TracingError
+from hesse.errors import ArgumentError, TracingError
 from hesse.frontends.tracing import SCIPY, NumbersNeeded, is_library, raised_at, untraceable
 
 INSTEAD: dict[str, str] = {
@@ -65,6 +66,10 @@ INSTEAD: dict[str, str] = {
 """What to write instead of a function of SciPy."""
 OF_OBJECTS = r"dtype\('O'\)|dtype object|[Oo]bject array|has no callable \w+ method|loop of ufunc"
 
+OF_TORCH = r"\b(Traced)?Tensor\b"
+OF_JAX = r"\b\w*Tracer\b|\bArrayImpl\b|as an abstract array|not a valid JAX"
+"""How messages name arrays of the two libraries, or functions of JAX."""
+
 
 @contextmanager
 def explained() -> Iterator[None]:
@@ -111,6 +116,41 @@ def _explanation(error: Exception) -> tuple[str, str] | None:
             "instead of np.array: then it is one traced value.",
         )
     return None
+
+
+def mixed(error: Exception) -> ArgumentError | None:
+    """What to say if an array of PyTorch met one of JAX; None if the error is about something else.
+
+    An error that the user's code raised itself is left as it is, whatever it says.
+    """
+    if type(error) is not TypeError or _is_raised_by_user(error):
+        return None
+    text = str(error)
+    if not (re.search(OF_TORCH, text) and re.search(OF_JAX, text)):
+        return None
+    return ArgumentError(
+        f"arrays of PyTorch and of JAX are mixed (at {raised_at(error)}): {text.partition('. ')[0]}. "
+        "Pass arrays of the library in which the function is written, and convert what it reads besides them "
+        "outside of it: torch.from_dlpack(array), jax.numpy.from_dlpack(tensor), or np.asarray"
+    )
+
+
+def _is_raised_by_user(error: Exception) -> bool:
+    frames = list(_steps(error))
+    if not frames:
+        return True
+    last = frames[-1]
+    code = last.tb_frame.f_code
+    is_raised = dis.opname[code.co_code[last.tb_lasti]] in ("RAISE_VARARGS", "RERAISE")
+    return is_raised and not is_library(code.co_filename)
+
+
+def _steps(error: Exception) -> Iterator[TracebackType]:
+    """The steps of a traceback, the innermost last."""
+    step = error.__traceback__
+    while step is not None:
+        yield step
+        step = step.tb_next
 
 
 def _scipy_function(error: Exception) -> str | None:

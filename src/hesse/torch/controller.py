@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from hesse.errors import ArgumentError, NotComputedError
+from hesse.errors import ArgumentError, DifferentiationError, NotComputedError
 from hesse.frontends.aten.graph import Rule, is_known, walked
 from hesse.frontends.aten.graph_nodes import node_name
 from hesse.frontends.aten.graph_parts import edge_of, edges_of, graph_nodes
-from hesse.frontends.aten.recording import recording_of
+from hesse.frontends.aten.inputs import Walked
+from hesse.frontends.aten.recording import ComputedBeforeError, recording_of
 from hesse.structured import Structured
 from hesse.torch.blocks import Blocks, Independent, Key
 
@@ -225,13 +226,21 @@ class Controller:
         """The graph, cut at tensors inside of it."""
         identity = frozenset(map(id, inside))
         if identity not in self._parts:
-            recording = recording_of(self._tensor)
-            if recording is None:
-                found = walked(self._tensor, inside, self._named_rules())
-            else:
-                found = recording.walked(self._tensor, inside)
-            self._parts[identity] = Part(Blocks(self._tensor, found, gradient), {})
+            self._parts[identity] = Part(Blocks(self._tensor, self._walked(inside), gradient), {})
         return self._parts[identity]
+
+    def _walked(self, inside: Sequence[Tensor]) -> Walked:
+        """The expression of the tensor: from the recording, or from the graph if that began too late."""
+        recording = recording_of(self._tensor)
+        if recording is None:
+            return walked(self._tensor, inside, self._named_rules())
+        try:
+            return recording.walked(self._tensor, inside)
+        except ComputedBeforeError as error:
+            try:
+                return walked(self._tensor, inside, self._named_rules())
+            except DifferentiationError:
+                raise error from None
 
     def _inside(self, variables: Sequence[Tensor]) -> list[Tensor]:
         return list({id(t): t for t in _tensors(variables) if t.grad_fn is not None}.values())

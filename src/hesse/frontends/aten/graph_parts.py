@@ -15,7 +15,7 @@ from hesse.frontends.aten.graph_nodes import FREE, RENAMED, ROWS, node_name
 
 WAYS_OUT = (
     "Differentiate the function itself (hesse.derivative, hesse.hessian), compute the tensor inside of "
-    "`with hesse.torch.record() as recording:`, or enter a rule for the node into Controller.index"
+    "`with hesse.torch.record():`, or enter a rule for the node into Controller.index"
 )
 SIZES = ("_sym_sizes", "_sym_strides", "_scalar_type")
 """What nodes keep besides arguments and results."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -94,6 +95,67 @@ def _layer_norm(walk: Walk, node: Any) -> Call:
     return walk.called(node, row, eps=eps)
 
 
+def _leaky(walk: Walk, node: Any) -> Call:
+    """`rrelu`: in training mode a product with slopes that were kept, else with the mean of their bounds."""
+    saved, (edge,) = saved_values(node), edges_of(node)
+    operand = walk.operand(node, saved["self"], edge)
+    if saved["training"]:
+        return Call(torch.ops.aten.mul.Tensor, [operand, saved["noise"]], {}, False)
+    slope = (saved["lower"] + saved["upper"]) / 2
+    return Call(torch.ops.aten.leaky_relu.default, [operand, slope], {}, False)
+
+
+def _block_diagonal(walk: Walk, node: Any) -> Call:
+    """Matrices along a diagonal; the sizes of constant ones were not kept."""
+    operands = [walk.operand(node, None, edge) for edge in edges_of(node)]
+    if any(isinstance(operand, Unknown) for operand in operands):
+        raise DifferentiationError(
+            f"torch.block_diag has constant blocks, whose sizes autograd does not tell. {WAYS_OUT}"
+        )
+    is_shifted = any(walk.is_shifted(operand) for operand in operands)
+    return Call(torch.ops.aten.block_diag.default, [operands], {}, is_shifted)
+
+
+def _strided(walk: Walk, node: Any) -> Call:
+    """Entries by steps in memory: those of a leaf, because autograd does not tell how others lie there."""
+    saved, (edge,) = saved_values(node), edges_of(node)
+    leaf = getattr(getattr(edge, "node", None), "variable", None)
+    if edge is None or leaf is None or not leaf.is_contiguous() or leaf.storage_offset():
+        raise DifferentiationError(
+            "as_strided reads the memory of a tensor, and autograd does not tell how that lies there, "
+            f"unless it is a contiguous leaf. Use slices or Tensor.unfold. {WAYS_OUT}"
+        )
+    arguments = [
+        walk.operand(node, None, edge),
+        *(saved[name] for name in ("size", "stride", "storage_offset")),
+    ]
+    return Call(torch.ops.aten.as_strided.default, arguments, {}, False)
+
+
+def _triangular_factors(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    _, lower, upper = torch.linalg.lu(matrix)
+    return lower, upper
+
+
+def _factored(walk: Walk, node: Any) -> Call:
+    """The factors of a matrix without the permutation, which is no result of the node."""
+    saved, (edge,) = saved_values(node), edges_of(node)
+    matrix = saved["P"] @ saved["L"] @ saved["U"]
+    return Call(functools.partial(_triangular_factors), [walk.operand(node, matrix, edge)], {}, False)
+
+
+def _least_squares(matrix: Tensor, right: Tensor) -> Tensor:
+    solution: Tensor = torch.linalg.lstsq(matrix, right).solution
+    return solution
+
+
+def _fitted(walk: Walk, node: Any) -> Call:
+    """The solution of a least-squares problem."""
+    saved, (left, right) = saved_values(node), edges_of(node)
+    operands = [walk.operand(node, saved["self"], left), walk.operand(node, saved["b"], right)]
+    return Call(functools.partial(_least_squares), operands, {}, False)
+
+
 def _cat(walk: Walk, node: Any) -> Call:
     """Tensors one after the other; the size of a constant part is what the others leave."""
     shape, dim = list(node._input_metadata[0].shape), saved_values(node)["dim"]
@@ -166,6 +228,8 @@ def _solved_by_factor(walk: Walk, node: Any) -> Call:
 
 SPECIAL: dict[str, Callable[[Walk, Any], Call]] = {
     **dict.fromkeys(CHOSEN, _chosen),
+    "AsStridedBackward0": _strided,
+    "BlockDiagBackward0": _block_diagonal,
     "CatBackward0": _cat,
     "CholeskySolveBackward0": _solved_by_factor,
     "CopyBackwards": _moved,
@@ -173,6 +237,8 @@ SPECIAL: dict[str, Callable[[Walk, Any], Call]] = {
     "FmodBackward0": _moved,
     "IndexBackward0": _indexed,
     "IndexPutBackward0": _indexed,
+    "LinalgLstsqBackward0": _fitted,
+    "LinalgLuBackward0": _factored,
     "LinalgSolveExBackward0": _solved,
     "LinalgSolveTriangularBackward0": _solved_triangular,
     "MaskedScatterBackward0": _scattered,
@@ -180,6 +246,7 @@ SPECIAL: dict[str, Callable[[Walk, Any], Call]] = {
     "NativeDropoutBackward0": _dropped,
     "NativeLayerNormBackward0": _layer_norm,
     "RemainderBackward0": _moved,
+    "RreluWithNoiseBackward0": _leaky,
     "UnsafeIndexBackward0": _indexed,
     "UnsafeIndexPutBackward0": _indexed,
 }

@@ -4,12 +4,14 @@ Nothing is lost here that autograd does not keep: constants, fill values, writin
 operation of ATen is a line of a tape. To differentiate a tensor, the lines that it depends on are computed
 again, with traced tensors.
 
-Tensors are told apart by where they are in memory, because autograd makes other objects of views.
+Tensors are told apart by where they are in memory, because autograd makes other objects of views. The memory
+of what was computed with a graph keeps the recording, so a recording must not keep that memory: its lines say
+where tensors are, and only those from outside are kept, as others that share their memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import Token
 from typing import Any, NamedTuple, Self
 from weakref import WeakSet
@@ -21,6 +23,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 from hesse.errors import ArgumentError
 from hesse.frontends.aten.functions import install, recorder
 from hesse.frontends.aten.inputs import Inputs, Walked
+from hesse.frontends.aten.places import Memory, Outside, Place, Seen, memory_of, place_of, seen
 from hesse.frontends.aten.table import mapped, operation_name, tensors_in
 from hesse.frontends.aten.tensor import TracedTensor, expression_of, fresh
 from hesse.frontends.aten.tracer import VALUES, Tracer
@@ -53,17 +56,18 @@ DATA = frozenset(
 )
 """Operations whose results are data: numbers drawn, and places as often as counts say."""
 
-Place = tuple[Any, ...]
-"""Where the entries of a tensor are in memory."""
+
+class ComputedBeforeError(ArgumentError):
+    """A tensor was computed, with a graph, before the recording began."""
 
 
 class Line(NamedTuple):
-    """An operation that was computed."""
+    """An operation that was computed; in arguments, what was seen of tensors."""
 
     function: Any
     arguments: tuple[Any, ...]
     options: dict[str, Any]
-    results: tuple[Tensor, ...]
+    results: tuple[Seen, ...]
     drawn: tuple[Tensor, ...]
     """Copies of the results, if they are data: drawn at random, or integers."""
     has_graph: bool
@@ -76,10 +80,12 @@ class Recording(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self._tape: list[Line] = []
-        self._made: set[Any] = set()
-        """Memory that was made here."""
-        self._before: dict[Place, Tensor] = {}
-        """What tensors from outside were before something was written to them."""
+        self._made: set[int] = set()
+        """Memory that was made here, or that was written to."""
+        self._places: set[Place] = set()
+        """Those of all results."""
+        self._outside: dict[tuple[Place, bool], Outside] = {}
+        """Operands that are no results, and apart from them those that are differentiated by."""
         self._around: list[Token[Any]] = []
         """Recorders of the blocks around this one."""
         living.add(self)
@@ -106,47 +112,86 @@ class Recording(TorchDispatchMode):
         options = options or {}
         if function._schema.is_mutable:
             for target in _written(function, arguments, options):
-                if _memory(target) not in self._made:
-                    self._before.setdefault(_place(target), target.detach().clone())
+                self._keep_entries(target)
         found = function(*arguments, **options)
         results = tuple(tensors_in(found))
         if results and operation_name(function) not in ("lift", "lift_fresh"):
-            self._made |= {_memory(t) for t in results} - {
-                _memory(t) for t in tensors_in((arguments, options))
-            }
-            is_data = operation_name(function) in DATA | VALUES or _counts(
-                tensors_in((arguments, options)), results
-            )
+            operands = list(tensors_in((arguments, options)))
+            is_data = operation_name(function) in DATA | VALUES or _counts(operands, results)
             drawn = tuple(t.detach().clone() for t in results) if is_data else ()
-            line = Line(function, arguments, options, results, drawn, torch.is_grad_enabled())
-            self._tape.append(_in_other_words(line))
+            self._write_down(
+                Line(*_in_other_words(function, arguments, options), (), drawn, torch.is_grad_enabled()),
+                operands,
+                results,
+            )
         return found
 
     def applied(self, function: Any, compute: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """The results of a `torch.autograd.Function`, which is one line: its rule differentiates it."""
         with _disable_current_modes():
             found = compute(*arguments, **options)
-        results = tuple(tensors_in(found))
-        self._made |= {_memory(t) for t in results} - {_memory(t) for t in tensors_in((arguments, options))}
-        self._tape.append(Line(function, arguments, options, results, (), torch.is_grad_enabled()))
+            operands = list(tensors_in((arguments, options)))
+            line = Line(function, arguments, options, (), (), torch.is_grad_enabled())
+            self._write_down(line, operands, list(tensors_in(found)))
         return found
 
+    def _write_down(self, line: Line, operands: Sequence[Tensor], results: Sequence[Tensor]) -> None:
+        """Add a line to the tape."""
+        arguments = mapped(self._operand, line.arguments)
+        options = {name: mapped(self._operand, value) for name, value in line.options.items()}
+        found = tuple(map(seen, results))
+        self._tape.append(line._replace(arguments=arguments, options=options, results=found))
+        self._places |= {one.place for one in found}
+        self._made |= {one.place[0] for one in found} - {memory_of(t).number for t in operands}
+        if line.has_graph and any(t.requires_grad for t in operands):
+            for memory in map(memory_of, results):
+                self._be_kept_by(memory)
+
+    def _be_kept_by(self, memory: Memory) -> None:
+        """Live as long as what is in a memory; what other recordings know of it is no longer so."""
+        if memory.number in self._made:
+            memory.makers[:] = [one for one in memory.makers if one is not self and one.is_active] + [self]
+
+    @property
+    def is_active(self) -> bool:
+        """Whether operations are being recorded."""
+        return bool(self._around)
+
+    def _operand(self, tensor: Tensor) -> Seen:
+        """What is written down of an operand; if it is no result, it is kept."""
+        found = seen(tensor)
+        key = found.place, found.is_leaf
+        if key not in self._outside and (found.is_leaf or found.place not in self._places):
+            self._outside[key] = Outside(tensor, is_copied=found.place[0] in self._made)
+        return found
+
+    def _keep_entries(self, target: Tensor) -> None:
+        """Copy what is in memory from outside before something is written to it."""
+        self._operand(target)
+        number = memory_of(target).number
+        if number not in self._made:
+            for (place, _), outside in self._outside.items():
+                if place[0] == number:
+                    outside.keep()
+            self._made.add(number)
+
     def knows(self, tensor: Tensor) -> bool:
-        """Whether a tensor was computed here."""
-        place = _place(tensor)
-        return any(_place(result) == place for line in reversed(self._tape) for result in line.results)
+        """Whether a tensor was computed here, or a part of it."""
+        place = place_of(tensor)
+        return place in self._places or (place[0] in self._made and (place, False) in self._outside)
 
     def walked(self, tensor: Tensor, cuts: Sequence[Tensor]) -> Walked:
         """The expression that a tensor was computed by; tensors that it is cut at are leaves, too."""
-        return _Replay(self._before, {_place(cut): cut for cut in cuts}).of(tensor, self._needed(tensor))
+        replay = _Replay(self._outside, {place_of(cut): cut for cut in cuts})
+        return replay.of(tensor, self._needed(tensor))
 
     def _needed(self, tensor: Tensor) -> list[Line]:
         """The lines that a tensor depends on."""
-        memories, lines = {_memory(tensor)}, []
+        memories, lines = {memory_of(tensor).number}, []
         for line in reversed(self._tape):
-            if any(_memory(t) in memories for t in line.results):
+            if any(one.place[0] in memories for one in line.results):
                 lines.append(line)
-                memories |= {_memory(t) for t in tensors_in((line.arguments, line.options))}
+                memories |= {one.place[0] for one in tensors_in((line.arguments, line.options), Seen)}
         return lines[::-1]
 
 
@@ -156,19 +201,21 @@ living: WeakSet[Recording] = WeakSet()
 
 def recording_of(tensor: Tensor) -> Recording | None:
     """The recording in which a tensor was computed."""
-    return next((recording for recording in list(living) if recording.knows(tensor)), None)
+    known = [*reversed(memory_of(tensor).makers), *living]
+    return next((recording for recording in known if recording.knows(tensor)), None)
 
 
 class _Replay:
     """Lines of a tape computed again with traced tensors."""
 
-    def __init__(self, before: dict[Place, Tensor], cuts: dict[Place, Tensor]) -> None:
+    def __init__(self, outside: Mapping[tuple[Place, bool], Outside], cuts: dict[Place, Tensor]) -> None:
         self._inputs = Inputs()
-        self._before = before
+        self._outside = outside
         self._cuts = cuts
         self._traced: dict[Place, TracedTensor] = {}
         self._detached: dict[Place, TracedTensor] = {}
         """Tensors at the same places that have no graph."""
+        self._leaves: set[Place] = set()
 
     def of(self, tensor: Tensor, lines: Sequence[Line]) -> Walked:
         """The expression of a tensor after all lines."""
@@ -177,12 +224,12 @@ class _Replay:
             for line in lines:
                 with torch.set_grad_enabled(line.has_graph):
                     self._compute(line)
-            root = expression_of(self._traced[_place(tensor)])
+            root = expression_of(self._traced[place_of(tensor)])
         return Walked(as_node(root), False, self._inputs)
 
     def _compute(self, line: Line) -> None:
-        arguments = mapped(self._found, line.arguments)
-        options = {name: mapped(self._found, value) for name, value in line.options.items()}
+        arguments = mapped(self._found, line.arguments, Seen)
+        options = {name: mapped(self._found, value, Seen) for name, value in line.options.items()}
         name = operation_name(line.function) if hasattr(line.function, "_schema") else ""
         if name == "native_dropout":
             with _disable_current_modes():
@@ -197,74 +244,76 @@ class _Replay:
         for real, traced in zip(line.results, found, strict=False):  # others are details of a derivative
             self._enter(real, traced, name == "detach")
 
-    def _enter(self, real: Tensor, traced: Tensor, is_detached: bool) -> None:
-        place = _place(real)
+    def _enter(self, real: Seen, traced: Tensor, is_detached: bool) -> None:
         if not isinstance(traced, TracedTensor):
             traced = fresh(self._inputs.hidden(traced), real.dtype, real.device)
-        if place in self._cuts and not is_detached:
-            leaf = self._inputs.leaf(self._cuts.pop(place))
-            traced = fresh(leaf, real.dtype, real.device, real.is_contiguous())
-        (self._detached if is_detached else self._traced)[place] = traced
+        if real.place in self._cuts and not is_detached:
+            traced = self._made(self._inputs.leaf(self._cuts.pop(real.place)), real)
+        (self._detached if is_detached else self._traced)[real.place] = traced
 
-    def _found(self, tensor: Tensor) -> TracedTensor:
+    def _found(self, operand: Seen) -> TracedTensor:
         """What stands for a tensor."""
-        place = _place(tensor)
-        if not tensor.requires_grad and place in self._detached:
+        place = operand.place
+        if not operand.has_graph and place in self._detached:
             return self._detached[place]
+        if operand.is_leaf and place not in self._leaves:
+            self._leaves.add(place)
+            outside = self._outside[place, True]
+            leaf = outside.tensor
+            value = self._inputs.hidden(outside.entries) if leaf is None else self._inputs.leaf(leaf)
+            self._traced[place] = self._made(value, operand)
         if place not in self._traced:
-            if tensor.requires_grad and not tensor.is_leaf:
-                raise ArgumentError(
-                    f"a tensor of shape {tuple(tensor.shape)} was computed before the recording began; "
+            if operand.has_graph:
+                raise ComputedBeforeError(
+                    f"a tensor of shape {tuple(operand.shape)} was computed before the recording began; "
                     "compute it inside of hesse.torch.record()"
                 )
-            value = (
-                self._inputs.leaf(tensor)
-                if tensor.requires_grad
-                else self._inputs.hidden(self._before.get(place, tensor))
-            )
-            self._traced[place] = fresh(value, tensor.dtype, tensor.device, tensor.is_contiguous())
+            value = self._inputs.hidden(self._outside[place, False].entries)
+            self._traced[place] = self._made(value, operand)
         return self._traced[place]
 
+    def _made(self, value: Any, like: Seen) -> TracedTensor:
+        made = fresh(value, like.dtype, like.device, like.is_ordered)
+        made.cell.is_inside = like.place[1] > 0
+        return made
 
-def _in_other_words(line: Line) -> Line:
-    """A line in terms of operations of the table.
+
+Words = tuple[Any, tuple[Any, ...], dict[str, Any]]
+"""An operation, its arguments and its options."""
+
+
+def _in_other_words(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Words:
+    """An operation in terms of those of the table.
 
     Masks, whose entries are known now, are replaced by the places where they hold.
     """
-    names = [argument.name for argument in line.function._schema.arguments]
-    given = dict(zip(names, line.arguments, strict=False)) | line.options
-    name, aten = operation_name(line.function), torch.ops.aten
+    names = [argument.name for argument in function._schema.arguments]
+    given = dict(zip(names, arguments, strict=False)) | options
+    name, aten = operation_name(function), torch.ops.aten
     if name in ("masked_select", "masked_scatter"):
         shape = torch.broadcast_shapes(given["self"].shape, given["mask"].shape)
         places = list(given["mask"].broadcast_to(shape).nonzero(as_tuple=True))
-        arguments = (given["self"], shape, places, *line.arguments[2:])
-        return line._replace(
-            function=_selected if name == "masked_select" else _scattered, arguments=arguments
-        )
+        changed = _selected if name == "masked_select" else _scattered
+        return changed, (given["self"], shape, places, *arguments[2:]), options
     if "indices" in given and name != "embedding" and isinstance(given["indices"], tuple | list):
-        places = list(_places(given["indices"]))
-        return line._replace(arguments=(line.arguments[0], places, *line.arguments[2:]))
+        return function, (arguments[0], list(_places(given["indices"])), *arguments[2:]), options
     if name in ("_cdist_forward", "_pdist_forward"):
-        return line._replace(function=getattr(aten, name.split("_")[1]).default)
+        return getattr(aten, name.split("_")[1]).default, arguments, options
     if name.startswith("_scaled_dot_product"):
         mask = given.get("attn_mask", given.get("attn_bias"))
         settings = (given.get("dropout_p", 0.0), given.get("is_causal", False))
         arguments = (given["query"], given["key"], given["value"], mask, *settings)
-        options = {
-            "scale": given.get("scale"),
-            "enable_gqa": True,
-        }  # PyTorch has checked the numbers of heads
-        return line._replace(
-            function=aten.scaled_dot_product_attention.default, arguments=arguments, options=options
-        )
+        # PyTorch has checked the numbers of heads
+        options = {"scale": given.get("scale"), "enable_gqa": True}
+        return aten.scaled_dot_product_attention.default, arguments, options
     if name in ("native_batch_norm", "_native_batch_norm_legit", "_native_batch_norm_legit_no_training"):
         kept = [given.get(k) for k in ("input", "weight", "bias", "running_mean", "running_var")]
-        arguments = (*kept, given.get("training", False), 0.0, given["eps"], False)
-        return line._replace(function=aten.batch_norm.default, arguments=arguments, options={})
+        modes = (given.get("training", False), 0.0, given["eps"], False)
+        return aten.batch_norm.default, (*kept, *modes), {}
     if name == "native_group_norm":
         kept = [given[k] for k in ("input", "group", "weight", "bias", "eps")]
-        return line._replace(function=aten.group_norm.default, arguments=tuple(kept), options={})
-    return line
+        return aten.group_norm.default, tuple(kept), {}
+    return function, arguments, options
 
 
 def _places(indices: Sequence[Any]) -> Iterator[Any]:
@@ -285,20 +334,12 @@ def _selected(tensor: Tensor, shape: torch.Size, places: list[Tensor]) -> Tensor
     return torch.ops.aten.index.Tensor(torch.ops.aten.expand.default(tensor, shape), places)
 
 
-def _counts(operands: Iterator[Tensor], results: Sequence[Tensor]) -> bool:
+def _counts(operands: Sequence[Tensor], results: Sequence[Tensor]) -> bool:
     """Whether an operation makes integers of real numbers, which have no derivatives."""
     is_whole = not any(
         t.dtype.is_floating_point or t.dtype.is_complex or t.dtype == torch.bool for t in results
     )
     return is_whole and any(t.dtype.is_floating_point for t in operands)
-
-
-def _memory(tensor: Tensor) -> Any:
-    return tensor.untyped_storage()._cdata
-
-
-def _place(tensor: Tensor) -> Place:
-    return _memory(tensor), tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype
 
 
 def _written(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Iterator[Tensor]:

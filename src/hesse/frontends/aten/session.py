@@ -81,7 +81,9 @@ class TorchSession(Session):
 def _given(one: Input) -> TracedTensor:
     """What the function is called with in place of an array."""
     tensor = one.array if isinstance(one.array, Tensor) else torch.as_tensor(one.array)
-    return fresh(one.expression, tensor.dtype, tensor.device, tensor.is_contiguous())
+    given = fresh(one.expression, tensor.dtype, tensor.device, tensor.is_contiguous())
+    given.cell.is_inside = tensor.storage_offset() > 0
+    return given
 
 
 class NestedSession(Nested):

@@ -38,21 +38,21 @@ def handler_of(function: Any) -> Callable[..., Any] | None:
     return HANDLERS.get(f"{name}.{function._overloadname}") or HANDLERS.get(name)
 
 
-def mapped(change: Callable[[Any], Any], value: Any) -> Any:
-    """The arguments of an operation with tensors changed."""
-    if isinstance(value, Tensor):
+def mapped(change: Callable[[Any], Any], value: Any, kind: type = Tensor) -> Any:
+    """The arguments of an operation with tensors changed, or others of a kind."""
+    if isinstance(value, kind):
         return change(value)
     if isinstance(value, tuple | list):
-        return type(value)(mapped(change, part) for part in value)
+        return type(value)(mapped(change, part, kind) for part in value)
     return value
 
 
-def tensors_in(value: Any) -> Iterator[Any]:
-    """The tensors in arguments."""
-    if isinstance(value, Tensor):
+def tensors_in(value: Any, kind: type = Tensor) -> Iterator[Any]:
+    """The tensors in arguments, or others of a kind."""
+    if isinstance(value, kind):
         yield value
     elif isinstance(value, tuple | list):
         for part in value:
-            yield from tensors_in(part)
+            yield from tensors_in(part, kind)
     elif isinstance(value, dict):
-        yield from tensors_in(tuple(value.values()))
+        yield from tensors_in(tuple(value.values()), kind)

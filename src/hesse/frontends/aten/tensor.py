@@ -63,17 +63,19 @@ class Step(NamedTuple):
 class Cell:
     """What tensors with common memory stand for.
 
-    `is_ordered` says that the entries are certain to lie in memory in the order of the axes. `points` are the
-    views that stand for variables until something is written, by their steps.
+    `is_ordered` says that the entries are certain to lie in memory in the order of the axes, `is_inside` that
+    the memory begins before them. `points` are the views that stand for variables until something is written,
+    by their steps.
     """
 
-    __slots__ = ("is_ordered", "points", "value", "version", "was_reshaped")
+    __slots__ = ("is_inside", "is_ordered", "points", "value", "version", "was_reshaped")
 
     def __init__(self, value: Content, is_ordered: bool) -> None:
         self.value = value
         self.points: list[tuple[tuple[Step, ...], Expression]] = []
         self.version = 0
         self.is_ordered = is_ordered
+        self.is_inside = False
         self.was_reshaped = False
 
     def write(self, value: Content) -> None:

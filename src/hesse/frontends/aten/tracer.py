@@ -28,7 +28,7 @@ from hesse.errors import HesseError
 from hesse.frontends.aten.complexes import Apart, as_complex, complex_handler_of, constant_part, is_complex
 from hesse.frontends.aten.foreign import applied, is_refused
 from hesse.frontends.aten.functions import autograd_explained
-from hesse.frontends.aten.memory import LAYOUT
+from hesse.frontends.aten.memory import LAYOUT, strided
 from hesse.frontends.aten.table import HANDLERS, Typed, handler_of, mapped, operation_name, tensors_in
 from hesse.frontends.aten.tensor import (
     TRACED,
@@ -126,10 +126,13 @@ class Tracer(TorchDispatchMode):
         for tensor, expression in stand_ins:
             self._enter(tensor, expression)
         for tensor in constants:
-            self._entered[id(tensor)] = tensor, known(tensor.detach().clone())
+            copied = known(tensor.detach().clone())
+            copied.cell.is_inside = tensor.storage_offset() > 0
+            self._entered[id(tensor)] = tensor, copied
 
     def _enter(self, tensor: Tensor, expression: Expression) -> TracedTensor:
         traced = fresh(expression, tensor.dtype, tensor.device, tensor.is_contiguous())
+        traced.cell.is_inside = tensor.storage_offset() > 0
         self._entered[id(tensor)] = tensor, traced
         return traced
 
@@ -190,6 +193,8 @@ class Tracer(TorchDispatchMode):
             self.is_random = False
         if function._schema.is_mutable:
             return self._written(function, arguments, options, is_known)
+        if operation_name(function) == "as_strided" and not _is_alone(arguments[0]):
+            return strided(arguments[0], *_strides(*arguments[1:], **options))
         if is_known:
             return self._computed(function, arguments, options, tensors)
         if operation_name(function) in VALUES or _is_masked(function, arguments):
@@ -236,7 +241,10 @@ class Tracer(TorchDispatchMode):
                     return self._views(function, arguments, options, result)
                 made = _wrapped(result, tensors)
                 if operation_name(function) == "clone":
-                    made.cell.is_ordered = tensors[0].cell.is_ordered and not tensors[0].steps
+                    is_copied = tensors[0].cell.is_ordered and not tensors[0].steps
+                    made.cell.is_ordered |= (
+                        is_copied or options.get("memory_format") is torch.contiguous_format
+                    )
                 return made
         if function._can_decompose():
             with self:
@@ -352,7 +360,26 @@ class Tracer(TorchDispatchMode):
             return
         base = cell.value if isinstance(cell.value, Expression) else as_constant(cell.value)
         shape: tuple[Any, ...] = base.shape
-        cell.write(written(base, positions(target, math.prod(shape), shape), value))
+        places = positions(target, math.prod(shape), shape)
+        if len(np.unique(places)) < places.size:
+            raise untraceable(
+                "writing to a view that shows entries more than once,",
+                "Write to the tensor itself, or to a clone.",
+            )
+        cell.write(written(base, places, value))
+
+
+def _is_alone(tensor: TracedTensor) -> bool:
+    """Whether memory with known entries is not the tracer's own: PyTorch computes views of it."""
+    value = tensor.cell.value
+    return isinstance(value, Tensor) and (value.storage_offset() > 0 or not value.is_contiguous())
+
+
+def _strides(
+    size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> tuple[Sequence[int], Sequence[int], int | None]:
+    """The arguments of `as_strided`."""
+    return size, stride, storage_offset
 
 
 def _without_graph(new: Expression, target: TracedTensor) -> Expression:
@@ -462,7 +489,7 @@ def _wrapped_as(value: Any, dtype: torch.dtype, operands: Sequence[TracedTensor]
     if not torch.is_grad_enabled() and is_number and not is_recording.get():
         value = constant_part(value)
     device = next((t.device for t in operands if t.device.type != "cpu"), operands[0].device)
-    return fresh(value, dtype, device)
+    return fresh(value, dtype, device, value.ndim < 2)  # which always lies in one piece
 
 
 def _floating(operands: Sequence[TracedTensor]) -> torch.dtype:

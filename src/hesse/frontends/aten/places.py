@@ -1,0 +1,96 @@
+"""Where tensors are in memory: what tells them apart while operations are recorded.
+
+Autograd makes other objects of views, so objects say little. Addresses are used again when memory is freed,
+so memory is numbered when it is first seen.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.weak import TensorWeakRef
+
+Place = tuple[Any, ...]
+"""Where the entries of a tensor are: the number of the memory, the offset, shape, strides and the dtype."""
+NAME = "_hesse_memory"
+"""The attribute of a storage that tells its number."""
+_numbers = itertools.count()
+
+
+class Memory:
+    """What is known of the memory of tensors; it lives as long as that.
+
+    `makers` are recordings of what is in it. They live as long as the memory and must not keep it alive.
+    """
+
+    __slots__ = ("makers", "number")
+
+    def __init__(self) -> None:
+        self.number = next(_numbers)
+        self.makers: list[Any] = []
+
+
+def memory_of(tensor: Tensor) -> Memory:
+    """The memory of a tensor."""
+    storage = tensor.untyped_storage()
+    found: Memory | None = getattr(storage, NAME, None)
+    if found is None:
+        found = Memory()
+        setattr(storage, NAME, found)
+    return found
+
+
+def place_of(tensor: Tensor) -> Place:
+    """The place of a tensor."""
+    where = tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), tensor.dtype
+    return memory_of(tensor).number, *where
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """An operand or a result of a recorded operation, without its entries."""
+
+    place: Place
+    dtype: torch.dtype
+    device: torch.device
+    is_ordered: bool
+    has_graph: bool
+    is_leaf: bool
+    """Whether it is differentiated by: it has no history, but derivatives."""
+
+    @property
+    def shape(self) -> Sequence[int]:
+        """The sizes of its axes."""
+        shape: Sequence[int] = self.place[2]
+        return shape
+
+
+def seen(tensor: Tensor) -> Seen:
+    """What is written down of a tensor."""
+    is_leaf = tensor.requires_grad and tensor.is_leaf
+    return Seen(
+        place_of(tensor), tensor.dtype, tensor.device, tensor.is_contiguous(), tensor.requires_grad, is_leaf
+    )
+
+
+class Outside:
+    """A tensor that a recording did not compute: its entries, and the object itself while somebody has it."""
+
+    def __init__(self, tensor: Tensor, is_copied: bool) -> None:
+        self.entries = tensor.detach().clone() if is_copied else tensor.detach()
+        self._object = TensorWeakRef(tensor)
+
+    def keep(self) -> None:
+        """Copy the entries before something else is written there."""
+        self.entries = self.entries.clone()
+
+    @property
+    def tensor(self) -> Tensor | None:
+        """The object."""
+        found: Tensor | None = self._object()
+        return found
