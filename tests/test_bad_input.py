@@ -174,6 +174,11 @@ ARGNUMS: Mistakes = {
         (None, "argnums must be an int or a tuple of ints, not None"),
         (True, "argnums must be an int or a tuple of ints, not True"),
         ((0, "A"), "argnums must be an int or a tuple of ints, not (0, 'A')"),
+        (
+            np.ones(1),
+            "argnums must be an int or a tuple of ints, not array([1.]); "
+            "the arguments of f are given to what this returns, as in hesse.grad(f)(x)",
+        ),
     ]
 } | {
     "argnums must be one int here, not (0, 1)": lambda: hesse.diagonal(form, argnums=(0, 1)),

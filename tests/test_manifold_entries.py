@@ -65,7 +65,7 @@ def test_entries_with_merged_axes_in_tiles(library, table, near, count, monkeypa
         pytest.importorskip(library)
     monkeypatch.setattr(merged, "TABLE", table)
     monkeypatch.setattr(positions, "NEAR", near)
-    monkeypatch.setattr(threads, "available", lambda: 3)
+    monkeypatch.setattr(threads, "processors", lambda: 3)
     merged.best_groups.cache_clear()
     shape = (3, 4, 3, 2, 3, 4)
     M = TensorTrains(shape, 3)
@@ -162,7 +162,7 @@ def test_positions_that_are_written_to():
 
 
 def test_threads_after_a_fork(monkeypatch):
-    monkeypatch.setattr(threads, "available", lambda: 2)
+    monkeypatch.setattr(threads, "processors", lambda: 2)
     assert threads.on_threads(lambda part: part.stop, threads.shares(10)) == [5, 10]
     if not hasattr(os, "fork"):
         return
@@ -177,9 +177,9 @@ def test_threads_after_a_fork(monkeypatch):
 
 def test_entries_in_parts_on_several_threads(monkeypatch):
     monkeypatch.setattr(entries_kernel, "ALONE", 10)
-    monkeypatch.setattr(threads, "available", lambda: 3)
+    monkeypatch.setattr(threads, "processors", lambda: 3)
     f = FUNCTIONS["completion"][0]
     X = point()
     found = hesse.manifolds.grad(f)(X)
-    monkeypatch.setattr(threads, "available", lambda: 1)
+    monkeypatch.setattr(threads, "processors", lambda: 1)
     close(found.dense(), hesse.manifolds.grad(f)(X).dense(), 1e-13)

@@ -394,6 +394,9 @@ def test_mixed_directions_and_sums() -> None:
 ERRORS: dict[str, Callable[[], Any]] = {
     "order must be an integer of at least 1, not 0": lambda: hesse.taylor(net, 0),
     "curve must be an integer of at least 1, not 2.0": lambda: hesse.taylor(net, 2, curve=2.0),
+    "not array([1.]); the arguments of f are given to what this returns, as in hesse.grad(f)(x)": (
+        lambda: hesse.taylor(net, np.ones(1))
+    ),
     "v has shape (3,), but x has shape (4,)": lambda: hesse.taylor(net, 2)(POINT, DIRECTION[:3]),
     "v2 has shape (3,), but x has shape (4,)": lambda: hesse.taylor(net, 2, curve=2)(POINT, POINT, POINT[:3]),
     "orders must be integers of at least 0, one for each entry, not (1, -1)": lambda: hesse.partial(

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 import hesse
-from benchmarks.adbench import bundles, hands, mixtures, sequences
+from benchmarks.adbench import bundles, mixtures, sequences
 from hesse.api.compiled import Derivative
 
 FASTER = 'numpy   (backend="jax" is likely to be faster)'
 Problem = tuple[Derivative, tuple[np.ndarray, ...]]
 
 
-def chain() -> Problem:
+def chain(count: int) -> Problem:
     function = lambda x: np.sum((x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)  # noqa: E731
-    return hesse.grad(function), (np.linspace(0.0, 1.0, 1_000_000),)
+    return hesse.grad(function), (np.linspace(0.0, 1.0, count),)
 
 
 def stencil() -> Problem:
@@ -44,9 +44,23 @@ def mixture() -> Problem:
     return hesse.grad(case.function(np), argnums=case.argnums), case.arguments
 
 
-def hand() -> Problem:
-    case = hands.case(100, is_complicated=False)
-    return hesse.jacobian(case.function(np)), case.arguments
+def pairs(count: int) -> Problem:
+    def potential(x: Any) -> Any:
+        apart = x[:, None] - x
+        distances = np.sqrt(np.sum(apart**2, -1) + 1)
+        return np.sum(np.exp(-distances) / distances)
+
+    return hesse.grad(potential), (np.linspace(0.0, 1.0, 3 * count).reshape(count, 3),)
+
+
+def functions(count: int) -> Problem:
+    function = lambda x: np.sum(np.exp(np.sin(x)) * np.cos(x) + np.tanh(x) ** 2)  # noqa: E731
+    return hesse.grad(function), (np.linspace(0.0, 1.0, count),)
+
+
+def regression() -> Problem:
+    X = np.ones((2000, 100))
+    return hesse.grad(lambda w: np.sum(np.log1p(np.exp(-(X @ w))))), (np.ones(100),)
 
 
 def product() -> Problem:
@@ -59,8 +73,15 @@ def few_entries() -> Problem:
 
 @pytest.mark.parametrize(
     "problem",
-    [chain, stencil, lambda: lstm(11), lambda: lstm(101), hand],
-    ids=["chain", "stencil", "short loop", "loop", "hand"],
+    [
+        lambda: chain(1_000_000),
+        stencil,
+        lambda: lstm(11),
+        lambda: lstm(101),
+        lambda: pairs(1500),
+        lambda: functions(1_000_000),
+    ],
+    ids=["chain", "stencil", "short loop", "loop", "pairs", "functions"],
 )
 def test_xla_is_preferred_where_it_is_faster(problem: Callable[[], Problem]) -> None:
     derivative, arguments = problem()
@@ -69,8 +90,17 @@ def test_xla_is_preferred_where_it_is_faster(problem: Callable[[], Problem]) -> 
 
 @pytest.mark.parametrize(
     "problem",
-    [product, few_entries, mixture, lambda: bundle(100), lambda: bundle(3184)],
-    ids=["product", "few entries", "mixture", "few points", "points"],
+    [
+        product,
+        few_entries,
+        mixture,
+        lambda: bundle(100),
+        lambda: bundle(3184),
+        lambda: chain(10_000),
+        lambda: pairs(50),
+        regression,
+    ],
+    ids=["product", "entries", "mixture", "few points", "points", "short chain", "pairs", "regression"],
 )
 def test_numpy_is_preferred_where_it_is_faster(problem: Callable[[], Problem]) -> None:
     derivative, arguments = problem()

@@ -28,6 +28,8 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "benchmarks-adbench.md"
 TOLERANCE = 1e-8
 PATIENCE, FEWEST, MOST = 2.0, 5, 51
 """Seconds for the samples of a row, and how many samples a candidate has."""
+QUIET = 0.3
+"""Seconds before each first call: threads of the library before may still be waiting busily for more."""
 SAMPLE = 2e-3
 """Seconds that a sample should take at least."""
 
@@ -62,6 +64,7 @@ def measured(case: Case, with_compile: bool) -> Row:
     calls: list[tuple[Thunk, list[float]]] = []
     expected: list[np.ndarray] = []
     for candidate in candidates(case, with_compile):
+        time.sleep(QUIET)
         start = time.perf_counter()
         try:
             thunk = candidate.prepare()

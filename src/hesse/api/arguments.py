@@ -115,7 +115,9 @@ def check_argnums(argnums: Any, count: int, names: Sequence[str]) -> tuple[tuple
         raise ArgumentError("argnums is empty: name at least one argument to differentiate by")
     for position in positions:
         if isinstance(position, bool) or not isinstance(position, int | np.integer):
-            raise ArgumentError(f"argnums must be an int or a tuple of ints, not {argnums!r}")
+            raise ArgumentError(
+                f"argnums must be an int or a tuple of ints, not {argnums!r}{_advice(argnums)}"
+            )
         if not -count <= position < count:
             called = f"the function was called with {count} arguments ({', '.join(names)})"
             raise ArgumentError(f"argnums {position} is out of range: {called}")
@@ -128,8 +130,15 @@ def check_argnums(argnums: Any, count: int, names: Sequence[str]) -> tuple[tuple
 def check_order(order: Any, name: str = "order") -> int:
     """The order of a derivative: an int of at least one."""
     if isinstance(order, bool) or not isinstance(order, int | np.integer) or order < 1:
-        raise ArgumentError(f"{name} must be an integer of at least 1, not {order!r}")
+        raise ArgumentError(f"{name} must be an integer of at least 1, not {order!r}{_advice(order)}")
     return int(order)
+
+
+def _advice(value: Any) -> str:
+    """For arrays where settings belong: they were meant for the derivative."""
+    if not hasattr(value, "shape"):
+        return ""
+    return "; the arguments of f are given to what this returns, as in hesse.grad(f)(x)"
 
 
 def check_same_shape(name: str, node: Node, other_name: str, other: Node) -> None:

@@ -65,41 +65,63 @@ ROUNDING = 8.0
 
 
 def _numpy_qr(a: Array) -> tuple[Array, Array]:
+    q, matrix, r = factored_qr(a)
+    return q if matrix is None else _times(q, matrix), r
+
+
+def factored_qr(a: Array) -> tuple[Array, Array | None, Array]:
+    """The QR decomposition by NumPy. A matrix may remain by which Q is to be multiplied.
+
+    Where only few products with Q are wanted, that is less work after them.
+    """
     found = _tall_qr(a) if a.ndim == 2 and a.shape[0] >= TALL * a.shape[1] else None
     if found is not None:
         return found
     q, r = np.linalg.qr(a)
-    return q, r
+    return q, None, r
 
 
-def _tall_qr(a: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+def _tall_qr(a: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, np.ndarray] | None:
     """Cholesky's method, twice: the second time makes what the first one left as orthogonal as can be.
 
     That holds if the first result is nearly orthogonal. None: it is not, or there is none. Where columns
     are nearly orthogonal from the start, once is enough: errors grow with the square of their condition.
     """
-    try:
-        first = np.linalg.cholesky(a.T @ a)
-        inverse = np.linalg.inv(first)
-        q = _times(a, inverse.T)
-        if _is_even(first, inverse):
-            return q, first.T
-        gram = q.T @ q
-        error = float(np.abs(gram - np.eye(len(gram))).max())
-        if error <= ROUNDING * np.finfo(a.dtype).eps:  # it is orthogonal already
-            return q, first.T
-        if not error < 1e-3:
-            return None
-        second = np.linalg.cholesky(gram)
-    except np.linalg.LinAlgError:
+    found = _lower_factor(a.T @ a)
+    if found is None:
         return None
-    return _times(q, np.linalg.inv(second).T), second.T @ first.T
+    first, inverse = found
+    if _is_even(first, inverse):
+        return a, inverse.T, first.T
+    q = _times(a, inverse.T)
+    gram = q.T @ q
+    error = float(np.abs(gram - np.eye(len(gram))).max())
+    if error <= ROUNDING * np.finfo(a.dtype).eps:  # it is orthogonal already
+        return q, None, first.T
+    again = _lower_factor(gram) if error < 1e-3 else None
+    return None if again is None else (q, again[1].T, again[0].T @ first.T)
+
+
+def _lower_factor(gram: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Cholesky's factor and its inverse, if there are any.
+
+    By LAPACK itself, since NumPy's functions take longer than such small matrices, and hold up other threads.
+    """
+    lapack = importlib.import_module("scipy.linalg.lapack")
+    factorize, invert = (
+        (lapack.dpotrf, lapack.dtrtri) if gram.dtype == np.float64 else (lapack.spotrf, lapack.strtri)
+    )
+    factor, failed = factorize(gram, lower=1)
+    if failed:
+        return None
+    inverse, failed = invert(factor, lower=1)
+    return None if failed else (factor, inverse)
 
 
 def _is_even(matrix: np.ndarray, inverse: np.ndarray) -> bool:
     """Whether the condition of a matrix is below 2.7, by its norm and that of its inverse."""
     count = len(matrix)
-    return bool((matrix * matrix).sum() * (inverse * inverse).sum() <= count * (count + 2))
+    return bool(np.vdot(matrix, matrix) * np.vdot(inverse, inverse) <= count * (count + 2))
 
 
 def _times(tall: Array, small: Array) -> Array:

@@ -108,9 +108,13 @@ class FormFunctional(Functional):
     def __init__(self, form: Form, point: Point) -> None:
         self.form, self.point = form, point
         self._versions = self._present_versions()
-        self.environments = Environments(form, point)
         self._swept: _Swept | None = None
         self._pushed: tuple[TensorTrain, dict[int, list[Labelled | None]]] | None = None
+
+    @cached_property
+    def environments(self) -> Environments:
+        """What is left and right of positions."""
+        return Environments(self.form, self.point)
 
     def _present_versions(self) -> list[tuple[tuple[int, bool], ...]]:
         return [leaf.source.version for leaf in self.form.leaves if isinstance(leaf.source, Chain)]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from hesse.tt.arrays import Array, Library
+from hesse.tt.arrays import Array, Library, factored_qr
 
 
 def left_orthogonal(library: Library, core: Array) -> tuple[Array, Array]:
@@ -20,6 +21,27 @@ def right_orthogonal(library: Library, core: Array) -> tuple[Array, Array]:
     *batch, left, size, right = core.shape
     q, c = library.qr(core.reshape((*batch, left, size * right)).mT)
     return c.mT, q.mT.reshape((*batch, q.shape[-1], size, right))
+
+
+class Factored(NamedTuple):
+    """An orthogonal core that may still have to be multiplied by a matrix (None: not), at its outer bond."""
+
+    core: Array
+    matrix: Array | None
+
+
+def left_factored(core: Array) -> tuple[Factored, Array]:
+    """Like `left_orthogonal`, for NumPy: the core is to be multiplied at its right bond."""
+    left, size, right = core.shape
+    q, matrix, c = factored_qr(core.reshape((left * size, right)))
+    return Factored(q.reshape((left, size, q.shape[-1])), matrix), c
+
+
+def right_factored(core: Array) -> tuple[Array, Factored]:
+    """Like `right_orthogonal`, for NumPy: the core is to be multiplied at its left bond."""
+    left, size, right = core.shape
+    q, matrix, c = factored_qr(core.reshape((left, size * right)).T)
+    return c.T, Factored(q.T.reshape((q.shape[-1], size, right)), None if matrix is None else matrix.T)
 
 
 def times_left(matrix: Array, core: Array) -> Array:

@@ -6,7 +6,7 @@ import math
 import weakref
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,12 +16,14 @@ from hesse.tt.arrays import Array, Library
 from hesse.tt.chain import sealed
 from hesse.tt.gram_frames import Frames
 from hesse.tt.orthogonal import (
+    Factored,
     centred,
     exponential,
     is_short,
+    left_factored,
     left_orthogonal,
     of_size_one,
-    right_orthogonal,
+    right_factored,
     times_left,
     times_right,
 )
@@ -47,11 +49,14 @@ class Point:
             keep_freed_memory()
         self.is_short = is_short(library, train.cores)
         cores, self.log_scale = of_size_one(library, train.cores) if self.is_short else (train.cores, 0.0)
-        left, unit_links, unit = _gram_frames(train) or _swept_frames(library, cores)
-        self.left = TensorTrain([*map(sealed, left)])
-        self.unit = TensorTrain([*map(sealed, unit)])
+        if _pay_threads(library, cores):
+            frames, unit_links = _met_frames(cores)
+        else:
+            left, unit_links, unit = _gram_frames(train) or _swept_frames(library, cores)
+            frames = Factors([Factored(core, None) for core in left], [Factored(core, None) for core in unit])
+        self.factors = frames
         self.unit_links: list[Array] = unit_links
-        """Like `right` and `links`; in single precision those of the train divided by about its norm."""
+        """Like `links`; in single precision those of the train divided by about its norm."""
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the train: a copy of the point has one of its own, not the one that was copied."""
@@ -69,6 +74,20 @@ class Point:
                 found.memo("point", lambda: self)
             self._train = weakref.ref(found)
         return found
+
+    @cached_property
+    def left(self) -> TensorTrain:
+        """U."""
+        made = _multiplied(times_right, self.factors.left)
+        self.factors = self.factors._replace(left=[Factored(core, None) for core in made.cores])
+        return made
+
+    @cached_property
+    def unit(self) -> TensorTrain:
+        """Like `right`; in single precision that of the train divided by about its norm."""
+        made = _multiplied(lambda core, matrix: times_left(matrix, core), self.factors.unit)
+        self.factors = self.factors._replace(unit=[Factored(core, None) for core in made.cores])
+        return made
 
     @cached_property
     def right(self) -> TensorTrain:
@@ -89,7 +108,7 @@ class Point:
     @property
     def ranks(self) -> tuple[int, ...]:
         """The ranks of the frames: those of the train, where it does not have more than its shape allows."""
-        return self.unit.ranks
+        return (1, *(core.shape[-1] for core, _ in self.factors.unit))
 
     def centre(self, k: int) -> Array:
         """The core at a position such that all other cores are those of the frames."""
@@ -104,10 +123,25 @@ class Point:
         return [*each(without_frame, frames, deltas[:-1], numbers=numbers), deltas[-1]]
 
 
+class Factors(NamedTuple):
+    """The cores of frames. They may be multiplied by their matrices later: for some functions, never."""
+
+    left: list[Factored]
+    unit: list[Factored]
+
+
+def _multiplied(times: Callable[[Array, Array], Array], factors: Sequence[Factored]) -> TensorTrain:
+    """The cores of a frame, on threads where all of them are large."""
+
+    def made(core: Array, matrix: Array | None) -> Array:
+        return sealed(core if matrix is None else times(core, matrix))
+
+    waiting = sum(0 if matrix is None else math.prod(core.shape) for core, matrix in factors)
+    return TensorTrain(each(made, *zip(*factors, strict=True), numbers=waiting))
+
+
 def _swept_frames(library: Library, cores: Sequence[Array]) -> Frames:
     """By QR decompositions, position by position."""
-    if _pay_threads(library, cores):
-        return _met_frames(library, cores)
     if any(core.shape[-1] > math.prod(core.shape[-3:-1]) for core in cores):
         cores = centred(library, cores, len(cores) - 1)  # ranks that no left half can have
     right = centred(library, cores, 0)
@@ -128,29 +162,29 @@ def _pay_threads(library: Library, cores: Sequence[Array]) -> bool:
     return all(left <= size * right and right <= left * size for left, size, right in map(np.shape, cores))
 
 
-def _met_frames(library: Library, cores: Sequence[Array]) -> Frames:
+def _met_frames(cores: Sequence[Array]) -> tuple[Factors, list[Array]]:
     """Both sweeps at once, each from its end on: what they leave at a bond makes its link."""
 
-    def from_left() -> tuple[list[Array], list[Array]]:
+    def from_left() -> tuple[list[Factored], list[Array]]:
         frames, factors, core = [], [], cores[0]
         for after in (*cores[1:], None):
-            frame, factor = left_orthogonal(library, core)
+            frame, factor = left_factored(core)
             frames.append(frame)
             factors.append(factor)
             core = core if after is None else times_left(factor, after)
         return frames, factors
 
-    def from_right() -> tuple[list[Array], list[Array]]:
+    def from_right() -> tuple[list[Factored], list[Array]]:
         frames, factors, core = [], [], cores[-1]
         for before in cores[-2::-1]:
-            factor, frame = right_orthogonal(library, core)
+            factor, frame = right_factored(core)
             frames.append(frame)
             factors.append(factor)
             core = times_right(before, factor)
-        return [core, *frames[::-1]], factors[::-1]
+        return [Factored(core, None), *frames[::-1]], factors[::-1]
 
-    (left, ahead), (right, back) = each(lambda sweep: sweep(), [from_left, from_right], numbers=2 * MANY)
-    return Frames(left, [*(a @ b for a, b in zip(ahead, back, strict=False)), ahead[-1]], right)
+    (left, ahead), (unit, back) = each(lambda sweep: sweep(), [from_left, from_right], numbers=2 * MANY)
+    return Factors(left, unit), [*(a @ b for a, b in zip(ahead, back, strict=False)), ahead[-1]]
 
 
 def _gram_frames(train: TensorTrain) -> Frames | None:

@@ -9,20 +9,17 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from hesse.backends.processors import processors
+
 T = TypeVar("T")
 
 MANY = 2**14
 """Numbers for each task from which on it takes much longer than to call it, so that threads pay."""
 
 
-def available() -> int:
-    """The number of processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def shares(count: int, least: int = 1) -> list[slice]:
     """As many items for each thread, but not fewer than some; at least one share, which may be empty."""
-    threads = max(1, min(available(), count // least))
+    threads = max(1, min(processors(), count // least))
     edges = [count * k // threads for k in range(threads + 1)]
     return [slice(a, b) for a, b in itertools.pairwise(edges)]
 

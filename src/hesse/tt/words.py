@@ -3,12 +3,17 @@
 Each position is multiplied by its vectors first. That gives a small matrix for each word, and nothing with
 the size of the position and the number of words is formed but the derivatives themselves. The products are
 stacks of such that are too small for the threads of BLAS, which take longer to wake than to multiply.
+
+Only what passes over cores is in their type. All else is small, and in double precision: it holds the numbers
+of trains in single precision that their own type does not.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -17,24 +22,37 @@ from hesse.tt.chain import Chain
 from hesse.tt.forms import Form
 from hesse.tt.functional import Deltas, FormFunctional
 from hesse.tt.nets import Occurrence
-from hesse.tt.point import Point, without_frame
+from hesse.tt.orthogonal import Factored, exponential
+from hesse.tt.point import Point
 from hesse.tt.threads import each
 from hesse.tt.train import TensorTrain
 
 CONDITION = 1e3
 """So many digits may be lost."""
+FITTING = 300.0
+"""Doubles hold numbers whose logarithms are of this size, and their products with numbers of frames."""
+MODEST = 30.0
+"""Sums of such numbers as its exponential fit into a short type."""
 
 
 def is_of_words(form: Form, point: Point) -> bool:
-    """Whether a form is that of words, with arrays of NumPy that need not be scaled."""
+    """Whether a form is that of words, with arrays of NumPy and products that need not be scaled."""
     constants = [leaf.source for leaf in form.leaves if isinstance(leaf.source, Chain)]
-    is_plain = point.library.name == "numpy" and not point.is_short and point.train.batch is None
+    is_plain = point.library.name == "numpy" and point.train.batch is None
     if not is_plain or len(form.leaves) != 2 or len(constants) != 1 or not form.slots:
         return False
     (words,) = constants
     if words.batch is None or not isinstance(words, TensorTrain) or set(words.ranks) != {1}:
         return False
-    return words.batch * len(words) <= sum(words.shape)  # their matrices are smaller than the cores
+    if words.batch * len(words) > sum(words.shape):  # else their matrices are smaller than the cores
+        return False
+    return not point.is_short or bool(words.memo("fits", lambda: _fits(words)))
+
+
+def _fits(words: TensorTrain) -> bool:
+    """Whether products of all words are of such sizes that doubles hold them."""
+    logs = [math.log(float(abs(core).max()) * core.shape[-2] or 1.0) for core in words.cores]
+    return sum(map(abs, logs)) <= FITTING
 
 
 class WordsFunctional(FormFunctional):
@@ -49,16 +67,30 @@ class WordsFunctional(FormFunctional):
 
     @cached_property
     def _matrices(self) -> list[np.ndarray]:
-        """Those of the frames V."""
-        return _all_read(self._words, self.point.right.cores)
+        """Those of the frames V, whose cores may still have to be multiplied at their left bonds."""
+        factors = self.point.factors.unit
+        found = _all_read(self._words, [core for core, _ in factors])
+        return [
+            own if matrix is None else np.matmul(matrix, own)
+            for own, (_, matrix) in zip(found, factors, strict=True)
+        ]
 
     @cached_property
     def _behind(self) -> list[np.ndarray]:
         """For each bond what is behind it, with axes (word, bond)."""
-        found = [np.ones((len(self._words[0]), 1), self.point.left.dtype)]
+        found = [np.ones((len(self._words[0]), 1))]
         for matrices in reversed(self._matrices):
             found.append(np.einsum("sab,sb->sa", matrices, found[-1]))
         return found[::-1]
+
+    @cached_property
+    def _inverses(self) -> list[np.ndarray | None]:
+        """Those of the links, but the last; None: digits would be lost."""
+        return [*map(_inverse, self._links)]
+
+    @cached_property
+    def _links(self) -> list[np.ndarray]:
+        return [link.astype(np.float64, copy=False) for link in self.point.unit_links[:-1]]
 
     @cached_property
     def _before(self) -> list[np.ndarray]:
@@ -66,14 +98,14 @@ class WordsFunctional(FormFunctional):
 
         As `U = C V C'⁻¹` with the links on both sides, V's matrices serve again where no digits are lost.
         """
-        left, links = self.point.left.cores, self.point.links[:-1]
-        inverses = [*map(_inverse, links)]
-        own = [k for k, inverse in enumerate(inverses) if inverse is None]
+        links = self._links
+        own = [k for k, inverse in enumerate(self._inverses) if inverse is None]
+        left = self.point.left.cores if own else ()
         matrices = dict(
             zip(own, _all_read([self._words[k] for k in own], [left[k] for k in own]), strict=True)
         )
-        found = [np.ones((len(self._words[0]), 1), self.point.left.dtype)]
-        for k, inverse in enumerate(inverses):
+        found = [np.ones((len(self._words[0]), 1))]
+        for k, inverse in enumerate(self._inverses):
             if inverse is None:
                 found.append(np.einsum("sa,sab->sb", found[-1], matrices[k]))
             else:
@@ -83,25 +115,29 @@ class WordsFunctional(FormFunctional):
 
     @property
     def value(self) -> np.ndarray:
-        return self._behind[0][:, 0]
+        half = exponential(self.point.log_scale / 2.0)
+        return self._behind[0][:, 0] * half * half
 
     def pull(self, weights: np.ndarray) -> Deltas:
         return self._spread(weights, [None] * len(self._words))
 
     def projected(self, weights: np.ndarray) -> Deltas:
-        return self._spread(weights, [*self.point.left.cores[:-1], None])
+        return self._spread(weights, [*self.point.factors.left[:-1], None])
 
-    def _spread(self, weights: np.ndarray, frames: Sequence[np.ndarray | None]) -> Deltas:
+    def _spread(self, weights: np.ndarray, frames: Sequence[Factored | None]) -> Deltas:
         """The derivatives by each core, without their parts in frames: position by position, so that caches
         hold what was computed last.
+
+        The part in a frame is what words and frames are before the next bond times what is behind it.
         """
-        before = [rows * weights[:, None] for rows in self._before]
-        numbers = sum(core.size for core in self.point.left.cores)
-        return each(_spread, self._words, before, self._behind[1:], frames, numbers=numbers)
+        before, behind = [rows * weights[:, None] for rows in self._before], self._behind[1:]
+        inside = [rows.T @ after for rows, after in zip(before[1:], behind, strict=False)]
+        numbers = sum(core.size for core, _ in self.point.factors.left)
+        return each(_spread, self._words, before, behind, frames, [*inside, None], numbers=numbers)
 
     def push(self, tangent: TensorTrain) -> np.ndarray:
         moving = zip(self._before, _all_read(self._words, tangent.cores), self._behind[1:], strict=True)
-        total = np.zeros_like(self.value)
+        total = np.zeros(len(self._words[0]))
         for before, matrices, behind in moving:
             total += np.einsum("sa,sab,sb->s", before, matrices, behind)
         return total
@@ -115,14 +151,34 @@ def _all_read(words: Sequence[np.ndarray], cores: Sequence[np.ndarray]) -> list[
 def _read(words: Array, core: Array) -> Array:
     """A core times vectors at its position: a stack of products for its left bond."""
     if core.shape[2] == 1:
-        return (words @ core[:, :, 0].T)[:, :, None]
-    return (words @ core).transpose(1, 0, 2)
+        return (words @ core[:, :, 0].T)[:, :, None].astype(np.float64, copy=False)
+    return (words @ core).transpose(1, 0, 2).astype(np.float64, copy=False)
 
 
-def _spread(words: Array, before: Array, behind: Array, frame: Array | None) -> Array:
-    """The sum over words of the products of what is before, at and behind a position."""
-    delta = words.T @ (before.T[:, :, None] * behind)
-    return delta if frame is None else without_frame(frame, delta)
+def _spread(
+    words: Array, before: Array, behind: Array, frame: Factored | None, inside: Array | None
+) -> Array:
+    """The sum over words of the products of what is before, at and behind a position.
+
+    Without its part in a frame, which is the frame times `inside`, where that is known.
+    """
+    matrices, size = before.T[:, :, None] * behind, 1.0
+    if words.dtype != matrices.dtype:
+        matrices, size = _of_type(words.dtype, matrices)
+    delta = words.T @ matrices
+    if frame is not None and inside is not None:
+        core, matrix = frame
+        inside = (inside if matrix is None else matrix @ inside) / size
+        delta -= core @ inside.astype(core.dtype, copy=False)
+    return delta if size == 1.0 else (delta.astype(np.float64) * size).astype(delta.dtype)
+
+
+def _of_type(dtype: Any, numbers: np.ndarray) -> tuple[np.ndarray, float]:
+    """Numbers in a short type, and by what they were divided for that."""
+    size = float(abs(numbers).max()) or 1.0
+    if abs(math.log(size)) < MODEST:
+        return numbers.astype(dtype), 1.0
+    return (numbers / size).astype(dtype), size
 
 
 def _inverse(link: np.ndarray) -> np.ndarray | None:

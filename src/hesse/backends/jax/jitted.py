@@ -3,7 +3,8 @@
 XLA makes a kernel of each group of operations that it fuses. On a processor it has two ways to write kernels.
 The default one takes up to twice as long for each. Loops over large arrays, and those of exponentials
 (softmax and its relatives) over a few thousand entries, are up to a third faster for it; others are as fast,
-or slower. So programs that loop over few entries are compiled the older way.
+or slower. So programs that loop over few entries are compiled the older way, and so are those that do much
+besides, in products of matrices and the like: their loops take little of the time.
 
 Programs that do little for each instruction are optimised less, if they are long (the Hessian of a small net
 by its weights) or place nothing in large results: loops that place are up to three times as slow so.
@@ -12,6 +13,9 @@ XLA takes sums apart: what is summed is stored, then summed in windows of 32, th
 2,000 squares is four kernels so, where one is as fast and takes a third of the time to compile. Sums of more
 than about 5,000 entries are computed by a library either way. In half precision the windows keep digits, so
 there they stay.
+
+Kernels are compiled in 32 parts, side by side. With fewer cores each part only repeats what all of them need,
+up to a quarter of the time. So there are as many parts as cores.
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ import jax
 import numpy as np
 
 from hesse.backends.jax.machine import JaxMachine
+from hesse.backends.processors import processors
 from hesse.plan.program import CallApply, CallMap, Combine, Contract, Instruction, Program
 
 Function = Callable[..., Any]
@@ -36,6 +41,8 @@ LESS = {"xla_backend_optimization_level": 1}
 """What XLA is told about programs that do little."""
 WHOLE_SUMS = {"xla_disable_hlo_passes": "tree_reduction_rewriter"}
 """What XLA is told about programs in single or double precision."""
+PARTS = {"xla_cpu_parallel_codegen_split_count": min(processors(), 32)}
+"""What XLA is told about all programs."""
 ALGEBRA = {
     "cholesky",
     "determinant",
@@ -54,7 +61,7 @@ EXPONENTIALS = {"exp", "tanh"}
 
 def compiler_options(program: Program, machine: JaxMachine, dtype: np.dtype[Any]) -> Options:
     """How a program is compiled where it is called outside of a trace."""
-    return _kernel_options(program, machine) | (WHOLE_SUMS if dtype.itemsize >= 4 else {})
+    return _kernel_options(program, machine) | PARTS | (WHOLE_SUMS if dtype.itemsize >= 4 else {})
 
 
 def _kernel_options(program: Program, machine: JaxMachine) -> Options:
@@ -68,7 +75,8 @@ def _kernel_options(program: Program, machine: JaxMachine) -> Options:
     exponentials = sum(_softened(program, item) for _, item in items)
     if not is_long and placed <= machine.few_placed:  # else other loops take most of the time
         exponentials += sum(_looped(program, k, item) for k, item in items if _is_exponential(item))
-    is_few = looped <= machine.few_entries and exponentials <= machine.few_exponentials
+    few = max(machine.few_entries, program.total_flops / machine.much_work)
+    is_few = looped <= few and exponentials <= machine.few_exponentials
     return (PLAIN if is_few else {}) | (LESS if is_light and placed <= machine.few_placed else {})
 
 
@@ -131,7 +139,7 @@ def _has_options() -> bool:
         return False
     try:
         with jax.core.eval_context():  # it may be a trace that asks
-            jax.jit(lambda: 0, compiler_options=PLAIN | LESS | WHOLE_SUMS)()
+            jax.jit(lambda: 0, compiler_options=PLAIN | LESS | WHOLE_SUMS | PARTS)()
     except jax.errors.JaxRuntimeError:
         return False
     return True

@@ -114,6 +114,11 @@ def looked_up(
     return positions.chosen(conditions, found)
 
 
+def may_be_looked_up(axes: Axes, count: int) -> bool:
+    """Whether the position decides which entry goes there."""
+    return _order(axes, count) is not None
+
+
 def _order(axes: Axes, count: int) -> dict[int, tuple[int, int]] | None:
     """By which axes labels are found, one after the other, each with its stride there, or None."""
     found: dict[int, tuple[int, int]] = {}

@@ -36,6 +36,8 @@ class JaxMachine(SliceMachine):
     """So are shorter ones if they place at most so many entries."""
     few_entries: int = 2**20
     """Kernels are written the older way if they compute at most so many entries."""
+    much_work: int = 400
+    """So they are if there are so many operations for each of these entries."""
     few_exponentials: int = 1_500
     """The same for exponentials, be it those of softmax and its relatives."""
     local_share: float = 1 / 8

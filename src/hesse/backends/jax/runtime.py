@@ -16,7 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from hesse.backends.jax.lookups import Form, Positions, linear, looked_up
+from hesse.backends.jax.lookups import Form, Positions, linear, looked_up, may_be_looked_up
+from hesse.plan.program import Placed
 
 Coefficients = tuple[tuple[int, ...], ...]
 
@@ -173,6 +174,13 @@ def place(
         total = piece if total is None else total + piece
     assert total is not None
     return total
+
+
+def is_looked_up(term: Placed, shape: tuple[int, ...]) -> bool:
+    """Whether a term is placed entry by entry: it may hang over the edges of the result then."""
+    parts = zip(term.output, shape, strict=True)
+    digits = [_digits(axis.terms, axis.offset, size, term.ranges) for axis, size in parts]
+    return None in digits and may_be_looked_up([axis.terms for axis in term.output], len(term.ranges))
 
 
 class Term(NamedTuple):

@@ -18,6 +18,7 @@ from hesse.backends.jax import elementwise
 from hesse.backends.jax.algebra import ALGEBRA
 from hesse.backends.jax.jitted import compiler_options, is_processor, jitted
 from hesse.backends.jax.machine import JAX_MACHINE, JaxMachine
+from hesse.backends.jax.runtime import is_looked_up
 from hesse.backends.jax.sharding import distributed
 from hesse.backends.jax.turns import turned
 from hesse.backends.jax.writer import JaxWriter
@@ -29,6 +30,7 @@ from hesse.backends.writer import Compiled
 from hesse.errors import ArgumentError
 from hesse.plan.origins import Origins, origins
 from hesse.plan.program import Program
+from hesse.plan.rejoined import rejoined
 from hesse.plan.scalings import scaled_before
 from hesse.plan.sliced import SlicedProgram
 from hesse.plan.slices import sliced
@@ -76,6 +78,8 @@ class JaxTarget(Target):
         shared: Collection[str],
     ) -> Compiled:
         runnable = program if isinstance(program, SlicedProgram) else SlicedProgram.of(program)
+        if runnable.slices is None:
+            runnable = SlicedProgram.of(rejoined(runnable, is_looked_up))
         if runnable.slices is None and dtype.itemsize in MOST_FACTORS:
             runnable = SlicedProgram.of(scaled_before(runnable, MOST_FACTORS[dtype.itemsize]))
         compiled = JaxWriter(runnable, dtype, self.machine).compiled(inputs)

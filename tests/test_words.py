@@ -1,0 +1,128 @@
+"""Words (batches of products of vectors) at large trains, and frames that they read before these are made."""
+
+import copy
+
+import numpy as np
+import pytest
+
+from hesse import tt
+from hesse.manifolds import TensorTrains
+from hesse.manifolds.derivatives import Objective
+from hesse.tt.point import Point, _pay_threads, point_of
+from hesse.tt.words import WordsFunctional
+
+SHAPE, RANK = (900, 300, 250, 900), 16
+SMALLEST = [1.0, 0.2, 5e-3, 1e-6, 1e-12, 0.0]
+"""Singular values of a bond."""
+
+
+def train(least, dtype="f8", scale=1.0):
+    """A train with large cores; one singular value of the middle bond is about so much of the others."""
+    cores = [np.array(core) * scale for core in tt.random(SHAPE, RANK, rng=4).cores]
+    turned = np.linalg.qr(np.random.default_rng(1).standard_normal((RANK, RANK)))[0]
+    values = np.array([1.0] * (RANK - 1) + [least])
+    cores[2] = np.einsum("ac,cib->aib", (turned * values) @ turned.T, cores[2])
+    return tt.TensorTrain([core.astype(dtype) for core in cores])
+
+
+def vectors(dtype="f8", scale=1.0):
+    generator = np.random.default_rng(3)
+    return [(scale * generator.standard_normal((5, size))).astype(dtype) for size in SHAPE]
+
+
+def sines(rows):
+    """As a function of all words, and of each of them, which are forms like any others."""
+    single = [tt.rank_one([own[k] for own in rows]) for k in range(5)]
+    return (
+        lambda X: np.sin(tt.dot(tt.rank_one(rows), X)).sum(),
+        lambda X: sum(np.sin(tt.dot(word, X)) for word in single),
+    )
+
+
+def columns(core):
+    return core.astype("f8").reshape(-1, core.shape[2])
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize("least", SMALLEST)
+def test_frames_that_are_multiplied_later(least, dtype):
+    """Orthogonal to rounding, and with each link the train; cores that are far from even come as they are."""
+    X = train(least, dtype)
+    point, eps = Point(X), np.finfo(dtype).eps
+    assert _pay_threads(X.library, X.cores)
+    waits = [[matrix is not None for _, matrix in chain] for chain in point.factors]
+    assert waits[0][0] and waits[1][3] and (1e-12 < least < 0.2 or waits[1][2] == (least == 1.0))
+    left, links, right = point.left.cores, point.links, point.right.cores
+    assert all(matrix is None for chain in point.factors for _, matrix in chain)
+    for k in range(4):
+        u = columns(left[k])
+        assert np.abs(u.T @ u - np.eye(len(u.T))).max() < 30 * eps
+        if k:
+            v = columns(right[k].T)
+            assert np.abs(v.T @ v - np.eye(len(v.T))).max() < 30 * eps
+        same = tt.TensorTrain([*left[:k], np.einsum("aib,bc->aic", left[k], links[k]), *right[k + 1 :]])
+        wide, given = (tt.TensorTrain([core.astype("f8") for core in Y.cores]) for Y in (same, X))
+        assert float((wide - given).norm()) <= 100 * eps * float(given.norm())
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize("least", SMALLEST)
+def test_derivatives_agree_with_those_of_each_word(least, dtype):
+    X = train(least, dtype)
+    Z = TensorTrains(SHAPE, RANK).random_tangent(X, rng=5)
+    f, g = map(Objective, sines(vectors(dtype)))
+    tolerance = {"f8": 1e-12, "f4": 3e-4}[dtype]
+    value, G = f.value_and_grad(X)
+    (words,) = f._recorded._last.functionals
+    assert isinstance(words, WordsFunctional) and G.deltas[0].dtype == dtype
+    wanted = g.value_and_grad(X)
+    assert abs(value - wanted[0]) <= tolerance * 5.0
+    assert (G - wanted[1]).norm() <= tolerance * wanted[1].norm()
+    product = f.hvp(X, Z)
+    assert (product - g.hvp(X, Z)).norm() <= tolerance * product.norm()
+    for T in (G, product):
+        for u, delta in zip(T.point.left.cores[:-1], T.deltas, strict=False):
+            inside = columns(u).T @ columns(delta)
+            assert np.linalg.norm(inside) <= 10 * np.finfo(dtype).eps * np.linalg.norm(delta.astype("f8"))
+
+
+def test_gradients_do_not_multiply_frames():
+    """Whatever comes later finds the same gradient: frames are made when somebody asks for them."""
+    X, f = train(1.0), sines(vectors())[0]
+    objective = Objective(f)
+    G = objective.value_and_grad(X)[1]
+    point = point_of(X)
+    assert not {"left", "unit"} & set(vars(point))
+    other = copy.copy(point)
+    assert point.left is point.left and len(point.right) == 4
+    again = Objective(f).value_and_grad(X)[1]
+    assert (again - G).norm() <= 1e-14 * G.norm()
+    np.testing.assert_array_equal(other.left.cores[1], point.left.cores[1])
+
+
+@pytest.mark.parametrize(("scale", "by_words"), [(1e-9, True), (1e12, True), (1e30, False), (1e-30, True)])
+def test_numbers_that_single_precision_does_not_hold(scale, by_words):
+    """Words are so much larger, cores so much smaller: it holds the number, but not that of the frames."""
+    found = {}
+    for dtype in ("f8", "f4"):
+        X = train(1.0, dtype, 1e2 / scale)
+        words = tt.rank_one(vectors(dtype, scale))
+        f = Objective(lambda X, words=words: tt.dot(words, X).sum())
+        found[dtype] = float(f.value(X))
+        assert dtype == "f8" or isinstance(f._recorded._last.functionals[0], WordsFunctional) == by_words
+    np.testing.assert_allclose(found["f4"], found["f8"], rtol=1e-3)
+
+
+def test_gradients_whose_parts_single_precision_does_not_hold():
+    """Small words: deltas fit into the type, the numbers by which they are multiplied do not."""
+    found = {}
+    for dtype in ("f8", "f4"):
+        rows = vectors(dtype)
+        rows[1] = (rows[1].astype("f8") * 1e-25).astype(dtype)
+        X = train(1.0, dtype)
+        f = Objective(lambda X, rows=rows: 1e40 * tt.dot(tt.rank_one(rows), X).sum())
+        found[dtype] = f.value_and_grad(X)[1].deltas[1].astype("f8")
+        assert isinstance(f._recorded._last.functionals[0], WordsFunctional)
+    lengths = [np.linalg.norm(found[dtype]) for dtype in ("f8", "f4")]
+    assert 0.0 < lengths[0] < 1e38
+    np.testing.assert_allclose(lengths[1], lengths[0], rtol=1e-4)
