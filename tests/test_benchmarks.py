@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from dataclasses import fields
 
 import numpy as np
@@ -11,10 +13,12 @@ from benchmarks.adbench import bundles, hands, mixtures, sequences
 from benchmarks.adbench.candidates import HESSE, JAX, SCAN, XLA, candidates
 from benchmarks.adbench.case import Case
 from benchmarks.adbench.report import HEADINGS, Row, cells, losses
-from benchmarks.calibrate import CHOICES, MEASUREMENTS, largest, smallest
+from benchmarks.calibrate import measuring
+from benchmarks.calibrate.__main__ import main, target_of
+from benchmarks.calibrate.measuring import Found, best_threshold, largest, smallest
 from benchmarks.compare.process import ROOT, Trouble, measure, opened, prepared, versions
 from benchmarks.compare.statistics import FOLD, differs, fingerprint, ratio
-from hesse.backends.numpy import NumpyMachine
+from hesse.backends.target import BACKENDS, target_named
 
 
 def _samples(factor: float, count: int = 41) -> tuple[list[float], list[float]]:
@@ -66,8 +70,13 @@ def test_a_version_agrees_with_itself() -> None:
             prepared(pair, "no such result")
 
 
-def test_every_field_is_measured_or_a_choice() -> None:
-    assert sorted([*MEASUREMENTS, *CHOICES]) == sorted(field.name for field in fields(NumpyMachine))
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_every_field_is_measured_or_a_choice(backend: str) -> None:
+    target = target_of(backend)
+    assert target.machine == target_named(backend).machine
+    names = [field.name for field in fields(target.machine)]
+    assert sorted([*target.measurements, *target.choices]) == sorted(names)
+    assert target.needs.keys() <= target.measurements.keys()
 
 
 def test_thresholds_are_found_through_a_wrong_measurement() -> None:
@@ -75,6 +84,45 @@ def test_thresholds_are_found_through_a_wrong_measurement() -> None:
     assert smallest(sizes, lambda size: size in (1, 4, 8, 16)) == 4
     assert largest(sizes, lambda size: size in (1, 2, 4, 16)) == 4
     assert smallest(sizes, lambda size: False) is None
+
+
+def test_the_best_threshold_takes_the_least_time() -> None:
+    """One way takes half of the time from 4 on, with one wrong measurement; 16 would take the other one."""
+    half = math.log(2.0)
+    gains = {1: half, 2: half, 4: -half, 8: half / 2, 16: -half, 32: -half}
+    assert best_threshold(gains, 4, operator.ge) == Found(4, 1.0)
+    value, taken = best_threshold(gains, 1, operator.ge)
+    assert value == 4 and taken == pytest.approx(2 ** (2 / 6))
+    assert best_threshold(gains, 16, operator.ge).taken == pytest.approx(2 ** (0.5 / 6))
+    assert best_threshold({1: half, 2: half}, math.inf, operator.ge) == Found(None, 1.0)
+    assert best_threshold({1: -half, 2: -half, 4: half}, 2, operator.le) == Found(2, 1.0)
+
+
+@pytest.fixture
+def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One size for each measurement, which is called once."""
+    monkeypatch.setattr(measuring, "PATIENCE", 0.0)
+    monkeypatch.setattr(measuring, "FEWEST", 1)
+    monkeypatch.setattr(measuring, "tried", lambda sizes: sizes[len(sizes) // 2 :][:1])
+
+
+@pytest.mark.usefixtures("in_a_hurry")
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_records_are_measured(backend: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each threshold by programs that it decides about."""
+    assert main(["--target", backend]) == 0
+    header, *lines = capsys.readouterr().out.splitlines()
+    assert header.split() == [backend, "shipped", "here", "here/shipped", "time"]
+    found = {line.split()[0]: line for line in lines if line and not line.startswith("load")}
+    assert found.keys() == {field.name for field in fields(target_of(backend).machine)}
+    assert all("a choice: " in found[name] for name in target_of(backend).choices)
+
+
+@pytest.mark.usefixtures("in_a_hurry")
+def test_all_back_ends_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--only", "entry_cost"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines if "shipped" in line] == [*BACKENDS]
 
 
 ADBENCH = (

@@ -1,89 +1,38 @@
-"""`python -m benchmarks.calibrate [--only TEXT]`: the record of the NumPy back end, measured on this machine.
-
-Each measurement is named like the field that it measures, gets the record as it is shipped, and returns what
-the field should be here. Thresholds are found by trying sizes, so they are right to a factor of two at best.
-"""
+"""The record of the NumPy back end."""
 
 from __future__ import annotations
 
-import argparse
-import os
-import sys
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import fields
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 
-from benchmarks.texts import columns, ratio_text
+from benchmarks.calibrate.measuring import (
+    Measured,
+    Target,
+    largest,
+    named,
+    powers,
+    random,
+    relative,
+    seconds,
+    smallest,
+)
 from hesse.backends.numpy import NUMPY_MACHINE, NumpyMachine
 from hesse.backends.numpy.runtime import symmetric_product
 
-CHOICES = (
-    "larger_first",
-    "call_cost",
-    "fewest_rows",
-    "many_slices",
-    "fewest_slices",
-    "fuses",
-    "most_seeds",
-    "symmetric_blocks",
-    "longest_dot",
-    "longest_row",
-)
-"""Fields that are not measured: bounds of a search, how much must be won, or what a library does."""
-FAR = 4.0
-"""A shipped value that is off by more than this factor is marked."""
-PATIENCE, FEWEST = 0.03, 7
-"""Seconds to repeat a call for, and how often at least; the least time counts."""
-
-Measured = float | None
-"""None: the threshold is beyond all sizes that were tried."""
-
-
-def seconds(*calls: Callable[[], Any]) -> list[float]:
-    """The least time of each call, taken in turns: others on the machine can only add to it."""
-    least = [float("inf")] * len(calls)
-    for call in calls:
-        call()
-    end = time.perf_counter() + PATIENCE * len(calls)
-    rounds = 0
-    while rounds < FEWEST or time.perf_counter() < end:
-        for k, call in enumerate(calls):
-            start = time.perf_counter()
-            call()
-            least[k] = min(least[k], time.perf_counter() - start)
-        rounds += 1
-    return least
-
-
-def relative(call: Callable[[], Any], other: Callable[[], Any]) -> float:
-    """The time of a call relative to that of another one."""
-    mine, others = seconds(call, other)
-    return mine / others
-
-
-def smallest(sizes: Sequence[int], holds: Callable[[int], bool]) -> Measured:
-    """The smallest size from which something holds, for it and for the next one."""
-    held = [holds(size) for size in sizes]
-    return next((sizes[k] for k in range(len(sizes)) if all(held[k : k + 2])), None)
-
-
-def largest(sizes: Sequence[int], holds: Callable[[int], bool]) -> Measured:
-    """The largest size up to which something holds, for it and for the one before."""
-    return smallest(sizes[::-1], holds)
-
-
-def powers(first: int, last: int) -> list[int]:
-    """Powers of two."""
-    return [2**k for k in range(first, last + 1)]
-
-
-def random(*shape: int) -> np.ndarray:
-    """Numbers that are always the same."""
-    return np.random.default_rng(0).normal(size=shape)
+CHOICES = {
+    "larger_first": "what the library does",
+    "call_cost": "0: calls are not counted",
+    "fewest_rows": "a bound",
+    "many_slices": "how much must be won",
+    "fewest_slices": "a bound",
+    "fuses": "what the library does",
+    "most_seeds": "a bound of a search",
+    "symmetric_blocks": "goes with halved_share",
+    "longest_dot": "whether threads wait for the next call",
+    "longest_row": "where digits are kept",
+}
 
 
 # products and sums
@@ -325,9 +274,9 @@ def large_broadcast(machine: NumpyMachine) -> Measured:
     return smallest(powers(10, 20), pays)
 
 
-MEASUREMENTS: dict[str, Callable[[NumpyMachine], Measured]] = {
-    function.__name__: function
-    for function in (
+TARGET = Target(
+    NUMPY_MACHINE,
+    named(
         entry_cost,
         smallest_halved,
         halved_share,
@@ -348,42 +297,7 @@ MEASUREMENTS: dict[str, Callable[[NumpyMachine], Measured]] = {
         large_array,
         buffer_entries,
         large_broadcast,
-    )
-}
-
-
-def number_text(value: float) -> str:
-    """Whole numbers as they are, others to four digits."""
-    return f"{int(value):,}" if float(value).is_integer() else f"{value:,.4g}"
-
-
-def line(name: str, machine: NumpyMachine) -> list[str]:
-    """A row of the table."""
-    value = getattr(machine, name)
-    shown = number_text(value)
-    if name in CHOICES:
-        return [name, shown, "", "", "a choice"]
-    found = MEASUREMENTS[name](machine)
-    if found is None:
-        return [name, shown, "nowhere in the sizes tried", "", ""]
-    ratio = found / value
-    return [name, shown, number_text(found), ratio_text(ratio), "OFF" * (not 1 / FAR <= ratio <= FAR)]
-
-
-def main() -> int:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.calibrate", description=__doc__)
-    parser.add_argument("--only", default="", help="fields whose name contains this text")
-    options = parser.parse_args()
-    lines = []
-    for name in (field.name for field in fields(NumpyMachine)):
-        if options.only in name:
-            lines.append(line(name, NUMPY_MACHINE))
-            print(f"measured: {name}", file=sys.stderr, flush=True)
-    print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores: the less, the better")
-    print(columns(("field", "shipped", "here", "here/shipped", ""), lines))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    ),
+    CHOICES,
+    {},
+)
