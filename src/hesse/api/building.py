@@ -11,6 +11,7 @@ from typing import Any
 from hesse.api.arguments import Parameters, check_argnums, check_differentiable
 from hesse.api.captured import Captured
 from hesse.api.entries import Builder, Built, Extra, Options, Request
+from hesse.api.escapes import escape
 from hesse.api.layout import Branches, Layout, arranged
 from hesse.api.paths import Decision, decides, followed
 from hesse.api.signature import Argument, Call, fixed_leaves, fixed_value, may_be_fixed
@@ -216,18 +217,18 @@ class Building:
             [as_node(leaves[k]) for k in further],
             _layout(call.arguments[count], 0) if self.extra else (),
         )
-        return self.build(
-            Request(
-                output,
-                aux,
-                [leaves[k].node for k in chosen],
-                [call.leaf_names[k] for k in chosen],
-                tuple(layouts) if as_tuple else layouts[0],
-                extra,
-                self.options.mode,
-                self.options.form == "dense" and self.options.chunk is None,
-            )
+        request = Request(
+            output,
+            aux,
+            [leaves[k].node for k in chosen],
+            [call.leaf_names[k] for k in chosen],
+            tuple(layouts) if as_tuple else layouts[0],
+            extra,
+            self.options.mode,
+            self.options.form == "dense" and self.options.chunk is None,
         )
+        built = self.build(request)
+        return built._replace(escape=escape(self.build, request, built.roots))
 
     def as_expression(self, call: Call) -> Any:
         """The derivative as an expression, when it is called inside a function that is being traced.
