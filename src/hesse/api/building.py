@@ -15,7 +15,7 @@ from hesse.api.escapes import escape
 from hesse.api.layout import Branches, Layout, arranged
 from hesse.api.paths import Decision, decides, followed
 from hesse.api.signature import Argument, Call, fixed_leaves, fixed_value, may_be_fixed
-from hesse.api.trace import Run, argument, nested_names, stand_in, trace
+from hesse.api.trace import Run, argument, as_numbers, nested_names, stand_in, trace
 from hesse.api.trees import leaf_names, take_apart_like, tuple_of
 from hesse.backends.arrays import Arrays
 from hesse.backends.target import library_of
@@ -203,6 +203,8 @@ class Building:
         positions, as_tuple = self.positions(call.names)
         count = len(call.names) - len(self.extra)
         output, aux = trace(run, self.parameters.function_name, self.options.has_aux, self.options.as_it_is)
+        if self.options.one_entry:
+            output = as_numbers(output)
         starts = [0]
         for argument_given in call.arguments:
             starts.append(starts[-1] + len(argument_given.leaves))

@@ -38,7 +38,8 @@ Kept = TypeVar("Kept")
 class Options:
     """What to differentiate by, and how; or to compute the function itself (`as_it_is`).
 
-    `is_directional` says that only derivatives along directions are asked for, which Taylor mode can make.
+    With `one_entry` results of shape (1,), (1, 1) and so on are numbers. `is_directional` says that only
+    derivatives along directions are asked for, which Taylor mode can make.
     """
 
     argnums: int | tuple[int, ...] = 0
@@ -49,6 +50,7 @@ class Options:
     has_aux: bool = False
     as_it_is: bool = False
     is_directional: bool = False
+    one_entry: bool = False
 
     def __post_init__(self) -> None:
         if self.backend is not None:
