@@ -102,7 +102,30 @@ def inverted(x: Any) -> Any:
     return np.sum(np.linalg.inv(both).imag ** 3) + np.sum(np.abs(np.linalg.inv(matrix(x))) ** 2)
 
 
+def filled(x: Any) -> Any:
+    z = np.zeros(5, complex)
+    z[:3] = x[:3]
+    z[3] = 1j * x[4]
+    z[1:4] += np.exp(1j * x[:3])
+    return size(z)
+
+
+def filled_by_a_loop(x: Any) -> Any:
+    z = np.empty(5, dtype=np.complex128)
+    z[0] = x[2]
+    for k in range(1, 5):
+        z[k] = z[k - 1] * (0.5j + x[k]) + x[0]
+    return size(z)
+
+
+def from_a_list(x: Any) -> Any:
+    z = np.array([x[0] + 1j * x[1], x[2], 1j, 2.0])
+    w = np.array([[1j * x[0], x[1]], [x[2], x[3]]]) @ np.array([1.0, x[1] * 1j], dtype=complex)
+    return size(z) + size(w)
+
+
 FUNCTIONS = (
+    *(filled, filled_by_a_loop, from_a_list),
     *(low_pass, known_mask, entries, in_place, views, copies, numbers, of_its_argument),
     *(solved, solved_matrices, inverted),
 )

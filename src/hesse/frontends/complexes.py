@@ -16,7 +16,7 @@ import numpy as np
 from hesse.frontends.dispatch import COMPLEX, call, call_complex, function_name
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_expression
-from hesse.frontends.tracing import ComplexError, untraceable
+from hesse.frontends.tracing import ComplexError, ComplexNumbersNeeded, untraceable
 
 Pair = tuple[Any, Any]
 """The real and the imaginary part; None: that is zero."""
@@ -70,7 +70,10 @@ class Complex:
         return call_complex(np.transpose, (self,))
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
-        raise complex_met()
+        raise complex_met(ComplexNumbersNeeded)
+
+    def __complex__(self) -> complex:
+        raise complex_met(ComplexNumbersNeeded)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         if method == "reduce" and ufunc is np.add:
@@ -135,9 +138,9 @@ for _name, _function in _METHODS.items():
     setattr(Complex, _name, _method(_function))
 
 
-def complex_met() -> ComplexError:
+def complex_met(kind: type[ComplexError] = ComplexError) -> ComplexError:
     """The error where a real value is needed."""
-    return ComplexError(
+    return kind(
         str(
             untraceable(
                 "a complex value where a real one is needed",

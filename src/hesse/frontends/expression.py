@@ -23,7 +23,7 @@ from hesse.frontends.methods import answered, binary, in_place, method_of, refle
 from hesse.frontends.objects import OBJECT_LOOPS, array_of_entries
 from hesse.frontends.orders import reshape_in_place
 from hesse.frontends.symbolic import SymbolicMethods
-from hesse.frontends.tracing import decided, note_need, of_tensors, real_dtype, untraceable
+from hesse.frontends.tracing import NumbersNeeded, decided, note_need, of_tensors, real_dtype, untraceable
 from hesse.ir import Node, Shape
 from hesse.ops.choices import ratio
 from hesse.ops.integers import as_integer, as_real
@@ -340,7 +340,7 @@ class Expression(SymbolicMethods):
     __int__ = answered(
         "integer", _NUMBER, f"{_NO_NUMBERS}; or let the function decide by values: @hesse.branching."
     )
-    __complex__ = valueless(_NUMBER, f"{_NO_NUMBERS}.")
+    __complex__ = valueless(_NUMBER, f"{_NO_NUMBERS}.", NumbersNeeded)
 
     def __float__(self) -> float:
         """Of truth values and whole numbers, which have no derivatives; a real number would lose its own."""
