@@ -32,6 +32,7 @@ PAGE = Path(__file__).parent / "operations.md"
 CONSTANT = "locally constant"
 PARAMETERS: dict[str, tuple[Any, ...]] = {
     "expm_chain": (1,),
+    "minors": (1,),
     "scatter": (9,),
     "flat_index": (9, 1),
     "searchsorted": ("left",),

@@ -226,6 +226,23 @@ def _kron(params: tuple[Any, ...], a: Array, b: Array) -> Array:
     return outer.transpose(order).reshape([m * n for m, n in zip(a.shape, b.shape, strict=True)])
 
 
+def _minors(params: tuple[Any, ...], a: Array) -> Array:
+    """A determinant is linear in each row: by an entry it is that with a unit vector as the row."""
+    (order,) = params
+
+    def of(matrix: Array) -> Array:
+        size = len(matrix)
+        found = np.zeros((size,) * (2 * order))
+        for places in np.ndindex(*found.shape):
+            rows, columns = places[::2], places[1::2]
+            replaced = np.array(matrix)
+            replaced[list(rows)] = np.eye(size)[list(columns)]
+            found[places] = np.linalg.det(replaced) if len({*rows}) == order else 0.0
+        return found
+
+    return _matrices(of)((), a)
+
+
 def _vec(params: tuple[Any, ...], x: Array) -> Array:
     return np.concatenate([x[:, column] for column in range(x.shape[1])])
 
@@ -234,6 +251,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "inverse": _matrices(np.linalg.inv),
     "determinant": _matrices(np.linalg.det),
     "adjugate": _matrices(lambda a: np.linalg.det(a) * np.linalg.inv(a)),
+    "minors": _minors,
     "log_determinant": _matrices(lambda a: np.linalg.slogdet(a)[1]),
     "sign_determinant": _matrices(lambda a: np.linalg.slogdet(a)[0]),
     "solve": _solve,

@@ -730,7 +730,7 @@ def test_rows_use_every_operation_of_the_registries() -> None:
         variables = [hesse.variable(f"x{k}", given.shape) for k, given in enumerate(row.inputs)]
         node = row.function(NUMPY, *variables).node
         used |= {part.name for part in topological([node]) if isinstance(part, Map | Apply)}
-    only_in_derivatives = {"adjugate", "chosen", "scatter", "path_products", "safe_reciprocal"}
+    only_in_derivatives = {"adjugate", "minors", "chosen", "scatter", "path_products", "safe_reciprocal"}
     only_in_programs = {"select"}  # of derivatives of choices
     other_conventions = {"clamp"}
     only_in_formulas = {"kron", "reshape", "vec"}  # with symbolic sizes

@@ -86,7 +86,16 @@ def test_records(name: str, library: Library, dtype: str) -> None:
 LINALG = [
     OPERATIONS[name]
     for name in (
-        *("inverse", "determinant", "adjugate", "log_determinant", "solve", "cholesky", "pseudo_inverse"),
+        *(
+            "inverse",
+            "determinant",
+            "adjugate",
+            "minors",
+            "log_determinant",
+            "solve",
+            "cholesky",
+            "pseudo_inverse",
+        ),
         "triangular_solve",
         *("eigvalsh", "eigenvectors", "expm_chain"),
     )

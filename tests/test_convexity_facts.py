@@ -103,6 +103,7 @@ UNCLAIMED = {
     *("trunc", "xlogy"),
     *(
         "adjugate",
+        "minors",
         "argmax",
         "argmin",
         "argsort",

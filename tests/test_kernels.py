@@ -276,6 +276,14 @@ RECORD_CASES: dict[str, list[tuple[tuple[Any, ...], Arrays]]] = {
         ((), (definite(2, 3, 3), random(2, 3, 0))),
         ((), (definite(0, 3, 3), random(0, 3))),
     ],
+    "minors": [
+        ((1,), (definite(3, 3),)),
+        ((2,), (random(3, 2) @ random(2, 3),)),
+        ((2,), (definite(2, 1, 3, 3),)),
+        ((2,), (definite(1, 1),)),
+        ((3,), (random(3, 1) @ random(1, 3),)),
+        ((2,), (definite(0, 3, 3),)),
+    ],
     "pseudo_inverse": [
         ((), (random(4, 2),)),
         ((), (random(2, 3, 4),)),

@@ -332,6 +332,7 @@ def _close(found: np.ndarray, expected: np.ndarray, tolerance: float) -> None:
 
 KERNEL_INPUTS: dict[str, tuple[tuple[Any, ...], tuple[np.ndarray, ...]]] = {
     "solve": ((), (definite(2, 3, 3), RIGHT)),
+    "minors": ((2,), (definite(2, 3, 3),)),
     "expm_chain": ((2,), (random(2, 3, 3),)),
     "gather": ((), (random(3, 2), INDEX)),
     "scatter": ((4,), (random(2, 2, 2), INDEX)),

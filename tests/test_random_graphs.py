@@ -414,6 +414,7 @@ def _paths(pick: Picker, pool: Sequence[Term]) -> Term:
 RECORDS: dict[str, Step] = {
     "inverse": lambda pick, pool: _applied("inverse", _matrix(pick, pool)),
     "adjugate": lambda pick, pool: _applied("adjugate", _matrix(pick, pool)),
+    "minors": lambda pick, pool: _applied("minors", _matrix(pick, pool), params=(2,)),
     "determinant": lambda pick, pool: _applied("determinant", _matrix(pick, pool)),
     "log_determinant": lambda pick, pool: _applied("log_determinant", _matrix(pick, pool)),
     "sign_determinant": lambda pick, pool: _applied("sign_determinant", _matrix(pick, pool)),

@@ -394,7 +394,7 @@ def writes_to_a_diagonal(x: Any) -> Any:
 
 
 def reads_what_may_be_a_copy(x: Any) -> Any:
-    y = x.reshape(2, 3) * np.ones((2, 3))
+    y = np.einsum("ij,ij->ij", x.reshape(2, 3), np.ones((2, 3)))
     v = y.ravel()
     v[0] = 1.0
     return np.sum(y)

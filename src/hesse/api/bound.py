@@ -127,7 +127,8 @@ class Bound:
         inputs = list(zip(runs.inputs, casts, strict=True))
         early = [(label, cast) for label, cast in inputs if owners[cast[0]] in self._bound]
         late = [(label, cast) for label, cast in inputs if owners[cast[0]] not in self._bound]
-        first, second, loads = split(runs.target.planned(whole.computed), {label for label, _ in early})
+        roots = whole.computed if runs.escape is None else runs.escape.roots()  # right for all matrices
+        first, second, loads = split(runs.target.planned(roots), {label for label, _ in early})
         given, wanted = [arrays.values[k] for _, (k, _) in early], [cast for _, (_, cast) in early]
         before = Executable(first, tuple(label for label, _ in early), runs.dtype, runs.target)
         after = Executable(second, (*loads, *(label for label, _ in late)), runs.dtype, runs.target)

@@ -11,10 +11,11 @@ from typing import Any
 from hesse.api.arguments import Parameters, check_argnums, check_differentiable
 from hesse.api.captured import Captured
 from hesse.api.entries import Builder, Built, Extra, Options, Request
+from hesse.api.escapes import escape
 from hesse.api.layout import Branches, Layout, arranged
 from hesse.api.paths import Decision, decides, followed
 from hesse.api.signature import Argument, Call, fixed_leaves, fixed_value, may_be_fixed
-from hesse.api.trace import Run, argument, nested_names, stand_in, trace
+from hesse.api.trace import Run, argument, as_numbers, nested_names, stand_in, trace
 from hesse.api.trees import leaf_names, take_apart_like, tuple_of
 from hesse.backends.arrays import Arrays
 from hesse.backends.target import library_of
@@ -202,6 +203,8 @@ class Building:
         positions, as_tuple = self.positions(call.names)
         count = len(call.names) - len(self.extra)
         output, aux = trace(run, self.parameters.function_name, self.options.has_aux, self.options.as_it_is)
+        if self.options.one_entry:
+            output = as_numbers(output)
         starts = [0]
         for argument_given in call.arguments:
             starts.append(starts[-1] + len(argument_given.leaves))
@@ -216,18 +219,18 @@ class Building:
             [as_node(leaves[k]) for k in further],
             _layout(call.arguments[count], 0) if self.extra else (),
         )
-        return self.build(
-            Request(
-                output,
-                aux,
-                [leaves[k].node for k in chosen],
-                [call.leaf_names[k] for k in chosen],
-                tuple(layouts) if as_tuple else layouts[0],
-                extra,
-                self.options.mode,
-                self.options.form == "dense" and self.options.chunk is None,
-            )
+        request = Request(
+            output,
+            aux,
+            [leaves[k].node for k in chosen],
+            [call.leaf_names[k] for k in chosen],
+            tuple(layouts) if as_tuple else layouts[0],
+            extra,
+            self.options.mode,
+            self.options.form == "dense" and self.options.chunk is None,
         )
+        built = self.build(request)
+        return built._replace(escape=escape(self.build, request, built.roots))
 
     def as_expression(self, call: Call) -> Any:
         """The derivative as an expression, when it is called inside a function that is being traced.

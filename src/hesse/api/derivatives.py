@@ -160,8 +160,11 @@ def hessian(
     backend: Backend = None,
     has_aux: bool = False,
     blocks: str | None = None,
+    one_entry: bool = False,
 ) -> Derivative:
     """The second derivative.
+
+    With `one_entry` a result of shape (1,) or (1, 1) is a number, and no axes of it come first.
 
     With `blocks="layer"` only the blocks inside each layer of a model are made, as
     `{layer: {name: {name: block}}}`: a layer is what stands in one container, or has the same beginning in
@@ -181,7 +184,8 @@ def hessian(
     build = _blocks(2)
     if blocks == "layer":
         build = _layers
-    return Derivative(f, build, Options(argnums, mode, form, chunk, backend, has_aux))
+    options = Options(argnums, mode, form, chunk, backend, has_aux, one_entry=one_entry)
+    return Derivative(f, build, options)
 
 
 def _layers(request: Request) -> Built:
@@ -196,7 +200,8 @@ def _scalar_output(request: Request, what: str) -> Node:
             f"{what} needs a function with a scalar result, this one returns a container; use jacobian"
         )
     if nodes[0].shape:
-        way_out = "return its only entry, y.item()" if set(nodes[0].shape) == {1} else "use jacobian"
+        one = "pass one_entry=True, or return its only entry, y.item()"
+        way_out = one if set(nodes[0].shape) == {1} else "use jacobian"
         raise ArgumentError(
             f"{what} needs a function with a scalar result, this one has shape {nodes[0].shape}; {way_out}"
         )
@@ -209,11 +214,13 @@ def grad(
     mode: str = "auto",
     backend: Backend = None,
     has_aux: bool = False,
+    one_entry: bool = False,
 ) -> Derivative:
     """The gradient of a scalar function; it has the shape (and the structure) of the variable.
 
     With `has_aux` the function returns a pair, of which only the first part is differentiated; the result is
-    the pair of the gradient and the second part.
+    the pair of the gradient and the second part. With `one_entry` a result of shape (1,) or (1, 1) is a
+    number.
 
     >>> import numpy as np, hesse
     >>> hesse.grad(lambda x: np.sum(x * x))(np.array([1.0, 2.0]))
@@ -226,7 +233,7 @@ def grad(
         _scalar_output(request, "grad")
         return _blocks(1)(request)
 
-    return Derivative(f, build, Options(argnums, mode, backend=backend, has_aux=has_aux))
+    return Derivative(f, build, Options(argnums, mode, backend=backend, has_aux=has_aux, one_entry=one_entry))
 
 
 def value_and_grad(
@@ -235,10 +242,12 @@ def value_and_grad(
     mode: str = "auto",
     backend: Backend = None,
     has_aux: bool = False,
+    one_entry: bool = False,
 ) -> Derivative:
     """The value of a scalar function and its gradient, in one program.
 
-    With `has_aux` the function returns a pair (value, aux), and the result is ((value, aux), gradient).
+    With `has_aux` the function returns a pair (value, aux), and the result is ((value, aux), gradient). With
+    `one_entry` a value of shape (1,) or (1, 1) is a number.
 
     >>> import numpy as np, hesse
     >>> value, gradient = hesse.value_and_grad(lambda x: np.sum(x * x))(np.array([1.0, 2.0]))
@@ -256,7 +265,7 @@ def value_and_grad(
             roots += request.aux.nodes
         return Built(roots, (value, shifted(request.layout, 1)), choices=(choice,))
 
-    return Derivative(f, build, Options(argnums, mode, backend=backend, has_aux=has_aux))
+    return Derivative(f, build, Options(argnums, mode, backend=backend, has_aux=has_aux, one_entry=one_entry))
 
 
 def jvp(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, backend: Backend = None) -> Derivative:
@@ -312,10 +321,16 @@ def _is_list_for(weights: Sequence[Node], structure: Layout, outputs: Sequence[N
     return weights[0].shape == (len(outputs),) and all(output.shape == () for output in outputs)
 
 
-def hvp(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, backend: Backend = None) -> Derivative:
+def hvp(
+    f: Callable[..., Any],
+    argnums: int | tuple[int, ...] = 0,
+    backend: Backend = None,
+    one_entry: bool = False,
+) -> Derivative:
     """`hvp(f)(x, v)` is the Hessian of a scalar function times `v`, never formed.
 
-    `v` has the structure of what is differentiated by, and so has the result.
+    `v` has the structure of what is differentiated by, and so has the result. With `one_entry` a result of
+    the function of shape (1,) or (1, 1) is a number.
 
     >>> import numpy as np, hesse
     >>> hesse.hvp(lambda x: np.sum(x**3))(np.array([1.0, 2.0]), np.array([1.0, 0.5]))
@@ -327,7 +342,7 @@ def hvp(f: Callable[..., Any], argnums: int | tuple[int, ...] = 0, backend: Back
         gradients = differentiate(output, request.variables, "reverse")
         return Built(simplify([push_forward(node, tangents) for node in gradients]), request.layout)
 
-    return Derivative(f, build, Options(argnums, backend=backend), extra=("v",))
+    return Derivative(f, build, Options(argnums, backend=backend, one_entry=one_entry), extra=("v",))
 
 
 def _tangents(request: Request) -> dict[Node, Node]:

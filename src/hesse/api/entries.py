@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from hesse.api.layout import Layout, arranged
 from hesse.api.trace import INDEX_SUFFIX, Traced
 from hesse.backends.arrays import Arrays
-from hesse.backends.executable import Executable, executable
+from hesse.backends.executable import Escape, Executable, executable
 from hesse.backends.target import DType, Target, as_target, target_named
 from hesse.calculus import Choice, Columns, check_mode
 from hesse.errors import ArgumentError
@@ -26,6 +26,11 @@ KEPT_ENTRIES = 256
 WORTH_IT = 0.9
 """The share of the cost of a program below which another one is taken, which uses no patterns."""
 
+SINGULAR = (
+    "a matrix is singular, whose determinant is differentiated more than once: that needs a dense result in "
+    "one piece (form='dense', without chunk)"
+)
+
 Kept = TypeVar("Kept")
 
 
@@ -33,7 +38,8 @@ Kept = TypeVar("Kept")
 class Options:
     """What to differentiate by, and how; or to compute the function itself (`as_it_is`).
 
-    `is_directional` says that only derivatives along directions are asked for, which Taylor mode can make.
+    With `one_entry` results of shape (1,), (1, 1) and so on are numbers. `is_directional` says that only
+    derivatives along directions are asked for, which Taylor mode can make.
     """
 
     argnums: int | tuple[int, ...] = 0
@@ -44,6 +50,7 @@ class Options:
     has_aux: bool = False
     as_it_is: bool = False
     is_directional: bool = False
+    one_entry: bool = False
 
     def __post_init__(self) -> None:
         if self.backend is not None:
@@ -87,7 +94,7 @@ class Built(NamedTuple):
 
     `groups` are the ranks of the groups of axes of those that are derivatives, which come first, and
     `variables` those by which they are derivatives, where their axes are the variables' own. `columns` makes
-    them in another way.
+    them in another way, and so does `escape` where matrices are singular.
     """
 
     roots: list[Node]
@@ -96,6 +103,7 @@ class Built(NamedTuple):
     choices: tuple[Choice, ...] = ()
     variables: tuple[tuple[Variable, ...], ...] = ()
     columns: Callable[[], Columns | None] | None = None
+    escape: Escape | None = None
 
     def axes_of_variables(self) -> list[Origins]:
         """For each result the variables that its axes are of."""
@@ -103,7 +111,8 @@ class Built(NamedTuple):
         for k, variables in enumerate(self.variables):
             own = [(variable.name, axis) for variable in variables for axis in range(variable.rank)]
             found[k] = (*found[k][: self.roots[k].rank - len(own)], *own)
-        return found
+        doubts = () if self.escape is None else self.escape.doubts
+        return found + [(None,) * doubt.rank for doubt in doubts]
 
 
 Builder = Callable[[Request], Built]
@@ -159,7 +168,12 @@ class Entry(NamedTuple):
         target = self.executable.target
         if self.casts is not None:
             values = target.converted([values[k] for k, _ in self.casts], [dtype for _, dtype in self.casts])
-        results = target.call(self.executable.compiled, values, self.as_numpy)
+        try:
+            results = target.call(self.executable.compiled, values, self.as_numpy)
+        except Exception as error:
+            if None in (self.built.escape, self.tensors) or not type(error).__name__.endswith("LinAlgError"):
+                raise
+            raise ArgumentError(SINGULAR) from error
         return results if self.tensors is None else self.tensors.of(results)
 
     @property
@@ -240,7 +254,9 @@ def _executable(
     if storages is not None:
         return executable(roots, inputs, arrays.dtype, arrays.target, False, shared)
     target = arrays.target.distributing(built.axes_of_variables())
-    found = executable(roots, inputs, arrays.dtype, target)
+    found = executable(roots, inputs, arrays.dtype, target, escape=built.escape)
+    if built.escape is not None:
+        return found
     return _by_columns(built, found) or found if target is arrays.target else found
 
 

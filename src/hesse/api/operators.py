@@ -174,9 +174,15 @@ def diagonal(
 
 
 def laplacian(
-    f: Callable[..., Any], argnums: int = 0, mode: str = "auto", backend: Backend = None
+    f: Callable[..., Any],
+    argnums: int = 0,
+    mode: str = "auto",
+    backend: Backend = None,
+    one_entry: bool = False,
 ) -> Derivative:
     """The trace of the Hessian, made without anything larger.
+
+    With `one_entry` a result of the function of shape (1,) or (1, 1) is a number.
 
     >>> import numpy as np, hesse
     >>> print(hesse.laplacian(lambda x: np.sum(x**3) + x[0] * x[1])(np.array([1.0, 2.0])))
@@ -187,7 +193,8 @@ def laplacian(
         found = [_laplacian(output, request.variables, request.mode) for output in request.output.nodes]
         return _built(found, request.output.layout)
 
-    return Derivative(f, build, Options(_one(argnums), mode, backend=backend, is_directional=True))
+    options = Options(_one(argnums), mode, backend=backend, is_directional=True, one_entry=one_entry)
+    return Derivative(f, build, options)
 
 
 def biharmonic(

@@ -12,7 +12,7 @@ from hesse.api.layout import Branches, Fixed, Layout, Truth
 from hesse.api.recurrences import with_loops
 from hesse.api.trees import is_container, leaf_names, take_apart
 from hesse.calculus.rolling import rolled
-from hesse.errors import TracingError
+from hesse.errors import ArgumentError, TracingError
 from hesse.frontends.complexes import Complex
 from hesse.frontends.explained import explained
 from hesse.frontends.expression import Expression
@@ -20,7 +20,7 @@ from hesse.frontends.indices import Index
 from hesse.frontends.operands import as_node
 from hesse.frontends.standing_in import standing_in
 from hesse.frontends.tracing import depth, parts_read
-from hesse.ir import Node, Variable, variable
+from hesse.ir import Node, Variable, reshape, variable
 from hesse.rewrite import simplify
 
 if TYPE_CHECKING:
@@ -63,6 +63,16 @@ class Traced(NamedTuple):
 
     nodes: list[Node]
     layout: Layout
+
+
+def as_numbers(output: Traced) -> Traced:
+    """The only entry of each leaf, which must have no others."""
+    for node in output.nodes:
+        if not set(node.shape) <= {1}:
+            raise ArgumentError(
+                f"one_entry=True needs a result with one entry, this one has shape {node.shape}"
+            )
+    return output._replace(nodes=[reshape(node, ()) for node in output.nodes])
 
 
 class _Returned(NamedTuple):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from hesse.backends.memory import keep_freed_memory
 from hesse.backends.named import Origin, enter
@@ -16,6 +16,13 @@ from hesse.plan import Program, check_memory, fits_memory
 
 KEPT = 32
 """Executables that are kept with a node."""
+
+
+class Escape(NamedTuple):
+    """What to compute where a matrix is nearly singular: `doubts` are large there; `roots` invert nothing."""
+
+    doubts: tuple[Node, ...]
+    roots: Callable[[], Sequence[Node]]
 
 
 @dataclass(frozen=True)
@@ -29,6 +36,7 @@ class Executable:
     in_order: bool = True
     shared: frozenset[str] = frozenset()
     origin: Origin | None = None
+    escape: Escape | None = None
 
     @cached_property
     def program(self) -> Program:
@@ -42,7 +50,16 @@ class Executable:
         found = self.target.compile(self.program, self.inputs, self.dtype, self.in_order, self.shared)
         if self.origin is not None:
             enter(found.function, self.origin)
-        return found
+        if self.escape is None:
+            return found
+        function = self.target.guarded(found.function, len(self.escape.doubts), self._other)
+        return replace(found, function=function)
+
+    def _other(self) -> Callable[..., Any]:
+        """The function without inverses."""
+        assert self.escape is not None
+        other = executable(self.escape.roots(), self.inputs, self.dtype, self.target, self.in_order)
+        return other.compiled.function
 
     @property
     def itemsize(self) -> int:
@@ -70,6 +87,7 @@ def executable(
     in_order: bool = True,
     shared: Collection[str] = (),
     meaning: Sequence[Node] | None = None,
+    escape: Escape | None = None,
 ) -> Executable:
     """The executable for some nodes, kept as long as the first of them lives.
 
@@ -79,6 +97,10 @@ def executable(
         return Executable(target.planned(roots), tuple(inputs), dtype, target, in_order, frozenset(shared))
     kept: dict[Any, Executable] = roots[0]._cache.setdefault(executable, {})
     others = tuple(None if root is roots[0] else root for root in roots[1:])  # a node does not hold itself
+    if escape is not None:
+        origin = Origin(tuple(inputs), meaning or roots)
+        planned = target.planned([*roots, *escape.doubts])
+        return Executable(planned, tuple(inputs), dtype, target, in_order, frozenset(shared), origin, escape)
     key = (others, tuple(inputs), dtype, target, in_order, frozenset(shared))
     found = kept.get(key)
     if found is None:

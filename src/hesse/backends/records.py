@@ -7,6 +7,7 @@ gives back the dtype it got, shares no memory with its operands and changes none
 
 from __future__ import annotations
 
+import itertools
 import math
 from functools import partial
 from types import SimpleNamespace
@@ -47,6 +48,36 @@ def adjugate(xp: Any, params: Params, a: Any) -> Any:
     others = xp.prod(values[..., None, :] * (1.0 - unit) + unit, -1)
     sign = xp.linalg.det(left) * xp.linalg.det(right)
     return xp.swapaxes(right, -1, -2) @ ((others * sign[..., None])[..., None] * xp.swapaxes(left, -1, -2))
+
+
+def minors(xp: Any, params: Params, a: Any) -> Any:
+    """With A = U S V' it is that of S, signed products of all others in S, with axes turned by U and V."""
+    (order,) = params
+    left, values, right = xp.linalg.svd(a)
+    size = a.shape[-1]
+    unit = xp.eye(size, a)
+    chosen, apart = xp.zeros((size,) * (order + 1), a), xp.zeros((size,) * order, a) + 1.0
+    for k in range(order):  # axes of one choice each, and one of all values
+        spread = (1,) * k + (size,) + (1,) * (order - k - 1)
+        for m in range(k):
+            pair = tuple(size if axis in (m, k) else 1 for axis in range(order))
+            apart = apart * (1.0 - xp.reshape(unit, pair))
+        chosen = chosen + xp.reshape(unit, (*spread, size))
+    wide = xp.reshape(values, (*values.shape[:-1], *(1,) * order, size))
+    # where two choices coincide there is no product, and the power of the value must not matter
+    others = xp.prod(xp.where(chosen > 0.0, xp.zeros_like(wide) + 1.0, wide), -1) * apart
+    sign = xp.linalg.det(left) * xp.linalg.det(right)
+    found = others * xp.reshape(sign, (*sign.shape, *(1,) * order))
+    own = "abcdefghijklmnopqrstuv"
+    for k in range(order):
+        rest = own[: order - k - 1 + 2 * k]
+        found = xp.einsum(f"...z{rest},...xz,...zy->...{rest}xy", found, left, right)
+    total = xp.zeros_like(found)
+    for permutation in itertools.permutations(range(order)):
+        turns = sum(a > b for a, b in itertools.combinations(permutation, 2))
+        turned = "".join(own[2 * k] + own[2 * m + 1] for k, m in enumerate(permutation))
+        total = total + (-1.0) ** turns * xp.einsum(f"...{own[: 2 * order]}->...{turned}", found)
+    return total
 
 
 def logsumexp(xp: Any, params: Params, x: Any) -> Any:
@@ -240,6 +271,7 @@ SHARED: dict[str, Kernel] = {
     function.__name__: function
     for function in (
         adjugate,
+        minors,
         logsumexp,
         softmax,
         log_softmax,

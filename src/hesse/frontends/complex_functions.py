@@ -178,6 +178,39 @@ def vdot(a: Any, b: Any, /) -> Any:
     return call_complex(np.dot, (np.ravel(first), np.ravel(b)))
 
 
+def _real_form(a: Any) -> Any:
+    """The real matrices [[Re, -Im], [Im, Re]], which multiply the parts one above the other."""
+    re, im = map(as_expression, both_parts(a))
+    rows = [np.concatenate([re, -im], axis=-1), np.concatenate([im, re], axis=-1)]
+    return np.concatenate(rows, axis=-2)
+
+
+@complexes(np.linalg.inv)
+def inv(a: Any) -> Complex:
+    """The inverse."""
+    size, found = a.shape[-1], np.linalg.inv(_real_form(a))
+    return Complex(found[..., :size, :size], found[..., size:, :size])
+
+
+@complexes(np.linalg.solve)
+def solve(a: Any, b: Any) -> Complex:
+    """The solution of a linear system; as in NumPy 2, b is one vector if it has one axis."""
+    re, im = map(as_expression, both_parts(b))
+    axis = -1 if re.ndim == 1 else -2
+    found = np.linalg.solve(_real_form(a), np.concatenate([re, im], axis=axis))
+    parts_found = np.split(found, 2, axis=axis)
+    return Complex(parts_found[0], parts_found[1])
+
+
+@complexes(np.linalg.det)
+def det(a: Any) -> Complex:
+    """Refused, with a way to the absolute value."""
+    raise untraceable(
+        "np.linalg.det of complex matrices",
+        "np.abs(det(a))**2 is the real np.linalg.det(np.block([[a.real, -a.imag], [a.imag, a.real]])).",
+    )
+
+
 @complexes(np.linalg.norm)
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """The norm of the absolute values; of matrices only that of all entries."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -15,14 +16,14 @@ import numpy as np
 from hesse.frontends.dispatch import COMPLEX, call, call_complex, function_name
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_expression
-from hesse.frontends.tracing import ComplexError, untraceable
+from hesse.frontends.tracing import ComplexError, ComplexNumbersNeeded, untraceable
 
 Pair = tuple[Any, Any]
 """The real and the imaginary part; None: that is zero."""
 
 
 class Complex:
-    """A complex value: `real` and `imag` are traced values of one shape."""
+    """A complex value: `real` and `imag` are traced values of one shape, which nobody else writes to."""
 
     __slots__ = ("imag", "real")
     __array_priority__ = 1001.0
@@ -30,7 +31,15 @@ class Complex:
     """Whether it holds truth values."""
 
     def __init__(self, real: Any, imag: Any) -> None:
-        self.real, self.imag = as_expression(real), as_expression(imag)
+        self.real: Expression = copy(as_expression(real).astype(float))
+        self.imag: Expression = copy(as_expression(imag).astype(float))
+
+    @classmethod
+    def view(cls, real: Expression, imag: Expression) -> Complex:
+        """Parts of an array, to which writes go through."""
+        found = cls.__new__(cls)
+        found.real, found.imag = real, imag
+        return found
 
     def __repr__(self) -> str:
         return f"Complex(shape={self.shape})"
@@ -61,7 +70,10 @@ class Complex:
         return call_complex(np.transpose, (self,))
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
-        raise complex_met()
+        raise complex_met(ComplexNumbersNeeded)
+
+    def __complex__(self) -> complex:
+        raise complex_met(ComplexNumbersNeeded)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         if method == "reduce" and ufunc is np.add:
@@ -77,7 +89,11 @@ class Complex:
         return len(self.real)
 
     def __getitem__(self, key: Any) -> Complex:
-        return Complex(self.real[key], self.imag[key])
+        return Complex.view(self.real[key], self.imag[key])
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        for target, part in zip((self.real, self.imag), both_parts(value), strict=True):
+            target[key] = part
 
     def __iter__(self) -> Any:
         return (self[k] for k in range(len(self)))
@@ -88,6 +104,17 @@ class Complex:
 
 def _method(function: Any) -> Callable[..., Any]:
     return lambda self, *arguments, **options: call_complex(function, (self, *arguments), options)
+
+
+def _in_place(ufunc: np.ufunc) -> Callable[[Complex, Any], Complex]:
+    def method(self: Complex, other: Any) -> Complex:
+        found: Complex = call_complex(ufunc, (self, other))
+        if self.real.is_number:
+            return found
+        self[...] = found
+        return self
+
+    return method
 
 
 def _reflected(function: Any) -> Callable[[Any, Any], Any]:
@@ -106,13 +133,14 @@ _METHODS: dict[str, Any] = {
 for _name, _function in _OPERATORS.items():
     setattr(Complex, f"__{_name}__", _method(_function))
     setattr(Complex, f"__r{_name}__", _reflected(_function))
+    setattr(Complex, f"__i{_name}__", _in_place(_function))
 for _name, _function in _METHODS.items():
     setattr(Complex, _name, _method(_function))
 
 
-def complex_met() -> ComplexError:
+def complex_met(kind: type[ComplexError] = ComplexError) -> ComplexError:
     """The error where a real value is needed."""
-    return ComplexError(
+    return kind(
         str(
             untraceable(
                 "a complex value where a real one is needed",
@@ -153,11 +181,18 @@ def _by_parts(function: Any) -> Callable[..., Any]:
         else:
             real, imag = map(as_expression, both_parts(value))  # type: ignore[assignment]
         found = [call(function, (part, *arguments), options) for part in (real, imag)]
-        return Complex(*found)
+        return (Complex.view if function in VIEWS else Complex)(*found)
 
     return handler
 
 
+VIEWS = frozenset(
+    {
+        *(np.reshape, np.ravel, np.transpose, np.swapaxes, np.moveaxis, np.squeeze, np.expand_dims, np.flip),
+        *(np.fliplr, np.flipud, np.diag, np.diagonal, np.broadcast_to, np.rot90, np.atleast_1d),
+    }
+)
+"""Functions whose results are views of their arguments, or may be."""
 LINEAR: tuple[Any, ...] = (
     *(np.sum, np.mean, np.cumsum, np.reshape, np.ravel, np.transpose, np.swapaxes, np.moveaxis, np.squeeze),
     *(np.expand_dims, np.flip, np.fliplr, np.flipud, np.roll, np.repeat, np.tile, np.take, np.diag, np.trace),

@@ -16,6 +16,7 @@ import numpy as np
 
 from hesse.errors import TracingError
 from hesse.frontends.handlers import Handlers
+from hesse.frontends.orders import note_order
 from hesse.frontends.tracing import ComplexError, NumbersNeeded, note_need, untraceable
 
 FUNCTIONS = Handlers()
@@ -96,12 +97,15 @@ def function_name(function: Any) -> str:
 def call(function: Any, arguments: tuple[Any, ...], options: Mapping[str, Any] | None = None) -> Any:
     """The handler of a NumPy function on these arguments, or an error that says what to do."""
     try:
-        return _handled(function, arguments, options or {})
+        found = _handled(function, arguments, options or {})
     except ComplexError:
         return call_complex(function, arguments, options)
     except TracingError:
         note_need(arguments)
         raise
+    if not options or options.keys().isdisjoint(("out", "order")):
+        note_order(function, arguments, found)
+    return found
 
 
 def call_complex(function: Any, arguments: tuple[Any, ...], options: Mapping[str, Any] | None = None) -> Any:

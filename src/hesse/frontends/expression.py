@@ -21,8 +21,9 @@ from hesse.frontends.indices import Index
 from hesse.frontends.memory import Part, refresh
 from hesse.frontends.methods import answered, binary, in_place, method_of, reflected, refused, valueless
 from hesse.frontends.objects import OBJECT_LOOPS, array_of_entries
+from hesse.frontends.orders import reshape_in_place
 from hesse.frontends.symbolic import SymbolicMethods
-from hesse.frontends.tracing import decided, note_need, of_tensors, real_dtype, untraceable
+from hesse.frontends.tracing import NumbersNeeded, decided, note_need, of_tensors, real_dtype, untraceable
 from hesse.ir import Node, Shape
 from hesse.ops.choices import ratio
 from hesse.ops.integers import as_integer, as_real
@@ -57,11 +58,12 @@ class Expression(SymbolicMethods):
 
     `boolean` marks results of comparisons. `index` says what to read where the expression serves as an
     index array; `is_index` marks integers that have no real node of their own, such as the result of argmax.
+    `is_ordered` says that its entries are known to lie in memory in the order of the axes.
     `part` says what is changed by a write besides the expression itself; None: nothing. `quotient` says how
     the node was written as a quotient; None: it was not.
     """
 
-    __slots__ = ("__weakref__", "boolean", "index", "is_index", "node", "part", "quotient")
+    __slots__ = ("__weakref__", "boolean", "index", "is_index", "is_ordered", "node", "part", "quotient")
     __array_priority__ = 1000.0
 
     def __init__(
@@ -73,6 +75,7 @@ class Expression(SymbolicMethods):
         if index is None and node.kind == "integer":
             index = node
         self.index = Index(index) if isinstance(index, Node) else index
+        self.is_ordered = False
         self.part: Part | None = None
         self.quotient: Quotient | None = None
 
@@ -103,6 +106,10 @@ class Expression(SymbolicMethods):
         if self.part is not None and self.part.memory.is_written:  # no node is made to know its shape
             return self.part.positions.shape
         return self.node.shape
+
+    @shape.setter
+    def shape(self, shape: Any) -> None:
+        reshape_in_place(self, shape)
 
     @property
     def ndim(self) -> int:
@@ -333,7 +340,7 @@ class Expression(SymbolicMethods):
     __int__ = answered(
         "integer", _NUMBER, f"{_NO_NUMBERS}; or let the function decide by values: @hesse.branching."
     )
-    __complex__ = valueless(_NUMBER, f"{_NO_NUMBERS}.")
+    __complex__ = valueless(_NUMBER, f"{_NO_NUMBERS}.", NumbersNeeded)
 
     def __float__(self) -> float:
         """Of truth values and whole numbers, which have no derivatives; a real number would lose its own."""

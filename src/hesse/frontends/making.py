@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 
 from hesse.errors import ArgumentError
-from hesse.frontends.dispatch import FUNCTIONS, NAMED, OWN, is_float_type
+from hesse.frontends.complexes import Complex, complex_met
+from hesse.frontends.dispatch import NAMED, OWN, call, is_float_type
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_expression, as_node, constant
 from hesse.frontends.special import erf, erfc, lgamma
@@ -79,10 +80,12 @@ def _one_array(value: Any) -> Any:
 
 
 def _to_write(made: Any) -> Any:
-    """A new array of real numbers as a traced value, to which others can be written, if that is wanted."""
+    """A new array of numbers as a traced value, to which others can be written, if that is wanted."""
     known = arrays_traced.get()
-    if known is None or not isinstance(made, np.ndarray) or made.dtype.kind != "f":
+    if known is None or not isinstance(made, np.ndarray) or made.dtype.kind not in "fc":
         return made
+    if made.dtype.kind == "c":
+        return Complex.view(_to_write(made.real), _to_write(made.imag))
     array = written_to(constant(np.array(made)))
     known.append(weakref.ref(array))
     return array
@@ -162,16 +165,21 @@ def _is_in_library() -> bool:
     return is_library(sys._getframe(2).f_code.co_filename)
 
 
-def joined(value: Any) -> Expression:
-    """One expression of nested sequences of expressions and known values."""
+def joined(value: Any) -> Any:
+    """One traced value of nested sequences of traced and known values."""
     if isinstance(value, list | tuple):
-        stacked: Expression = FUNCTIONS[np.stack]([joined(part) for part in value])
-        return stacked
+        return call(np.stack, ([joined(part) for part in value],))
+    if isinstance(value, Complex) or np.iscomplexobj(value):
+        return value
     return Expression(as_node(value)) if isinstance(value, np.ndarray) else as_expression(value)
 
 
-def _converted(value: Expression, dtype: Any) -> Any:
+def _converted(value: Any, dtype: Any) -> Any:
     """The value in another type; itself where that changes nothing, so that writing changes it."""
+    if isinstance(value, Complex):
+        if dtype is not None and np.dtype(dtype).kind != "c":
+            raise complex_met()
+        return value
     is_real = not value.boolean and value.index is None
     return value if dtype is None or (is_real and is_float_type(dtype)) else value.astype(dtype)
 

@@ -233,7 +233,7 @@ def kind_of(array: Expression) -> str:
 def part_of(array: Expression, is_ordered: bool = False) -> Part:
     """The part that an array is; it gets a memory if it has none."""
     if array.part is None:
-        memory = Memory(array, is_ordered)
+        memory = Memory(array, is_ordered or array.is_ordered)
         array.part = Part(memory, ())
         memory.enter(array)
     return array.part
@@ -252,6 +252,7 @@ def reshaped(array: Expression, step: Step, result: Expression) -> Expression:
     if _is_symbolic(array.shape):
         return shared(array, step, result)
     source, own = part_of(array), part_of(result)
+    result.is_ordered = array.ndim < 2  # its strides descend then
     link = Link(source, step, own.memory)
     own.refusal = source.refusal
     source.memory.links.append(link)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from hesse.errors import TracingError
 from hesse.frontends.dispatch import call, function_name
 from hesse.frontends.tracing import note_need, untraceable
 
@@ -63,12 +64,12 @@ def refused(construct: str, way_out: str) -> Callable[..., Any]:
     return method
 
 
-def valueless(construct: str, way_out: str) -> Callable[..., Any]:
+def valueless(construct: str, way_out: str, kind: type[TracingError] = TracingError) -> Callable[..., Any]:
     """What needs the value, and has a meaning where the function is called with values."""
 
     def method(self: Expression, *arguments: Any, **options: Any) -> NoReturn:
         note_need([self])
-        raise untraceable(construct, way_out)
+        raise untraceable(construct, way_out, kind=kind)
 
     return method
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from hesse.frontends.complexes import Complex
 from hesse.frontends.expression import Expression
 
 Function = Callable[..., Any]
@@ -111,7 +112,7 @@ def is_traced(value: Any) -> bool:
         return any(map(is_traced, value))
     if isinstance(value, np.ndarray):
         return value.dtype == object and any(map(is_traced, value.flat))
-    return isinstance(value, Expression)
+    return isinstance(value, Expression | Complex)
 
 
 def _enter_later() -> None:

@@ -76,6 +76,13 @@ class ComplexError(TracingError):
     """A complex value where handlers of real ones need a number."""
 
 
+class ComplexNumbersNeeded(ComplexError, NumbersNeeded):
+    """A complex value where an array of numbers wants a number."""
+
+
+ComplexNumbersNeeded.__module__ = TracingError.__module__
+ComplexNumbersNeeded.__qualname__ = TracingError.__qualname__
+
 depth: ContextVar[int] = ContextVar("depth", default=0)
 """How many traces there are around: 0 outside of traced functions."""
 

@@ -19,7 +19,6 @@ from hesse.ir import (
     einsum,
     pairwise,
     plain_axes,
-    reciprocal,
     uniform,
 )
 from hesse.ops.behaviour import Behaviour, whole
@@ -33,6 +32,7 @@ from hesse.ops.matrices import (
     square_rule,
     symmetric,
 )
+from hesse.ops.minors import may_be_singular, minors, minors_partial
 from hesse.ops.registry import Equation, General, operation, register
 
 
@@ -44,7 +44,7 @@ def inverse(a: Node) -> Node:
 def determinant(a: Node) -> Node:
     """The determinant.
 
-    Its derivatives go through the inverse, and from the second order on they need regular matrices.
+    Its derivatives go through the inverse, or, where it may not exist, through minors.
     """
     return operation("determinant", a)
 
@@ -137,16 +137,14 @@ def _inverse_partial(y: Apply) -> Node:
 
 def _determinant_partial(y: Apply) -> Node:
     """d det(A) = det(A) tr(inv(A) dA)."""
+    if may_be_singular():
+        return minors_partial(y.operands[0], 0)
     return pairwise("...,...lk->......kl", y, inverse(y.operands[0]))
 
 
 def _adjugate_partial(y: Apply) -> Node:
-    """dY = (tr(Y dA) Y - Y dA Y)/det(A)."""
-    minors = pairwise("...ij,...lk->...ij...kl", y, y) - pairwise("...ik,...lj->...ij...kl", y, y)
-    batch = plain_axes(y.rank - 2)
-    factor = reciprocal(determinant(y.operands[0]))
-    axes = plain_axes(minors.rank)
-    return einsum([minors, factor], [axes, batch], axes, minors.shape, minors.shape)
+    """dY[i,j] = d2 det(A)/dA[j,i] dA."""
+    return pairwise("...jikl->...ij...kl", minors(y.operands[0], 2))
 
 
 def _log_determinant_partial(y: Apply) -> Node:

@@ -13,7 +13,9 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
+from hesse.backends.guarded import DIGITS_KEPT, Function
 from hesse.backends.jax import elementwise
 from hesse.backends.jax.algebra import ALGEBRA
 from hesse.backends.jax.jitted import compiler_options, is_processor, jitted
@@ -140,6 +142,24 @@ class JaxTarget(Target):
 
     def added(self, array: Any, index: Any, value: Any) -> Any:
         return array.at[index].add(value)
+
+    def guarded(self, function: Function, doubts: int, other: Callable[[], Function]) -> Function:
+        eager = super().guarded(function, doubts, other)
+
+        @functools.wraps(function)
+        def run(*arrays: Any) -> tuple[Any, ...]:
+            if not any(isinstance(array, jax.core.Tracer) for array in arrays):
+                return eager(*arrays)
+            results = tuple(function(*arrays))
+            limits = [jnp.finfo(result.dtype).eps ** -DIGITS_KEPT for result in results[-doubts:]]
+            pairs = zip(results[-doubts:], limits, strict=True)
+            is_fine = functools.reduce(jnp.logical_and, [(doubt <= limit).all() for doubt, limit in pairs])
+            found = lax.cond(
+                is_fine, lambda *arrays: results[:-doubts], lambda *arrays: tuple(other()(*arrays)), *arrays
+            )
+            return tuple(found)
+
+        return run
 
     def call(self, compiled: Compiled, arrays: Sequence[Any], as_numpy: bool) -> Sequence[Any]:
         note_call(compiled.function)

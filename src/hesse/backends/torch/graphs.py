@@ -15,7 +15,7 @@ from hesse.plan.program import CallApply, CallMap, Load, Program, View
 SYNCHRONISING = frozenset(
     {
         *("inverse", "solve", "cholesky", "determinant", "adjugate", "log_determinant", "sign_determinant"),
-        *("pseudo_inverse", "eigvalsh", "eigenvectors", "expm_chain", "polygamma", "foreign"),
+        *("minors", "pseudo_inverse", "eigvalsh", "eigenvectors", "expm_chain", "polygamma", "foreign"),
     }
 )
 """Operations that look at values on the host, be it to raise an error: they cannot be captured."""

@@ -22,6 +22,7 @@ from hesse.backends.torch.fused import Fused
 from hesse.backends.torch.graphs import Graphed, is_worth_capturing
 from hesse.backends.torch.hosted import Hosted, has_foreign_code, is_worth_hosting
 from hesse.backends.torch.machine import TORCH_MACHINE, TorchMachine
+from hesse.backends.torch.records import is_hidden
 from hesse.backends.torch.runtime import transformed_zeros
 from hesse.backends.torch.tensors import as_tensor, has_only_a_default_device
 from hesse.backends.torch.writer import TorchWriter
@@ -168,6 +169,9 @@ class TorchTarget(Target):
     def added(self, array: Tensor, index: Any, value: Tensor) -> Tensor:
         array[index] += value
         return array
+
+    def has_doubt(self, results: Sequence[Tensor]) -> bool:
+        return not is_hidden(*results) and super().has_doubt(results)
 
     def call(self, compiled: Compiled, arrays: Sequence[Tensor], as_numpy: bool) -> Sequence[Any]:
         results = compiled.function(*arrays)

@@ -1,0 +1,147 @@
+"""Complex values between real arguments and results: writes, in-place operators, linear systems."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hesse
+from hesse.errors import TracingError
+from test_numpy_meaning import agrees
+
+POINT = np.array([0.3, -0.7, 1.1, 0.4, 0.9])
+KNOWN = np.array([True, False, True, False, True])
+PHASES = np.exp(1j * np.arange(1.0, 6.0))
+
+
+def size(z: Any) -> Any:
+    """A number in which all parts have a share."""
+    return np.sum(np.abs(z - 0.3 + 0.2j) ** 4) + np.sum((z * PHASES[: len(z)].reshape(-1)).real)
+
+
+def low_pass(x: Any) -> Any:
+    spectrum = np.fft.fft(x)
+    spectrum[2:] = 0
+    return size(spectrum) + np.sum(np.fft.ifft(spectrum).real ** 3)
+
+
+def known_mask(x: Any) -> Any:
+    spectrum = np.fft.fft(x)
+    spectrum[KNOWN] = x[:3] ** 2
+    spectrum[~KNOWN] *= 1j
+    return size(spectrum)
+
+
+def entries(x: Any) -> Any:
+    z = np.exp(1j * x)
+    z[2] *= 2 - 1j
+    z[0] = x[1] + 1j * x[2]
+    z[1:] = z[:-1] * x[1:]
+    return size(z)
+
+
+def in_place(x: Any) -> Any:
+    z = np.exp(1j * x)
+    same = z
+    z *= 2
+    z += x
+    z[1:] -= 1j * x[:-1]
+    z /= 1.0 + 0.5j
+    return size(same)
+
+
+def views(x: Any) -> Any:
+    z = np.exp(1j * np.outer(x, x))
+    z.T[0] = x
+    row = z[1]
+    row[2:] = 0.5j
+    z.real[2] *= x
+    np.diagonal(z)
+    return np.sum(np.abs(z[:, :3]) ** 4) + z[1, 0].imag + size(z[0])
+
+
+def copies(x: Any) -> Any:
+    z = np.exp(1j * x)
+    y, w = z.copy(), z.conj()
+    z[:] = 0
+    w[1] = 1
+    return size(z) + size(y) + size(w)
+
+
+def numbers(x: Any) -> Any:
+    z = np.exp(1j * x)
+    first = z[0]
+    first *= 3j  # a number is replaced
+    return size(z) + np.abs(first - 1) ** 2
+
+
+def of_its_argument(x: Any) -> Any:
+    z = x + 1j * x
+    z[0] = 2.0
+    return size(z) + np.sum(x**3)
+
+
+def matrix(x: Any) -> Any:
+    return x[:4].reshape(2, 2) * (1 + 2j) + np.array([[2.0, 0.3j], [1.0, 1.5]])
+
+
+def solved(x: Any) -> Any:
+    return size(np.linalg.solve(matrix(x), x[:2] * 1j)) + size(np.linalg.solve(np.eye(2) + 0.1, matrix(x)[0]))
+
+
+def solved_matrices(x: Any) -> Any:
+    right = np.outer(x[:2], x[1:4]) * (1 - 1j)
+    return np.sum(np.abs(np.linalg.solve(matrix(x), right)) ** 2)
+
+
+def inverted(x: Any) -> Any:
+    both = np.stack([matrix(x), matrix(x**2)])
+    return np.sum(np.linalg.inv(both).imag ** 3) + np.sum(np.abs(np.linalg.inv(matrix(x))) ** 2)
+
+
+def filled(x: Any) -> Any:
+    z = np.zeros(5, complex)
+    z[:3] = x[:3]
+    z[3] = 1j * x[4]
+    z[1:4] += np.exp(1j * x[:3])
+    return size(z)
+
+
+def filled_by_a_loop(x: Any) -> Any:
+    z = np.empty(5, dtype=np.complex128)
+    z[0] = x[2]
+    for k in range(1, 5):
+        z[k] = z[k - 1] * (0.5j + x[k]) + x[0]
+    return size(z)
+
+
+def from_a_list(x: Any) -> Any:
+    z = np.array([x[0] + 1j * x[1], x[2], 1j, 2.0])
+    w = np.array([[1j * x[0], x[1]], [x[2], x[3]]]) @ np.array([1.0, x[1] * 1j], dtype=complex)
+    return size(z) + size(w)
+
+
+FUNCTIONS = (
+    *(filled, filled_by_a_loop, from_a_list),
+    *(low_pass, known_mask, entries, in_place, views, copies, numbers, of_its_argument),
+    *(solved, solved_matrices, inverted),
+)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_as_in_numpy(function: Callable[[Any], Any]) -> None:
+    agrees(function, POINT)
+
+
+def test_determinants_name_the_way_out() -> None:
+    with pytest.raises(TracingError, match=r"np\.linalg\.det of complex.*np\.block"):
+        hesse.grad(lambda x: np.abs(np.linalg.det(matrix(x))))(POINT)
+
+    def way_out(x: Any) -> Any:
+        a = matrix(x)
+        return np.linalg.det(np.block([[a.real, -a.imag], [a.imag, a.real]]))
+
+    np.testing.assert_allclose(hesse.compile(way_out)(POINT), np.abs(np.linalg.det(matrix(POINT))) ** 2)

@@ -1,0 +1,115 @@
+"""Second and higher derivatives of determinants, which exist at singular matrices, too."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.linalg
+import torch
+
+import hesse
+import naive
+from hesse.errors import ArgumentError
+
+ROUNDED = np.array([[0.1, 0.2, 0.3], [0.2, 0.4, 0.6], [1.0, 0.0, 1.0]])  # its inverse is rounding alone
+MATRICES = {
+    "rank one": np.array([[1.0, 2.0], [2.0, 4.0]]),
+    "rank two": np.array([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [1.0, 0.0, 1.0]]),
+    "rank two, rounded": ROUNDED,
+    "rank one of three": np.outer([1.0, 2.0, -1.0], [0.5, 1.0, 3.0]),
+    "zero": np.zeros((3, 3)),
+    "one entry": np.array([[0.0]]),
+    "regular": np.array([[1.0, 2.0, 3.0], [2.0, -4.0, 6.0], [1.0, 0.5, 1.0]]),
+}
+BACKENDS = ("numpy", "torch", "jax")
+
+
+def minors(a: np.ndarray, order: int) -> np.ndarray:
+    """The derivative of the determinant, by its rows."""
+    return np.asarray(naive.OPERATIONS["minors"]((order,), a))
+
+
+def assert_near(found: Any, expected: Any) -> None:
+    np.testing.assert_allclose(np.asarray(found), expected, atol=1e-11, rtol=1e-10)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("name", MATRICES)
+def test_derivatives_of_orders_two_and_three(name: str, backend: str) -> None:
+    a = MATRICES[name]
+    direction = np.cos(np.arange(a.size)).reshape(a.shape)
+    second = minors(a, 2)
+    assert_near(hesse.hessian(np.linalg.det, backend=backend)(a), second)
+    assert_near(
+        hesse.hvp(np.linalg.det, backend=backend)(a, direction), np.einsum("ijkl,kl", second, direction)
+    )
+    assert_near(hesse.derivative(np.linalg.det, 3, backend=backend)(a), minors(a, 3))
+    assert_near(hesse.jacobian(hesse.grad(np.linalg.det), backend=backend)(a), second)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("name", MATRICES)
+def test_functions_of_determinants(name: str, backend: str) -> None:
+    a = MATRICES[name]
+    value, first, second = np.linalg.det(a), minors(a, 1), minors(a, 2)
+    outer = np.multiply.outer(first, first)
+    squared = hesse.hessian(lambda a: np.linalg.det(a) ** 2, backend=backend)
+    assert_near(squared(a), 2 * outer + 2 * value * second)
+    sine = hesse.hessian(lambda a: np.sin(np.linalg.det(2.0 * a)), backend=backend)
+    size = 2.0 ** len(a)
+    expected = size * np.cos(size * value) * second - size**2 * np.sin(size * value) * outer
+    assert_near(sine(a), expected)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_one_function_for_singular_and_regular_matrices_and_batches(backend: str) -> None:
+    hessian = hesse.hessian(np.linalg.det, backend=backend)
+    for name in ("regular", "rank two", "zero", "regular", "rank two, rounded"):
+        assert_near(hessian(MATRICES[name]), minors(MATRICES[name], 2))
+    batch = np.stack([MATRICES[name] for name in ("regular", "rank two", "zero")])
+    found = hesse.hessian(lambda a: np.sum(np.linalg.det(a)), backend=backend)(batch)
+    for k, m in itertools.product(range(3), repeat=2):
+        assert_near(found[k, :, :, m], minors(batch[k], 2) * (k == m))
+
+
+def test_functions_of_other_libraries() -> None:
+    a = MATRICES["rank two"]
+    second = minors(a, 2)
+    assert_near(hesse.hessian(scipy.linalg.det)(a), second)
+    assert_near(hesse.hessian(torch.linalg.det)(torch.tensor(a)), second)
+    with jax.enable_x64(True):
+        hessian = hesse.hessian(jnp.linalg.det)
+        assert_near(hessian(jnp.array(a)), second)
+        assert_near(jax.jit(hessian)(jnp.array(a)), second)
+        batch = jnp.stack([a, jnp.array(MATRICES["regular"])])
+        assert_near(jax.vmap(hessian)(batch)[0], second)
+
+
+def test_the_formula_stays_short_and_uses_the_inverse() -> None:
+    found = hesse.hessian(np.linalg.det).explain(MATRICES["regular"])
+    assert found.formula == "H[i,j,k,l] = det(a)*(inv(a)[j,i]*inv(a)[l,k] - inv(a)[j,k]*inv(a)[l,i])"
+    assert "svd" not in found.source and "minors" not in found.source
+
+
+def test_structured_results_say_what_to_do() -> None:
+    hessian = hesse.hessian(np.linalg.det, form="structured")
+    assert_near(hessian(MATRICES["regular"]).dense(), minors(MATRICES["regular"], 2))
+    with pytest.raises(ArgumentError, match=r"singular.*form='dense', without chunk"):
+        hessian(MATRICES["rank one"]).dense()
+
+
+def test_inverses_of_users_still_need_regular_matrices() -> None:
+    with pytest.raises(np.linalg.LinAlgError):
+        hesse.hessian(lambda a: np.linalg.det(a) * np.sum(np.linalg.inv(a)) ** 3)(MATRICES["rank one"])
+
+
+def test_bound_derivatives_invert_nothing() -> None:
+    h = hesse.hessian(lambda a, factor: factor * np.linalg.det(a)).bind(factor=2.0)
+    for _ in range(2):
+        for name in ("rank two", "zero", "regular"):
+            assert_near(h(MATRICES[name]), 2.0 * minors(MATRICES[name], 2))
