@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import random
+import secrets
 from collections.abc import Callable
+from os import urandom as noise_of_the_system
 from random import gauss
+from secrets import randbits as bits
 from typing import Any
 
 import numpy as np
@@ -42,6 +46,11 @@ DRAWING: list[Callable[[Any], Any]] = [
     lambda x: np.sum(x[np.random.permutation(3)[:2]] ** 2),
     lambda x: np.sum(x**2) * np.random.choice([-1.0, 1.0]),
     Model().loss,
+    lambda x: np.sum(x**2) * secrets.randbelow(1000),
+    lambda x: np.sum(x**2) * secrets.token_bytes(4)[0],
+    lambda x: np.sum(x**2) * os.urandom(4)[0],
+    lambda x: np.sum(x**2) * bits(30),
+    lambda x: np.sum(x**2) * noise_of_the_system(4)[1],
 ]
 
 
