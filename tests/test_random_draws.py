@@ -97,3 +97,23 @@ def test_noise_as_an_argument() -> None:
     for _ in range(2):
         drawn = np.random.normal(size=3)
         np.testing.assert_allclose(gradient(X, drawn), 2 * X * drawn)
+
+
+DRAWS: list[Callable[[], Any]] = [
+    lambda: np.random.default_rng(0).normal(size=3),
+    lambda: np.random.default_rng(0).permutation(3),
+    lambda: np.random.RandomState(0).rand(3),
+]
+
+
+@pytest.mark.parametrize("draw", DRAWS, ids=map(str, range(len(DRAWS))))
+def test_draws_beside_arrays_that_are_filled(draw: Callable[[], Any]) -> None:
+    def function(x: Any) -> Any:
+        out = np.zeros(3)
+        out[0] = x[0]
+        return np.sum(out * draw())
+
+    np.testing.assert_allclose(hesse.grad(function)(X), [draw()[0], 0.0, 0.0])
+    import numpy.random.mtrand as compiled  # noqa: PLC0415
+
+    assert compiled.np is np
