@@ -39,7 +39,7 @@ PARTS: dict[str | None, Function] = {
     "upper triangular": np.triu,
 }
 SYMMETRIC = ("sym", "symmetric", "her", "hermitian", "pos", "positive definite")
-METHODS = ("logpdf", "pdf", "cdf", "sf", "logcdf", "logsf", "ppf", "logpmf", "pmf")
+METHODS = ("logpdf", "pdf", "cdf", "sf", "logcdf", "logsf", "ppf", "isf", "logpmf", "pmf")
 DEFAULTS = {"allow_singular": False, "seed": None}
 """Options of distributions that say nothing where they are what SciPy takes by itself."""
 
