@@ -6,6 +6,7 @@ import enum
 import functools
 import gc
 import math
+import textwrap
 import types
 import weakref
 from collections import deque
@@ -292,3 +293,29 @@ def test_arrays_in_a_deque_may_be_written_to_and_exchanged(library):
     assert [*derivative(x)] == [8.0, 10.0]
     kept.appendleft(library.asarray([6.0, 7.0]))
     assert [*derivative(x)] == [12.0, 14.0]
+
+
+def test_functions_of_a_namespace_without_a_name() -> None:
+    """What `exec` makes in a dict without `__name__` has no module, its classes that of the builtins."""
+    namespace: dict[str, Any] = {}
+    code = """
+    import numpy as np
+    W, c = np.ones(3), 2.0
+    class Model:
+        bias = 1.0
+        def __call__(self, x): return self.bias * np.sum(c * x * W)
+    model = Model()
+    def h(x): return model(x)
+    """
+    exec(textwrap.dedent(code), namespace)
+    check(
+        namespace["h"],
+        [
+            lambda: namespace["W"].__imul__(2.0),
+            lambda: namespace.update(W=np.arange(3.0)),
+            lambda: namespace.update(c=5.0),
+            lambda: setattr(namespace["Model"], "bias", 3.0),
+        ],
+    )
+    known = {"np": np, "c": 2.0}
+    check(eval("lambda x: np.sum(x * c)", known), [lambda: known.update(c=3.0)])

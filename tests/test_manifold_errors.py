@@ -126,3 +126,11 @@ def test_libraries_of_constants_are_checked():
     pytest.importorskip("torch")
     with pytest.raises(ArgumentError, match="the point is of torch, a constant train of numpy"):
         hesse.manifolds.grad(lambda X: tt.dot(X, F))(in_library(X0, "torch"))
+
+
+def test_the_function_that_draws_is_named():
+    def noisy(X):
+        return tt.dot(X, X) * np.random.normal()
+
+    with pytest.raises(TracingError, match=r"^noisy draws random numbers"):
+        hesse.manifolds.grad(noisy)(X0)

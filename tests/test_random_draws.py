@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import random
+import secrets
 from collections.abc import Callable
+from os import urandom as noise_of_the_system
 from random import gauss
+from secrets import randbits as bits
 from typing import Any
 
 import numpy as np
@@ -42,6 +46,11 @@ DRAWING: list[Callable[[Any], Any]] = [
     lambda x: np.sum(x[np.random.permutation(3)[:2]] ** 2),
     lambda x: np.sum(x**2) * np.random.choice([-1.0, 1.0]),
     Model().loss,
+    lambda x: np.sum(x**2) * secrets.randbelow(1000),
+    lambda x: np.sum(x**2) * secrets.token_bytes(4)[0],
+    lambda x: np.sum(x**2) * os.urandom(4)[0],
+    lambda x: np.sum(x**2) * bits(30),
+    lambda x: np.sum(x**2) * noise_of_the_system(4)[1],
 ]
 
 
@@ -88,3 +97,23 @@ def test_noise_as_an_argument() -> None:
     for _ in range(2):
         drawn = np.random.normal(size=3)
         np.testing.assert_allclose(gradient(X, drawn), 2 * X * drawn)
+
+
+DRAWS: list[Callable[[], Any]] = [
+    lambda: np.random.default_rng(0).normal(size=3),
+    lambda: np.random.default_rng(0).permutation(3),
+    lambda: np.random.RandomState(0).rand(3),
+]
+
+
+@pytest.mark.parametrize("draw", DRAWS, ids=map(str, range(len(DRAWS))))
+def test_draws_beside_arrays_that_are_filled(draw: Callable[[], Any]) -> None:
+    def function(x: Any) -> Any:
+        out = np.zeros(3)
+        out[0] = x[0]
+        return np.sum(out * draw())
+
+    np.testing.assert_allclose(hesse.grad(function)(X), [draw()[0], 0.0, 0.0])
+    import numpy.random.mtrand as compiled  # noqa: PLC0415
+
+    assert compiled.np is np

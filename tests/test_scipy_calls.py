@@ -38,6 +38,8 @@ STAND_INS: dict[Any, dict[str, Callable[..., Any]]] = {
     scipy.signal: scipy_calls.SIGNALS,
     scipy.spatial.distance: scipy_calls.DISTANCES,
 }
+NORMAL = scipy.stats.multivariate_normal(POINT, DEFINITE)
+PARTS = scipy.stats.dirichlet([2.0, 3.0, 1.5])
 LOG_DENSITY = scipy.stats.norm.logpdf
 
 
@@ -244,6 +246,23 @@ CASES: dict[str, tuple[Callable[[Any], Any], np.ndarray]] = {
         SQUARE,
     ),
     "frozen distributions": (frozen, POINT),
+    "frozen distributions of vectors": (
+        lambda a: (
+            np.sum(scipy.stats.multivariate_normal(a[0], a @ a.T + np.eye(3)).logpdf(SQUARE))
+            + scipy.stats.multivariate_normal(mean=a[1], cov=2.0, allow_singular=False).pdf(POINT)
+            + np.sum(scipy.stats.multivariate_normal([1.0, a[0, 0], 2.0], seed=None).logpdf(POINT))
+            + np.sum(NORMAL.logpdf(a) * NORMAL.pdf(a[1:2]))
+            + scipy.stats.multivariate_normal.logpdf(a[0], POINT, DEFINITE, allow_singular=False)
+        ),
+        SQUARE,
+    ),
+    "parts of a whole": (
+        lambda x: (
+            scipy.stats.dirichlet(x).logpdf([0.2, 0.3, 0.5]) + scipy.stats.dirichlet(x**2).pdf([0.2, 0.3])
+            + PARTS.logpdf(x[:2] / 4.0)
+        ),
+        POINT,
+    ),
     "imported inside": (imported_inside, POINT),
     "methods": (Model(1.3), POINT),
     "closures": (by_closure(), POINT),
@@ -301,6 +320,12 @@ def test_what_is_not_known_is_refused() -> None:
         hesse.grad(lambda x: scipy.stats.erlang.logpdf(1.5, 2, scale=x[1]))(POINT)  # derived from gamma
     with pytest.raises(TracingError, match=r"scipy\.stats\.multivariate_normal\.logpdf, which computes"):
         hesse.grad(lambda x: scipy.stats.multivariate_normal.logpdf(x, allow_singular=True))(POINT)
+    singular = scipy.stats.multivariate_normal(POINT, np.ones((3, 3)), allow_singular=True)
+    for density in (singular.logpdf, lambda x: scipy.stats.multivariate_normal(x, 1.0, True).logpdf(POINT)):
+        with pytest.raises(TracingError, match=r"scipy\.stats\.multivariate_normal.*computes with numbers"):
+            hesse.grad(density)(POINT)
+    with pytest.raises(AttributeError, match="traced parameters has logpdf and pdf, and no rvs"):
+        hesse.grad(lambda x: scipy.stats.multivariate_normal(x).rvs())(POINT)
     with pytest.raises(ArgumentError, match="the metric 'cosine' is not known for traced values"):
         hesse.grad(lambda a: np.sum(scipy.spatial.distance.cdist(a, a, "cosine")))(SQUARE)
     with pytest.raises(ArgumentError, match="poisson takes the parameters mu, loc"):

@@ -155,3 +155,25 @@ def test_matrices_without_a_real_root() -> None:
         hesse.logm(np.ones((2, 3)))
     with pytest.raises(ShapeError, match=r"toeplitz needs vectors, not the shapes \(2, 2\)"):
         hesse.toeplitz(np.ones((2, 2)))
+
+
+QUANTILES: dict[str, tuple[float, ...]] = {
+    **dict.fromkeys(["norm", "expon", "logistic", "cauchy", "uniform", "gumbel_r"], ()),
+    "weibull_min": (1.7,),
+}
+
+
+@pytest.mark.parametrize("name", QUANTILES)
+def test_upper_quantiles_and_their_derivatives_also_in_the_tail(name: str) -> None:
+    """By `sf(isf(q)) = q` the derivative is one by the density, which SciPy has."""
+    ours, theirs, shapes = getattr(stats, name), getattr(scipy.stats, name), QUANTILES[name]
+    q = np.array([1e-100, 1e-12, 1e-3, 0.3, 0.6, 0.999])
+    q = q[1:] if name == "uniform" else q
+    expected = theirs.isf(q, *shapes, loc=0.5, scale=2.0)
+    np.testing.assert_allclose(ours.isf(q, *shapes, loc=0.5, scale=2.0), expected, rtol=1e-12)
+    found = hesse.grad(lambda p: np.sum(theirs.isf(p, *shapes, loc=0.5, scale=2.0)))(q)
+    log_density = theirs.logpdf(expected, *shapes, loc=0.5, scale=2.0)
+    np.testing.assert_allclose(found * np.exp(log_density), -1.0, rtol=1e-8)
+    by_scale = hesse.grad(lambda s: theirs.isf(0.2, *shapes, 0.5, s))(2.0)
+    np.testing.assert_allclose(by_scale, theirs.isf(0.2, *shapes), rtol=1e-12)
+    assert np.isnan(ours.isf(1.5, *shapes))

@@ -45,7 +45,7 @@ def same(found: Any, expected: Any) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-15)
 
 
-@pytest.mark.parametrize(("name", "method"), [pair for pair in CONTINUOUS if pair[1] != "ppf"])
+@pytest.mark.parametrize(("name", "method"), [pair for pair in CONTINUOUS if pair[1] not in ("ppf", "isf")])
 def test_values_are_those_of_scipy(name: str, method: str) -> None:
     function = getattr(getattr(scipy.stats, name), method)
     value = hesse.compile(lambda row: function(*row))
@@ -72,7 +72,7 @@ def slope(name: str, method: str, point: float, shapes: tuple[float, ...]) -> tu
     return (values[0] - values[1]) / (above - below), 4e-16 * abs(values[0]) / step
 
 
-@pytest.mark.parametrize(("name", "method"), [pair for pair in CONTINUOUS if pair[1] != "ppf"])
+@pytest.mark.parametrize(("name", "method"), [pair for pair in CONTINUOUS if pair[1] not in ("ppf", "isf")])
 def test_slopes_in_the_tails(name: str, method: str) -> None:
     shapes, family = PARAMETERS[name], getattr(scipy.stats, name)
     gradient = hesse.grad(lambda x: getattr(family, method)(x, *shapes))
@@ -84,9 +84,10 @@ def test_slopes_in_the_tails(name: str, method: str) -> None:
         np.testing.assert_allclose(gradient(point), expected, rtol=1e-5, atol=uncertain)
 
 
+@pytest.mark.parametrize("method", ["ppf", "isf"])
 @pytest.mark.parametrize("name", QUANTILES)
-def test_quantiles_are_those_of_scipy(name: str) -> None:
-    shapes, function = PARAMETERS[name], getattr(scipy.stats, name).ppf
+def test_quantiles_are_those_of_scipy(name: str, method: str) -> None:
+    shapes, function = PARAMETERS[name], getattr(getattr(scipy.stats, name), method)
     value = hesse.compile(lambda row: function(*row))
     for q in (*SMALL, 0.9, 1.0 - 1e-10, 0.0, 1.0, -0.1, 1.1, np.nan):
         row = np.array([q, *shapes, 0.5, 2.0])
@@ -97,7 +98,9 @@ def test_quantiles_are_those_of_scipy(name: str) -> None:
         same(value(row), function(*row))
     gradient = hesse.grad(lambda q: function(q, *shapes))
     for q in SMALL:
-        expected = 1.0 / getattr(scipy.stats, name).pdf(function(q, *shapes), *shapes)
+        expected = (1.0 if method == "ppf" else -1.0) / getattr(scipy.stats, name).pdf(
+            function(q, *shapes), *shapes
+        )
         np.testing.assert_allclose(gradient(q), expected, rtol=1e-8)
 
 

@@ -278,3 +278,11 @@ def test_products_are_cut_into_few_blocks_whatever_the_number_of_rows(rows):
     assert parts <= 4
     assert rows == 1 or size * inner * 40 < arrays.ALONE
     assert 0 <= rows - parts * size < parts
+
+
+def test_products_of_trains_and_entries_without_a_value_are_refused():
+    train = tt.random((3, 4, 5), 2, rng=0)
+    with pytest.raises(ArgumentError, match=r"X @ Y of two trains is no product: write tt\.dot\(X, Y\)"):
+        train @ train
+    with pytest.raises(ArgumentError, match=r"gave nan at the position \(1, 1, 1\)"):
+        tt.cross(lambda i: np.where((i == 1).all(1), np.nan, 1.0), (2, 2, 2), 2, rng=0)

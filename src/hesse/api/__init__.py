@@ -1,6 +1,6 @@
 """The public functions of functions; those of formulas are in `hesse.api.formula`."""
 
-from hesse.api import scipy_calls
+from hesse.api import scipy_calls, scipy_refusals
 from hesse.api.check import check
 from hesse.api.custom import custom_derivative
 from hesse.api.derivatives import (
@@ -44,6 +44,7 @@ __all__ = [
     "root",
     "scan",
     "scipy_calls",
+    "scipy_refusals",
     "sqrtm",
     "taylor",
     "value_and_grad",

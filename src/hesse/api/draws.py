@@ -6,9 +6,12 @@ inside the function, or numbers that do not matter, give the same each time.
 
 from __future__ import annotations
 
+import os
 import random
+import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -19,7 +22,10 @@ from hesse.api.surroundings import Walk
 from hesse.errors import TracingError
 
 GENERATORS = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random)
-NAMES = frozenset({"random", "default_rng", "RandomState", "SystemRandom"})
+NAMES = frozenset(
+    {"random", "default_rng", "RandomState", "SystemRandom"}
+    | {"secrets", "randbelow", "randbits", "token_bytes", "token_hex", "urandom", "getrandom", "uuid4"}
+)
 """What a function that draws by itself mentions."""
 
 MOST_TRACES, PATIENCE = 20, 1.0
@@ -49,7 +55,10 @@ def checked(build: Callable[[], Built], walk: Walk, leaves: Iterable[Any], name:
 
 
 def _is_generator(value: Any) -> bool:
-    return isinstance(value, GENERATORS) or isinstance(getattr(value, "__self__", None), GENERATORS)
+    if isinstance(value, FunctionType) and value.__module__ == secrets.__name__:
+        return True
+    is_bound = isinstance(getattr(value, "__self__", None), GENERATORS)
+    return value is os.urandom or is_bound or isinstance(value, GENERATORS)
 
 
 def _shared_state() -> tuple[Any, ...]:

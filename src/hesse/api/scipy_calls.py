@@ -39,7 +39,9 @@ PARTS: dict[str | None, Function] = {
     "upper triangular": np.triu,
 }
 SYMMETRIC = ("sym", "symmetric", "her", "hermitian", "pos", "positive definite")
-METHODS = ("logpdf", "pdf", "cdf", "sf", "logcdf", "logsf", "ppf", "logpmf", "pmf")
+METHODS = ("logpdf", "pdf", "cdf", "sf", "logcdf", "logsf", "ppf", "isf", "logpmf", "pmf")
+DEFAULTS = {"allow_singular": False, "seed": None}
+"""Options of distributions that say nothing where they are what SciPy takes by itself."""
 
 
 class _SciPyKnowsMore(Exception):
@@ -374,23 +376,46 @@ def _distributions() -> dict[tuple[Any, str], Pair]:
     entries = {}
     for name in ours.__all__:
         kind, family = type(getattr(families, name)), getattr(ours, name)
-        for method in METHODS:
+        for method in (*METHODS, "__call__"):
             if hasattr(kind, method) and hasattr(family, method):
                 own, known = getattr(kind, method), getattr(family, method)
                 entries[kind, method] = traced_instead(own, _method(own, known, name))
+    for frozen, parameters in (
+        (families.multivariate_normal(), ("mean", "cov")),
+        (families.dirichlet([1.0, 1.0]), ("alpha",)),
+    ):
+        family = getattr(ours, type(frozen._dist).__name__.removesuffix("_gen"))
+        for method in ("logpdf", "pdf"):
+            own = getattr(type(frozen), method)
+            known = _of_frozen(own, getattr(family, method), parameters)
+            entries[type(frozen), method] = traced_instead(own, known)
     return entries
+
+
+def _of_frozen(own: Function, known: Function, parameters: tuple[str, ...]) -> Function:
+    """A method of a distribution of vectors that was made of numbers."""
+
+    def compute(self: Any, x: Any) -> Any:
+        if getattr(self, "allow_singular", False):
+            return own(self, x)
+        return known(_array(x), *(getattr(self, name) for name in parameters))
+
+    return compute
 
 
 def _method(own: Function, known: Function, name: str) -> Function:
     signature = inspect.signature(known)
 
     def compute(self: Any, *arguments: Any, **options: Any) -> Any:
+        said = {key: value for key, value in options.items() if value is not DEFAULTS.get(key, options)}
         try:
-            signature.bind(*arguments, **options)
+            signature.bind(*arguments, **said)
             is_known = getattr(self, "name", name) == name  # no family that is derived from this one
         except TypeError:
             is_known = False
-        return known(*map(_array, arguments), **options) if is_known else own(self, *arguments, **options)
+        if not is_known:
+            return own(self, *arguments, **options)
+        return known(*map(_array, arguments), **{key: _array(value) for key, value in said.items()})
 
     return compute
 

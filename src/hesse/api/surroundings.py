@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hesse.backends.target import library_of
+from hesse.frontends.tracing import is_library
 
 LIBRARIES = frozenset({"numpy", "scipy", "jax", "jaxlib", "torch", "hesse", *sys.stdlib_module_names})
 PLAIN = (int, float, complex, str, bytes, bool, type(None), np.generic)
@@ -184,7 +185,22 @@ def is_array(value: Any) -> bool:
 def _is_library(value: Any) -> bool:
     """Whether a function or a class was not written by the user."""
     module = getattr(value, "__module__", None)
+    if module in NAMELESS and _is_of_python(value):
+        return False
     return not isinstance(module, str) or _is_library_module(module)
+
+
+NAMELESS = (None, "builtins")
+"""The modules of functions and classes that `exec` makes in a dict without a `__name__`."""
+OF_PYTHON = 1 << 9
+"""The flag of classes that are made when a program runs."""
+
+
+def _is_of_python(value: Any) -> bool:
+    """Whether a function or a class is made of Python code."""
+    if isinstance(value, type):
+        return bool(value.__flags__ & OF_PYTHON)
+    return isinstance(value, types.FunctionType) and not is_library(value.__code__.co_filename)
 
 
 def _is_library_module(name: str) -> bool:

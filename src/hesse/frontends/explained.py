@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dis
 import re
+import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from hesse.errors import ArgumentError, TracingError
-from hesse.frontends.tracing import SCIPY, NumbersNeeded, is_library, raised_at, untraceable
+from hesse.frontends.tracing import NumbersNeeded, is_library, is_scipy, raised_at, untraceable
 
 INSTEAD: dict[str, str] = {
     "cdist": "np.sqrt(np.sum((a[:, None] - b) ** 2, axis=-1))",
@@ -26,6 +27,8 @@ INSTEAD: dict[str, str] = {
     "convolve": "np.convolve(a, v); for more axes, products with np.lib.stride_tricks.sliding_window_view",
     "correlate": "np.correlate(a, v); for more axes, products with np.lib.stride_tricks.sliding_window_view",
     "det": "np.linalg.det(a)",
+    "eig": "np.linalg.eigh(a) if the matrix is symmetric, or a rule with hesse.custom_derivative",
+    "eigvals": "np.linalg.eigvalsh(a) if the matrix is symmetric, or a rule with hesse.custom_derivative",
     "eigh": "np.linalg.eigh(a)",
     "eigvalsh": "np.linalg.eigvalsh(a)",
     "expm": "hesse.expm(a)",
@@ -35,9 +38,12 @@ INSTEAD: dict[str, str] = {
     "ifft": "np.fft.ifft(x)",
     "inv": "np.linalg.inv(a)",
     "log_softmax": "hesse.log_softmax(x, axis=axis)",
+    "least_squares": "hesse.argmin(f, x0, parameters)",
     "lfilter": "the recurrence as a loop, or with hesse.scan",
     "logm": "hesse.logm(a)",
     "logsumexp": "hesse.logsumexp(x, axis=axis)",
+    "lu": "np.linalg.solve(a, b), np.linalg.det(a) or np.linalg.qr(a)",
+    "lu_factor": "np.linalg.solve(a, b), np.linalg.det(a) or np.linalg.qr(a)",
     "lstsq": "np.linalg.lstsq(a, b)",
     "minimize": "hesse.argmin(f, x0, parameters)",
     "minimize_scalar": "hesse.argmin(f, x0, parameters)",
@@ -53,6 +59,7 @@ INSTEAD: dict[str, str] = {
     "root": "hesse.root(f, x0, parameters)",
     "root_scalar": "hesse.root(f, x0, parameters)",
     "softmax": "hesse.softmax(x, axis=axis)",
+    "sosfilt": "the recurrence as a loop, or with hesse.scan",
     "solve": "np.linalg.solve(a, b)",
     "solve_banded": "np.linalg.solve(a, b) with the whole matrix, a sum of np.diag(band, k)",
     "solve_ivp": "the steps of a method, such as Runge-Kutta, as a loop or with hesse.scan",
@@ -64,6 +71,10 @@ INSTEAD: dict[str, str] = {
     "toeplitz": "hesse.toeplitz(c, r)",
 }
 """What to write instead of a function of SciPy."""
+OF_COMPILED = r"not a proper array of floats|Expression|but got Python object|No matching signature"
+"""What compiled code of SciPy says of traced values, and of arrays of them."""
+OF_PYTHON = r"convert type 'Expression'|real number, not Complex|conversion from Expression"
+"""What modules of Python say."""
 OF_OBJECTS = r"dtype\('O'\)|dtype object|[Oo]bject array|has no callable \w+ method|loop of ufunc"
 
 OF_TORCH = r"\b(Traced)?Tensor\b"
@@ -106,6 +117,12 @@ def _explanation(error: Exception) -> tuple[str, str] | None:
         return (
             "a function of PyTorch, called with NumPy arrays or numbers,",
             "Pass torch tensors: torch.as_tensor(x).",
+        )
+    if isinstance(error, TypeError) and re.search(OF_PYTHON, str(error)):
+        return (
+            f"a function of Python that computes with numbers ({error})",
+            "Use the function of NumPy: np.mean(x) instead of statistics.mean(x), np.exp(z) instead of "
+            "cmath.exp(z).",
         )
     if "NPY_ITER_REFS_OK" in str(error):
         return "np.nditer of a traced value", "Loop over x.flat, np.ndenumerate(x) or np.ndindex(x.shape)."
@@ -156,28 +173,51 @@ def _steps(error: Exception) -> Iterator[TracebackType]:
 def _scipy_function(error: Exception) -> str | None:
     """The function of SciPy that the user called, if the error comes from inside of it."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    inside = [frame.f_code.co_filename.startswith(SCIPY) for frame in frames]
+    inside = list(map(is_scipy, frames))
     if True not in inside:
         return None
     below = frames[inside.index(True) :]
-    if not all(is_library(frame.f_code.co_filename) for frame in below):
+    if not all(is_library(frame.f_code.co_filename) or is_scipy(frame) for frame in below):
         return None  # it called the user's code, which failed
-    is_traced = any(_is_traced(value) for frame in below for value in frame.f_locals.values())
-    return _name_of(below[0]) if is_traced or "not a proper array of floats" in str(error) else None
+    is_ours = isinstance(error, TracingError) or isinstance(error.__cause__, TracingError)
+    is_known = re.search(OF_COMPILED, str(error)) or (is_ours and any(map(_is_compiled, below)))
+    is_traced = is_known or any(_is_traced(value) for frame in below for value in frame.f_locals.values())
+    return _name_of(below[0]) if is_traced else None
+
+
+def _is_compiled(frame: FrameType) -> bool:
+    """Whether a frame is of compiled code, whose variables cannot be read."""
+    return is_scipy(frame) and not is_library(frame.f_code.co_filename)
 
 
 def _name_of(frame: FrameType) -> str:
     """The name by which a user knows a function of SciPy that is being called."""
-    owner, name, module = frame.f_locals.get("self"), frame.f_code.co_name, frame.f_globals["__name__"]
-    wrapped = [frame.f_locals[key] for key in ("f", "hypotest_fun_in") if key in frame.f_locals]
-    if name.endswith("wrapper") and wrapped:  # it applies that to batches, or along an axis
-        name, module = wrapped[0].__name__, wrapped[0].__module__
-    module = module.split("._")[0]
-    if owner is None:
-        return f"{module}.{name}"
+    values, module = frame.f_locals, frame.f_globals["__name__"]
+    owner, name = values.get("self"), frame.f_code.co_name
+    if wrapped := _wrapped(frame):
+        name, module = wrapped.__qualname__, wrapped.__module__
+    public = module.split("._")[0]
+    if owner is None and _is_compiled(frame):  # whose names are whole
+        name = name.removeprefix(f"{module}.").removesuffix(".__init__").removeprefix("__pyx_fused_cpdef")
+        return f"{public}.{name}".removesuffix(".")
+    if owner is None:  # with the class of a method that has no object yet
+        qualified = name if "." in name else getattr(frame.f_code, "co_qualname", name)
+        return f"{public}.{name if '<' in qualified else qualified}"
+    name = name.split(".")[-1]
+    if isinstance(own := getattr(owner, "__name__", None), str):  # a function that is an object
+        return f"{public}.{own}"
     family = getattr(getattr(owner, "dist", owner), "name", None)  # of a distribution, or of a frozen one
-    owned = f"{module}.{family or type(owner).__name__.removesuffix('_gen')}"
+    owned = f"{public}.{family or type(owner).__name__.removesuffix('_gen')}"
     return owned if name in ("__init__", "__call__") else f"{owned}.{name}"
+
+
+def _wrapped(frame: FrameType) -> Any:
+    """The function of SciPy that a wrapper around it is to call; None if the frame is of no wrapper."""
+    if not frame.f_code.co_name.strip("_").endswith(("wrapper", "wrapped", "inner", "inner_f")):
+        return None
+    found = [frame.f_locals.get(name) for name in frame.f_code.co_freevars]
+    known = [value for value in found if getattr(value, "__module__", "").startswith("scipy.")]
+    return next((value for value in known if hasattr(value, "__name__")), None)
 
 
 def _is_traced(value: Any) -> bool:
@@ -185,13 +225,19 @@ def _is_traced(value: Any) -> bool:
         return bool(value.dtype == object)
     if isinstance(value, tuple | list):
         return any(map(_is_traced, value))
-    return _is_traced(tuple(value.values())) if isinstance(value, dict) else hasattr(value, "node")
+    if type(value) is dict:  # one of another class may not have been made yet
+        return _is_traced(tuple(value.values()))
+    return not isinstance(value, dict) and hasattr(value, "node") and not isinstance(value.node, type)
 
 
 def _instead_of(name: str) -> str:
     _, module, *path = name.split(".")
     if module == "stats":
-        return f"Use hesse.stats.{'.'.join(path)} if there is one, or write its formula."
+        own: Any = sys.modules.get("hesse.stats")
+        for part in path:
+            own = getattr(own, part, None)
+        use = f"Use hesse.stats.{'.'.join(path)}, or write" if own else "Write"
+        return f"{use} its formula."
     instead = INSTEAD.get(path[-1]) if path else None
     if instead is None:
         return "Write it with NumPy, or wrap it with hesse.custom_derivative."

@@ -16,6 +16,7 @@ import sys
 import weakref
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from hesse.frontends.dispatch import NAMED, OWN, call, is_float_type
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_expression, as_node, constant
 from hesse.frontends.special import erf, erfc, lgamma
-from hesse.frontends.standing_in import STAND_INS, Pair, is_traced
+from hesse.frontends.standing_in import LATER, STAND_INS, Pair, is_traced
 from hesse.frontends.tracing import arrays_traced, is_library
 from hesse.frontends.writing import written_to
 
@@ -222,3 +223,18 @@ STAND_INS |= {
     **{(math, name): _of_numbers(name, function) for name, function in OF_NUMBERS.items()},
 }
 OWN.update({traced: own for own, traced in STAND_INS.values()})
+
+
+def _of_compiled_callers() -> dict[tuple[Any, str], Any]:
+    """NumPy as it is, for its own compiled generators of random numbers.
+
+    They take what `np.empty` makes for an array without a look, and have no frame by which they are known.
+    """
+    kept = ModuleType(np.__name__)
+    vars(kept).update(vars(np))
+    names = ("_bounded_integers", "_common", "_generator", "bit_generator", "mtrand")
+    modules = [sys.modules.get(f"numpy.random.{name}") for name in names]
+    return {(module, "np"): (np, kept) for module in modules if getattr(module, "np", None) is np}
+
+
+LATER["numpy.random"] = _of_compiled_callers

@@ -9,10 +9,12 @@ its entries become one traced value again.
 from __future__ import annotations
 
 import math
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hesse.backends.arrays import other_arithmetic
 from hesse.frontends.tracing import NumbersNeeded, note_need, of_tensors, untraceable, watched_names
 
 if TYPE_CHECKING:
@@ -28,8 +30,19 @@ OBJECT_LOOPS = frozenset(
 """Functions that NumPy computes for arrays of objects by methods of these names."""
 
 
+def _is_asked_by(library: str) -> bool:
+    """Whether the innermost caller that is not hesse's belongs to a library."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("hesse."):
+        frame = frame.f_back
+    return str(frame.f_globals.get("__name__")).startswith(library)
+
+
 def array_of_entries(array: Expression, dtype: Any) -> np.ndarray:
-    """The entries as an array of objects; refused where numbers are needed."""
+    """The entries as an array of objects; refused where numbers are needed, and for masked arrays."""
+    if _is_asked_by("numpy.ma."):
+        kind, _, way_out = str(other_arithmetic(np.ma.masked_array(0.0))).partition(", ")
+        raise untraceable(kind, f"{way_out[:1].upper()}{way_out[1:]}.")
     sizes = [size for size in array.shape if isinstance(size, int)]
     is_small = len(sizes) == array.ndim and math.prod(sizes) <= MOST_ENTRIES
     is_real = not array.boolean and array.index is None and not of_tensors.get()

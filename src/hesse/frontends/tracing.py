@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +27,7 @@ _libraries = (
     *(f"{folder}{os.sep}" for folder in (Path(__file__).parents[1], Path(np.__file__).parent)),
     SCIPY,
     contextlib.__file__,  # which stands between a library and who called it
+    *(str(Path(contextlib.__file__).with_name(f"{name}.py")) for name in ("statistics", "fractions")),
     "<hesse program>",
 )
 
@@ -41,6 +42,12 @@ def skip_frames(module: ModuleType) -> None:
 def is_library(file: str) -> bool:
     """Whether a file holds code of hesse, or of a library that it traces."""
     return file.startswith(_libraries)
+
+
+def is_scipy(frame: FrameType) -> bool:
+    """Whether a frame is in code of SciPy; compiled code knows its file by a relative path only."""
+    module = frame.f_globals.get("__name__") or ""
+    return frame.f_code.co_filename.startswith(SCIPY) or module.startswith("scipy.")
 
 
 recorded_location: ContextVar[Callable[[], str] | None] = ContextVar("recorded_location", default=None)
@@ -216,6 +223,9 @@ def raised_at(error: Exception) -> str:
 
     If there is none, a function of a library was given to hesse: then where that was called.
     """
-    frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
-    inside = [f"{file}:{line}" for file, line in frames if not file.startswith(_libraries)]
+    inside = [
+        f"{frame.f_code.co_filename}:{line}"
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if not is_library(frame.f_code.co_filename) and not is_scipy(frame)
+    ]
     return inside[-1] if inside else user_location()

@@ -185,6 +185,7 @@ class Outer:
     def __init__(self, function: Function, recording: Recording) -> None:
         self._function = function
         self.recording = recording
+        self.__name__ = getattr(function, "__name__", type(function).__name__)  # which errors name
 
     @property
     def differentiated(self) -> Function:

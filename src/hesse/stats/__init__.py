@@ -89,6 +89,7 @@ norm = Distribution(
     log_cumulative=log_ndtr,
     log_survival=lambda z: log_ndtr(-z),
     quantile=ndtri,
+    upper_quantile=lambda q: -ndtri(q),
 )
 expon = Distribution(
     "expon",
@@ -99,6 +100,7 @@ expon = Distribution(
     _not_negative,
     log_survival=lambda z: -z,
     quantile=lambda q: -np.log1p(-q),
+    upper_quantile=lambda q: -np.log(q),
 )
 laplace = Distribution(
     "laplace",
@@ -118,6 +120,7 @@ logistic = Distribution(
     log_cumulative=lambda z: -softplus(-z),
     log_survival=lambda z: -softplus(z),
     quantile=lambda q: np.log(q) - np.log1p(-q),
+    upper_quantile=lambda q: np.log1p(-q) - np.log(q),
 )
 cauchy = Distribution(
     "cauchy",
@@ -126,6 +129,7 @@ cauchy = Distribution(
     lambda z: np.arctan2(1.0, -z) / np.pi,
     lambda z: np.arctan2(1.0, z) / np.pi,
     quantile=_cauchy_quantile,
+    upper_quantile=lambda q: -_cauchy_quantile(q),
 )
 uniform = Distribution(
     "uniform",
@@ -135,6 +139,7 @@ uniform = Distribution(
     lambda z: 1.0 - z,
     _unit,
     quantile=lambda q: q,
+    upper_quantile=lambda q: 1.0 - q,
 )
 lognorm = Distribution(
     "lognorm",
@@ -197,6 +202,7 @@ weibull_min = Distribution(
     _not_negative,
     log_survival=lambda z, c: -(z**c),
     quantile=lambda q, c: (-np.log1p(-q)) ** (1.0 / c),
+    upper_quantile=lambda q, c: (-np.log(q)) ** (1.0 / c),
 )
 gumbel_r = Distribution(
     "gumbel_r",
@@ -206,6 +212,7 @@ gumbel_r = Distribution(
     lambda z: -np.expm1(-np.exp(-z)),
     log_cumulative=lambda z: -np.exp(-z),
     quantile=lambda q: -np.log(-np.log(q)),
+    upper_quantile=lambda q: -np.log(-np.log1p(-q)),
 )
 
 

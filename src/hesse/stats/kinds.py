@@ -32,12 +32,13 @@ class Distribution:
         log_cumulative: Formula | None = None,
         log_survival: Formula | None = None,
         quantile: Formula | None = None,
+        upper_quantile: Formula | None = None,
     ) -> None:
         self.name, self.shapes = name, shapes
         self._log_density, self._cumulative, self._survival = log_density, cumulative, survival
         self._log_cumulative = log_cumulative or (lambda *given: np.log(cumulative(*given)))
         self._log_survival = log_survival or (lambda *given: np.log(survival(*given)))
-        self._inside, self._quantile = inside, quantile
+        self._inside, self._quantile, self._upper_quantile = inside, quantile, upper_quantile
 
     def __repr__(self) -> str:
         return f"<distribution {self.name}>"
@@ -92,11 +93,29 @@ class Distribution:
 
     def ppf(self, q: Any, *parameters: Any, **named: Any) -> Any:
         """The quantile function."""
-        if self._quantile is None:
-            raise ArgumentError(f"{self.name}.ppf is not there; use hesse.root of {self.name}.cdf(x) - q")
+        return self._at("ppf", "cdf", self._quantile, q, parameters, named)
+
+    def isf(self, q: Any, *parameters: Any, **named: Any) -> Any:
+        """The inverse of `sf`, exact also where q is tiny."""
+        return self._at("isf", "sf", self._upper_quantile, q, parameters, named)
+
+    def _at(
+        self,
+        name: str,
+        inverse: str,
+        formula: Formula | None,
+        q: Any,
+        parameters: tuple[Any, ...],
+        named: dict[str, Any],
+    ) -> Any:
+        """A formula of probabilities, from the standardised variable back to that of the family."""
+        if formula is None:
+            raise ArgumentError(
+                f"{self.name}.{name} is not there; use hesse.root of {self.name}.{inverse}(x) - q"
+            )
         shapes, loc, scale = self._arguments(parameters, named)
         inside = is_probability(q)
-        found = loc + scale * self._quantile(np.where(inside, q, 0.5), *shapes)
+        found = loc + scale * formula(np.where(inside, q, 0.5), *shapes)
         return valid(found, inside & all_positive(*shapes, scale))
 
 

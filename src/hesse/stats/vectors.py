@@ -11,8 +11,33 @@ from hesse.frontends.special import lgamma, solve_triangular, xlogy
 from hesse.stats.kinds import HALF_LOG_TWO_PI, is_probability, valid
 
 
+class Frozen:
+    """A distribution with its parameters."""
+
+    def __init__(self, name: str, family: Any, *parameters: Any) -> None:
+        self._name, self._family, self._parameters = name, family, parameters
+
+    def __repr__(self) -> str:
+        return f"<distribution {self._name} with its parameters>"
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"{self._name} with traced parameters has logpdf and pdf, and no {name}")
+
+    def logpdf(self, x: Any) -> Any:
+        """The logarithm of the density."""
+        return self._family.logpdf(x, *self._parameters)
+
+    def pdf(self, x: Any) -> Any:
+        """The density."""
+        return self._family.pdf(x, *self._parameters)
+
+
 class MultivariateNormal:
     """The normal distribution of vectors."""
+
+    def __call__(self, mean: Any = None, cov: Any = 1.0) -> Frozen:
+        """The distribution with these parameters."""
+        return Frozen("multivariate_normal", self, mean, cov)
 
     def logpdf(self, x: Any, mean: Any = None, cov: Any = 1.0) -> Any:
         """The logarithm of the density, for points along the last axis; of `cov` the lower triangle is read.
@@ -41,6 +66,10 @@ class MultivariateNormal:
 
 class Dirichlet:
     """The distribution of parts of a whole."""
+
+    def __call__(self, alpha: Any) -> Frozen:
+        """The distribution with these parameters."""
+        return Frozen("dirichlet", self, alpha)
 
     def logpdf(self, x: Any, alpha: Any) -> Any:
         """The logarithm of the density, for parts along the first axis that add up to 1.

@@ -209,6 +209,12 @@ def _entries(f: Callable[[np.ndarray], np.ndarray], positions: np.ndarray) -> np
         raise ShapeError(
             f"f of tt.cross must give one entry for each of {len(positions)} positions, not {values.shape}"
         )
+    if not np.isfinite(values).all():
+        place = positions[np.flatnonzero(~np.isfinite(values))[0]]
+        raise ArgumentError(
+            f"f of tt.cross gave {values[~np.isfinite(values)][0]} at the position {tuple(map(int, place))}; "
+            "it must be finite at all positions, of which some are chosen"
+        )
     return values
 
 

@@ -163,6 +163,11 @@ class TensorTrain(_Algebra):
         return TensorTrain([first, self.cores[1]])
 
     def __matmul__(self, other: Array) -> TensorTrain:
+        if isinstance(other, TensorTrain):
+            raise ArgumentError(
+                "X @ Y of two trains is no product: write tt.dot(X, Y) for the sum of the products of their "
+                "entries, X * Y for these products, or A @ X with a tt.TTMatrix A"
+            )
         if isinstance(other, Chain):
             return NotImplemented
         self._is_matrix("a matrix product with an array")
