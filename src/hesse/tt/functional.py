@@ -73,6 +73,11 @@ class MovingFrames(NamedTuple):
     overlaps: list[Array]
     """N: for each bond, the part of Z behind it that lies in the frame V."""
 
+    def of_train(self, k: int) -> MovingFrames:
+        """Those of one train of a batch."""
+        links, overlaps = ([array[k] for array in both] for both in (self.inverse_links, self.overlaps))
+        return MovingFrames(self.tangent.train(k), self.left.train(k), links, overlaps)
+
 
 def moving_frames(point: Point, tangent: TensorTrain, inverse_links: list[Array]) -> MovingFrames:
     """The derivatives of the frames along a tangent vector."""

@@ -75,6 +75,23 @@ class Point:
             self._train = weakref.ref(found)
         return found
 
+    def trains(self) -> list[Point]:
+        """Of a batch: each train with its part of the frames, so that deltas at it are parts of theirs."""
+        batch = self.train.batch
+        assert batch is not None, "there is only one train"
+        return [self._of_train(k) for k in range(batch)]
+
+    def _of_train(self, k: int) -> Point:
+        made = Point.__new__(Point)
+        train = self.train.train(k)
+        made._cores, made._version, made._train = train.cores, train.version, _nothing
+        made.library, made.is_short, made.log_scale = self.library, False, 0.0
+        made.factors = Factors(
+            *([Factored(core, None) for core in x.train(k).cores] for x in (self.left, self.unit))
+        )
+        made.unit_links = [link[k] for link in self.unit_links]
+        return made
+
     @cached_property
     def left(self) -> TensorTrain:
         """U."""

@@ -124,6 +124,20 @@ class TensorTrain(_Algebra):
         """A train of smaller ranks by SVDs: off by at most `tol` times the norm, or of a rank."""
         return TensorTrain([*map(sealed, rounded(self.library, self.cores, tol, rank))])
 
+    def train(self, k: int) -> TensorTrain:
+        """One train of a batch.
+
+        >>> from hesse import tt
+        >>> tt.rank_one([[[1.0, 2.0], [3.0, 4.0]], [[5.0], [6.0]]]).train(1).dense()
+        array([[18.],
+               [24.]])
+        """
+        if self.batch is None:
+            raise ArgumentError("train(k) is one of a batch; this is a single train")
+        if not -self.batch <= k < self.batch:
+            raise ArgumentError(f"train {k} of a batch of {self.batch}")
+        return TensorTrain([sealed(core[k]) for core in self.cores])
+
     def gather(self, *indices: Any) -> Array:
         """Entries at positions: an array of whole numbers for each axis, or one with a row for each entry."""
         return gather(self, indices[0] if len(indices) == 1 else indices)
@@ -299,26 +313,27 @@ def gather(train: Any, indices: Any) -> Any:
     >>> from hesse import tt
     >>> tt.gather(tt.from_dense(np.arange(6.0).reshape(2, 3)), [[0, 1], [1, 2]]).round(12)
     array([1., 5.])
+
+    Those of a batch are in an array with a row for each train.
     """
     if hasattr(train, "recorder"):
         return train.gather(indices)
     if not isinstance(train, TensorTrain):
         raise ArgumentError(f"tt.gather reads entries of a train, not of a {type(train).__name__}")
-    if train.batch is not None:
-        raise ArgumentError("tt.gather of a batch of trains: take its trains one by one")
     columns = checked_indices(indices, train.shape)
+    size = max(1, CHUNK // max(1, train.batch or 1))
     parts = [
-        _gathered(train, [column[start : start + CHUNK] for column in columns])
-        for start in range(0, max(1, len(columns[0])), CHUNK)
+        _gathered(train, [column[start : start + size] for column in columns])
+        for start in range(0, max(1, len(columns[0])), size)
     ]
-    return parts[0] if len(parts) == 1 else train.library.concatenate(parts, 0)
+    return parts[0] if len(parts) == 1 else train.library.concatenate(parts, -1)
 
 
 def _gathered(train: TensorTrain, columns: Sequence[np.ndarray]) -> Array:
-    rows = train.cores[0][0][columns[0]]
+    rows = train.cores[0][..., 0, :, :][..., columns[0], :]
     for core, column in zip(train.cores[1:], columns[1:], strict=True):
-        rows = train.library.einsum("sa,asb->sb", rows, core[:, column])
-    return rows[:, 0]
+        rows = train.library.einsum("...sa,...asb->...sb", rows, core[..., column, :])
+    return rows[..., 0]
 
 
 def _same_sizes(what: str, left: Chain, right: Chain) -> None:
