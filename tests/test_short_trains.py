@@ -12,6 +12,8 @@ from hesse import tt
 from hesse.manifolds import TensorTrains
 
 SIZE, RANK = 20, 3
+LIBRARIES = {"jax": "jax.numpy"}
+"""Where functions of arrays are, if not in the library itself."""
 IN_TORCH = importlib.util.find_spec("torch") is not None
 
 
@@ -41,7 +43,7 @@ def laplacian(count, dtype, library="numpy"):
 def functions(count, dtype, library="numpy"):
     A, other = laplacian(count, dtype, library), train(cores_of(count, 0.2, seed=1), dtype)
     words = in_library(tt.TensorTrain([np.stack([core, 1.1 * core]) for core in other.cores]), library)
-    F, log = in_library(other, library), importlib.import_module(library).log
+    F, log = in_library(other, library), importlib.import_module(LIBRARIES.get(library, library)).log
     return {
         "rayleigh": lambda X: tt.dot(A @ X, X) / tt.dot(X, X),
         "logarithm of the norm": lambda X: log(X.norm()),

@@ -10,13 +10,14 @@ import numpy as np
 from hesse.errors import ArgumentError
 from hesse.frontends.special import stop_gradient
 from hesse.manifolds.opaque import Opaque
-from hesse.manifolds.record import Recorded
+from hesse.manifolds.record import Evaluation, Recorded
 from hesse.manifolds.tangent import Tangent
 from hesse.tt.arrays import Array
 from hesse.tt.forms import Form
 from hesse.tt.functional import Deltas, FormFunctional, Functional, MovingFrames, moving_frames
 from hesse.tt.nets import Leaf, Occurrence, ReadsCores
 from hesse.tt.point import Point, point_of
+from hesse.tt.scales import narrowed
 from hesse.tt.train import TensorTrain, TTMatrix, dot
 
 Function = Callable[[Any], Any]
@@ -40,21 +41,27 @@ class Objective:
         point = point_of(_checked(X))
         if self._opaque is None:
             try:
-                return self._recorded.at(point).value
+                return narrowed(point.library, self._at(point).value)
             except ReadsCores:
                 self._opaque = Opaque(self.function)
         return self.function(X)
+
+    def _at(self, point: Point) -> Evaluation:
+        with point.widely():
+            return self._recorded.at(point)
 
     def value_and_grad(self, X: TensorTrain) -> tuple[Array, Tangent]:
         """The value and the Riemannian gradient."""
         point = point_of(_checked(X))
         if self._opaque is None:
             try:
-                found = self._recorded.at(point)
+                found = self._at(point)
             except ReadsCores:
                 self._opaque = Opaque(self.function)
             else:
-                return found.value, _pulled(point, found.functionals, found.weights)
+                with point.widely():
+                    gradient = _pulled(point, found.functionals, found.weights)
+                return narrowed(point.library, found.value), gradient
         value, deltas = self._opaque.value_and_gradient(point)
         return value, _tangent(point, [deltas])
 
@@ -64,7 +71,8 @@ class Objective:
         _check_tangent(point, Z)
         if self._opaque is None:
             try:
-                return self._recorded_product(point, Z, exact)
+                with point.widely():
+                    return self._recorded_product(point, Z, exact)
             except ReadsCores:
                 self._opaque = Opaque(self.function)
         if exact:
@@ -81,8 +89,10 @@ class Objective:
         """
         if self._opaque is not None:
             return None
-        found = self._recorded.at(point_of(_checked(X)))
-        weights = found.diagonal_weights()
+        point = point_of(_checked(X))
+        found = self._at(point)
+        with point.widely():
+            weights = found.diagonal_weights()
         parts = [f.squares(w) for f, w in zip(found.functionals, weights, strict=True)]
         known = [part for part in parts if part is not None]
         return [sum(same[1:], start=same[0]) for same in zip(*known, strict=True)] if known else None

@@ -22,6 +22,7 @@ from hesse.backends.numpy.target import NumpyTarget
 from hesse.errors import ArgumentError, ShapeError, TracingError
 from hesse.frontends.special import stop_gradient
 from hesse.tt.arrays import Array, Library, library
+from hesse.tt.each_train import EntriesOfEach
 from hesse.tt.entries import EntriesFunctional
 from hesse.tt.forms import Form
 from hesse.tt.functional import DenseFunctional, FormFunctional, Functional
@@ -74,13 +75,13 @@ class Recording:
         given = given_indices(indices, shape)
         known = (p for p in (*self.positions, *self._positions) if p.are(given, shape))
         positions = next(known, None) or Positions(given, shape)
-        found = self._first(lambda f: isinstance(f, EntriesFunctional) and f.positions is positions)
-        return self._entered(found or EntriesFunctional(self.point, positions), "entries")
+        found = self._first(lambda f: _positions_of(f) is positions)
+        return self._entered(found or _entries(self.point, positions), "entries")
 
     @property
     def positions(self) -> list[Positions]:
         """The positions that were read, prepared: they serve at other points as well."""
-        return [f.positions for f in self.functionals if isinstance(f, EntriesFunctional)]
+        return [p for p in map(_positions_of, self.functionals) if p is not None]
 
     def whole(self) -> Any:
         known = self._first(lambda functional: isinstance(functional, DenseFunctional))
@@ -135,6 +136,18 @@ class Replay:
 
     def root(self, square: Any) -> Any:
         return safe_root(square)
+
+
+def _entries(point: Point, positions: Positions) -> Functional:
+    """The entries of a train, or of each train of a batch."""
+    if point.train.batch is None:
+        return EntriesFunctional(point, positions)
+    return EntriesOfEach(point, positions)
+
+
+def _positions_of(functional: Functional) -> Positions | None:
+    """Of which positions a functional reads the entries; None: it does something else."""
+    return functional.positions if isinstance(functional, EntriesFunctional | EntriesOfEach) else None
 
 
 def _functional_of(form: Form, point: Point) -> FormFunctional:

@@ -84,7 +84,8 @@ class TensorTrains:
         leaves = (Leaf(Z, (0,)), Leaf(Occurrence.VARIABLE, (0,)))
         functional = FormFunctional(Form(leaves, batch), point)
         weights = point.library.zeros(() if batch is None else (batch,), X.cores[0]) + 1.0
-        return Tangent(point, point.gauged(functional.pull(weights)))
+        with point.widely():
+            return Tangent(point, point.gauged(functional.pull(weights)))
 
     def retract(self, X: TensorTrain, T: Tangent) -> TensorTrain:
         """The tensor X + T, rounded to the ranks of X: near X right up to second order."""

@@ -35,9 +35,11 @@ Part = Callable[[Workspace, Chunk, Array], Deltas]
 class EntriesFunctional(Functional):
     """The entries of a train at some positions: linear in the train."""
 
-    def __init__(self, point: Point, positions: Positions) -> None:
+    def __init__(self, point: Point, positions: Positions, most: int = KEPT) -> None:
         self.point = point
         self.positions = positions
+        self._most = most
+        """So many numbers may be kept."""
         self._groups = best_groups(point.right.shape, point.ranks, positions.count)
         self._places = positions.grouped(self._groups)
         self._right = merged(point.right, self._groups)
@@ -137,7 +139,7 @@ class EntriesFunctional(Functional):
     def _fits(self) -> bool:
         """Whether rows may be kept: other libraries may still be to compute them."""
         numbers = 2 * (len(self._right) - 1) * self.positions.count * max(self._right.ranks)
-        return self.point.library.name == "numpy" and numbers <= KEPT
+        return self.point.library.name == "numpy" and numbers <= self._most
 
     def second(self, weights: Array, tangent: TensorTrain) -> None:
         return None

@@ -11,7 +11,6 @@ numbers of a form are multiplied by these in double precision.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -20,8 +19,8 @@ from hesse.tt.chain import Chain
 from hesse.tt.forms import Form, batch_of
 from hesse.tt.labelled import Labelled, Labels, Step, best_order, multiplied, product
 from hesse.tt.nets import Occurrence
-from hesse.tt.orthogonal import exponential
 from hesse.tt.point import Point
+from hesse.tt.scales import exponential, logarithm, measured
 
 SAMPLE, RIGHT, POSITION, NEW = -1, 64, 128, 1024
 """Labels of the batch, of bonds (left ones are the numbers of leaves) and of the axes of positions."""
@@ -49,7 +48,7 @@ class Environments:
         self.right_labels = frozenset(RIGHT + k for k in range(len(leaves)))
         self._to_left = {RIGHT + k: k for k in range(len(leaves))}
         self._to_right = {k: RIGHT + k for k in range(len(leaves))}
-        self.factors: dict[int, float] = {}
+        self.factors: dict[int, Any] = {}
         """By what the contraction of a position is divided, so that short types hold what follows."""
         self._orders: dict[Any, tuple[Step, ...]] = {}
         self._sizes = self._typical_sizes()
@@ -175,15 +174,15 @@ class Environments:
     def set_factor(self, k: int, contracted: Labelled) -> None:
         """Divide what is contracted at a position, so that this becomes of size one, if the type is short."""
         if self.point.is_short:
-            self.factors[k] = float(abs(contracted.array).max()) or 1.0
+            self.factors[k] = measured(self.library, abs(contracted.array).max())
 
     def _divided(self, array: Array, k: int) -> Array:
         return array / self.factors[k] if k in self.factors else array
 
-    def scale(self, others: int) -> float:
+    def scale(self, others: int) -> Any:
         """What was divided out of a form, for so many occurrences that hold something else than the train."""
         count = sum(isinstance(leaf.source, Occurrence) for leaf in self.form.leaves) - others
-        logs = sum(math.log(factor) for factor in self.factors.values())
+        logs = sum(logarithm(factor) for factor in self.factors.values())
         return exponential(logs + count * self.point.log_scale)
 
     def linked(self, environment: Labelled, k: int, leaves: Sequence[int]) -> Labelled:

@@ -21,6 +21,7 @@ from hesse.tt.forms import Form
 from hesse.tt.labelled import Labelled
 from hesse.tt.orthogonal import times_right
 from hesse.tt.point import Point
+from hesse.tt.scales import measured
 from hesse.tt.train import TensorTrain
 
 KEPT = 2**26
@@ -72,6 +73,11 @@ class MovingFrames(NamedTuple):
     inverse_links: list[Array]
     overlaps: list[Array]
     """N: for each bond, the part of Z behind it that lies in the frame V."""
+
+    def of_train(self, k: int) -> MovingFrames:
+        """Those of one train of a batch."""
+        links, overlaps = ([array[k] for array in both] for both in (self.inverse_links, self.overlaps))
+        return MovingFrames(self.tangent.train(k), self.left.train(k), links, overlaps)
 
 
 def moving_frames(point: Point, tangent: TensorTrain, inverse_links: list[Array]) -> MovingFrames:
@@ -162,7 +168,7 @@ class FormFunctional(Functional):
             return None, weights
         if not self.point.is_short:
             return weights, None
-        size = float(abs(weights).max()) or 1.0
+        size = measured(self.point.library, abs(weights).max())
         return self.point.library.like(weights / size, self.point.left.cores[0]), size
 
     def _multiplied(self, deltas: Sequence[Array], factor: Array | None) -> Deltas:

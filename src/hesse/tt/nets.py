@@ -231,8 +231,6 @@ class Net:
     def gather(self, *indices: Any) -> Any:
         """Entries at positions, as of a train."""
         where = indices[0] if len(indices) == 1 else indices
-        if self.batch is not None:
-            raise ArgumentError("tt.gather of a batch of trains: take its trains one by one")
         values = [[self._entries(leaf, where) for leaf in term.leaves] for term in self.terms]
         return _total(_product(term, own) for term, own in zip(self.terms, values, strict=True))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -74,32 +73,3 @@ def gram(core: Array, behind: Array) -> Array:
     """The Gram matrix before a core, from that behind it."""
     rows = core.reshape((core.shape[0], -1))
     return rows @ times_right(core, behind).reshape(rows.shape).mT
-
-
-def is_short(library: Library, cores: Sequence[Array]) -> bool:
-    """Whether norms may not fit into the type of cores, but can be read: in single precision on a CPU."""
-    core = cores[0]
-    if len(core.shape) != 3 or not str(getattr(core, "dtype", "")).endswith("float32"):
-        return False
-    if library.name == "numpy":
-        return True
-    return library.name == "torch" and not library.is_wide(core) and not any(map(library.is_watched, cores))
-
-
-def of_size_one(library: Library, cores: Sequence[Array]) -> tuple[list[Array], float]:
-    """Cores of the train divided by about its norm, and the logarithm of what it was divided by."""
-    behind, made, log_scale = library.zeros((1, 1), cores[0]) + 1.0, [], 0.0
-    for given in reversed(cores):
-        largest = float(abs(given).max()) or 1.0
-        core = given / largest
-        behind = gram(core, behind)
-        size = math.sqrt(max(float(library.einsum("aa->", behind)), 0.0)) or 1.0  # it may be rounded below 0
-        behind = behind / (size * size)
-        made.append(core / size)
-        log_scale += math.log(largest) + math.log(size)
-    return made[::-1], log_scale
-
-
-def exponential(logarithm: float) -> float:
-    """That of any number; infinite where it is too large."""
-    return math.exp(logarithm) if logarithm < 709.0 else math.inf

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -18,15 +19,13 @@ from hesse.tt.gram_frames import Frames
 from hesse.tt.orthogonal import (
     Factored,
     centred,
-    exponential,
-    is_short,
     left_factored,
     left_orthogonal,
-    of_size_one,
     right_factored,
     times_left,
     times_right,
 )
+from hesse.tt.scales import exponential, is_short, of_size_one, widely
 from hesse.tt.threads import MANY, each
 from hesse.tt.train import TensorTrain
 
@@ -48,7 +47,10 @@ class Point:
         if library.name == "numpy":
             keep_freed_memory()
         self.is_short = is_short(library, train.cores)
-        cores, self.log_scale = of_size_one(library, train.cores) if self.is_short else (train.cores, 0.0)
+        with self.widely():
+            given = of_size_one(library, train.cores) if self.is_short else (train.cores, 0.0)
+        cores: Sequence[Array] = given[0]
+        self.log_scale: Any = given[1]
         if _pay_threads(library, cores):
             frames, unit_links = _met_frames(cores)
         else:
@@ -75,6 +77,23 @@ class Point:
             self._train = weakref.ref(found)
         return found
 
+    def trains(self) -> list[Point]:
+        """Of a batch: each train with its part of the frames, so that deltas at it are parts of theirs."""
+        batch = self.train.batch
+        assert batch is not None, "there is only one train"
+        return [self._of_train(k) for k in range(batch)]
+
+    def _of_train(self, k: int) -> Point:
+        made = Point.__new__(Point)
+        train = self.train.train(k)
+        made._cores, made._version, made._train = train.cores, train.version, _nothing
+        made.library, made.is_short, made.log_scale = self.library, False, 0.0
+        made.factors = Factors(
+            *([Factored(core, None) for core in x.train(k).cores] for x in (self.left, self.unit))
+        )
+        made.unit_links = [link[k] for link in self.unit_links]
+        return made
+
     @cached_property
     def left(self) -> TensorTrain:
         """U."""
@@ -94,16 +113,21 @@ class Point:
         """V, and the centre at the first position."""
         if not self.is_short:
             return self.unit
-        return TensorTrain([sealed(self.unit.cores[0] * self._scale), *self.unit.cores[1:]])
+        return TensorTrain([sealed(self._scaled(self.unit.cores[0])), *self.unit.cores[1:]])
 
     @cached_property
     def links(self) -> list[Array]:
         """The matrices C."""
-        return [link * self._scale for link in self.unit_links] if self.is_short else self.unit_links
+        return [*map(self._scaled, self.unit_links)] if self.is_short else self.unit_links
 
-    @property
-    def _scale(self) -> float:
-        return exponential(self.log_scale)
+    def _scaled(self, array: Array) -> Array:
+        """What is of the train divided by about its norm, made that of the train."""
+        with self.widely():
+            return self.library.like(array * exponential(self.log_scale), array)
+
+    def widely(self) -> AbstractContextManager[Any]:
+        """Where double precision can be used, for the numbers that a short type does not hold."""
+        return widely(self.library, self._cores)
 
     @property
     def ranks(self) -> tuple[int, ...]:

@@ -9,7 +9,8 @@ import numpy as np
 
 from hesse.errors import ArgumentError
 from hesse.tt.arrays import Array, Library
-from hesse.tt.orthogonal import centred, is_short, of_size_one, times_left
+from hesse.tt.orthogonal import centred, times_left
+from hesse.tt.scales import is_short, of_size_one, widely
 
 FITS = 80.0
 """Logarithms of numbers that single precision holds."""
@@ -23,8 +24,9 @@ def rounded(
         raise ArgumentError(f"tol must not be negative, not {tol!r}")
     limits = rank_limits(rank, len(cores))
     if is_short(library, cores):
-        units, log_scale = of_size_one(library, cores)
-        return _times_scale(_rounded(library, units, tol, limits), log_scale)
+        with widely(library, cores):
+            units, log_scale = of_size_one(library, cores)
+        return _times_scale(_rounded(library, units, tol, limits), float(log_scale))
     return _rounded(library, cores, tol, limits)
 
 

@@ -7,13 +7,15 @@ tangent vector is twice that vector.
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 from hesse.tt.arrays import Array
 from hesse.tt.forms import Form
 from hesse.tt.functional import Deltas, FormFunctional
 from hesse.tt.nets import Occurrence
-from hesse.tt.orthogonal import exponential, times_right
+from hesse.tt.orthogonal import times_right
 from hesse.tt.point import Point
+from hesse.tt.scales import exponential
 from hesse.tt.train import TensorTrain
 
 
@@ -37,7 +39,7 @@ class SquareFunctional(FormFunctional):
         """The last core of the train (divided by about its norm in single precision), if all others are U."""
         return times_right(self.point.left.cores[-1], self.point.unit_links[-1])
 
-    def _scale(self, count: int) -> float:
+    def _scale(self, count: int) -> Any:
         """By what so many factors X were divided."""
         return exponential(count * self.point.log_scale)
 

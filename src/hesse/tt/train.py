@@ -13,8 +13,9 @@ from hesse.errors import ArgumentError, ShapeError
 from hesse.tt.arrays import Array
 from hesse.tt.chain import Chain, same_place, sealed
 from hesse.tt.indices import checked_indices
-from hesse.tt.orthogonal import centred, exponential, is_short, of_size_one
+from hesse.tt.orthogonal import centred
 from hesse.tt.rounding import rounded
+from hesse.tt.scales import exponential, is_short, logarithm, measured, of_size_one, widely
 
 CHUNK = 16384
 """Entries that are gathered at a time."""
@@ -106,13 +107,18 @@ class TensorTrain(_Algebra):
         if any(hasattr(core, "node") for core in self.cores):  # expressions have no QR decomposition
             return dot(self, self) ** 0.5
         if is_short(self.library, self.cores):
-            units, log_scale = of_size_one(self.library, self.cores)
-            centre = centred(self.library, units, 0)[0]
-            return ((centre * centre).sum() ** 0.5) * exponential(log_scale)
+            return self._short_norm()
         first = self.orthogonalize(0).cores[0]
         size = abs(first).max()
         size = size + (size == 0.0)  # squares of large numbers do not fit into short types
         return size * ((first / size) ** 2).sum((-3, -2, -1)) ** 0.5
+
+    def _short_norm(self) -> Array:
+        with widely(self.library, self.cores):
+            units, log_scale = of_size_one(self.library, self.cores)
+            centre = centred(self.library, units, 0)[0]
+            norm = ((centre * centre).sum() ** 0.5) * exponential(log_scale)
+            return self.library.like(norm, centre)[()]
 
     def orthogonalize(self, mu: int) -> TensorTrain:
         """The same tensor, with cores orthogonal from the left before `mu` and from the right behind."""
@@ -123,6 +129,20 @@ class TensorTrain(_Algebra):
     def round(self, tol: float = 0.0, rank: int | Sequence[int] | None = None) -> TensorTrain:
         """A train of smaller ranks by SVDs: off by at most `tol` times the norm, or of a rank."""
         return TensorTrain([*map(sealed, rounded(self.library, self.cores, tol, rank))])
+
+    def train(self, k: int) -> TensorTrain:
+        """One train of a batch.
+
+        >>> from hesse import tt
+        >>> tt.rank_one([[[1.0, 2.0], [3.0, 4.0]], [[5.0], [6.0]]]).train(1).dense()
+        array([[18.],
+               [24.]])
+        """
+        if self.batch is None:
+            raise ArgumentError("train(k) is one of a batch; this is a single train")
+        if not -self.batch <= k < self.batch:
+            raise ArgumentError(f"train {k} of a batch of {self.batch}")
+        return TensorTrain([sealed(core[k]) for core in self.cores])
 
     def gather(self, *indices: Any) -> Array:
         """Entries at positions: an array of whole numbers for each axis, or one with a row for each entry."""
@@ -284,17 +304,25 @@ def dot(left: Any, right: Any) -> Any:
                 f"the {name} argument of tt.dot must be a train, not a {type(value).__name__}"
             )
     _same_sizes("tt.dot", left, right)
+    if is_short(left.library, left.cores) and is_short(right.library, right.cores):
+        return _short_dot(left, right)
     einsum = left.library.einsum
-    scales_out, log_scale = is_short(left.library, left.cores) and is_short(right.library, right.cores), 0.0
     result = einsum("...xia,...xib->...ab", left.cores[0], right.cores[0])
     for x, y in zip(left.cores[1:], right.cores[1:], strict=True):
-        if scales_out:
-            size = float(abs(result).max()) or 1.0
-            result, log_scale = result / size, log_scale + math.log(size)
         result = einsum("...bic,...bid->...cd", einsum("...ab,...aic->...bic", result, x), y)
-    if scales_out:
-        return left.library.like(left.library.wide(result[0, 0]) * exponential(log_scale), result)[()]
     return result[..., 0, 0]
+
+
+def _short_dot(left: TensorTrain, right: TensorTrain) -> Array:
+    library = left.library
+    einsum = library.einsum
+    with widely(library, left.cores):
+        result, log_scale = einsum("xia,xib->ab", left.cores[0], right.cores[0]), 0.0
+        for x, y in zip(left.cores[1:], right.cores[1:], strict=True):
+            size = measured(library, abs(result).max())
+            result, log_scale = result / size, log_scale + logarithm(size)
+            result = einsum("bic,bid->cd", einsum("ab,aic->bic", result, x), y)
+        return library.like(library.wide(result[0, 0]) * exponential(log_scale), result)[()]
 
 
 def gather(train: Any, indices: Any) -> Any:
@@ -304,26 +332,27 @@ def gather(train: Any, indices: Any) -> Any:
     >>> from hesse import tt
     >>> tt.gather(tt.from_dense(np.arange(6.0).reshape(2, 3)), [[0, 1], [1, 2]]).round(12)
     array([1., 5.])
+
+    Those of a batch are in an array with a row for each train.
     """
     if hasattr(train, "recorder"):
         return train.gather(indices)
     if not isinstance(train, TensorTrain):
         raise ArgumentError(f"tt.gather reads entries of a train, not of a {type(train).__name__}")
-    if train.batch is not None:
-        raise ArgumentError("tt.gather of a batch of trains: take its trains one by one")
     columns = checked_indices(indices, train.shape)
+    size = max(1, CHUNK // max(1, train.batch or 1))
     parts = [
-        _gathered(train, [column[start : start + CHUNK] for column in columns])
-        for start in range(0, max(1, len(columns[0])), CHUNK)
+        _gathered(train, [column[start : start + size] for column in columns])
+        for start in range(0, max(1, len(columns[0])), size)
     ]
-    return parts[0] if len(parts) == 1 else train.library.concatenate(parts, 0)
+    return parts[0] if len(parts) == 1 else train.library.concatenate(parts, -1)
 
 
 def _gathered(train: TensorTrain, columns: Sequence[np.ndarray]) -> Array:
-    rows = train.cores[0][0][columns[0]]
+    rows = train.cores[0][..., 0, :, :][..., columns[0], :]
     for core, column in zip(train.cores[1:], columns[1:], strict=True):
-        rows = train.library.einsum("sa,asb->sb", rows, core[:, column])
-    return rows[:, 0]
+        rows = train.library.einsum("...sa,...asb->...sb", rows, core[..., column, :])
+    return rows[..., 0]
 
 
 def _same_sizes(what: str, left: Chain, right: Chain) -> None:

@@ -22,8 +22,9 @@ from hesse.tt.chain import Chain
 from hesse.tt.forms import Form
 from hesse.tt.functional import Deltas, FormFunctional
 from hesse.tt.nets import Occurrence
-from hesse.tt.orthogonal import Factored, exponential
+from hesse.tt.orthogonal import Factored
 from hesse.tt.point import Point
+from hesse.tt.scales import exponential
 from hesse.tt.threads import each
 from hesse.tt.train import TensorTrain
 
@@ -115,7 +116,7 @@ class WordsFunctional(FormFunctional):
 
     @property
     def value(self) -> np.ndarray:
-        half = exponential(self.point.log_scale / 2.0)
+        half = float(exponential(self.point.log_scale / 2.0))
         return self._behind[0][:, 0] * half * half
 
     def pull(self, weights: np.ndarray) -> Deltas:
