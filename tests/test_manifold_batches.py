@@ -122,7 +122,7 @@ def test_jax_compiles_entries_of_batches():
 
 def test_code_that_reads_cores_and_entries_of_batches():
     make = lambda k: lambda X: (tt.gather(X, WHERE) ** 2).sum() * len(X.cores)  # noqa: E731
-    check(make, batch_of_trains(), 1e-10, exact=False)
+    check(make, batch_of_trains(), 1e-10)
 
 
 @pytest.mark.parametrize("library", ["numpy", "torch", "jax"])
