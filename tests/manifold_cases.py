@@ -100,7 +100,6 @@ FUNCTIONS = {
 FIVE = ["quadratic", "gram", "rayleigh", "completion", "exponential machine"]
 """Those of section 7.1 of the paper."""
 LINEAR = ["linear"]
-OPAQUE = ["cores"]
 STOPPED = ["preconditioned", "stopped coefficient"]
 
 

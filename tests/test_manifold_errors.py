@@ -92,13 +92,6 @@ X0 = tt.random(SHAPE, RANK, rng=0)
             ArgumentError,
             "a direction is a tangent vector",
         ),
-        (
-            lambda: hesse.manifolds.hvp(lambda X: np.sum(X.cores[0]) * X.norm(), exact=True)(
-                X0, TensorTrains(SHAPE, 3).random_tangent(X0)
-            ),
-            ArgumentError,
-            "reads cores",
-        ),
         (lambda: TensorTrains(SHAPE, 2).random_tangent(X0), ArgumentError, "has the ranks"),
         (lambda: TensorTrains((5, 5), 2).random_tangent(X0), ShapeError, "has the shape"),
         (lambda: TensorTrains(SHAPE, 3).project(X0, np.ones(3)), ShapeError, "projected at a point"),

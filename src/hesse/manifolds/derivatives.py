@@ -75,12 +75,7 @@ class Objective:
                     return self._recorded_product(point, Z, exact)
             except ReadsCores:
                 self._opaque = Opaque(self.function)
-        if exact:
-            raise ArgumentError(
-                "exact=True needs a function made of operations of trains; this one reads cores (X.cores, "
-                "X.left, X.right, X.T, or a product with an array)"
-            )
-        return _tangent(point, [self._opaque.product(point, Z.chain)])
+        return self._opaque_product(self._opaque, point, Z, exact)
 
     def diagonal(self, X: TensorTrain) -> list[Array] | None:
         """About the diagonal of the Hessian by the entries of deltas, none of it negative; None: not known.
@@ -96,6 +91,14 @@ class Objective:
         parts = [f.squares(w) for f, w in zip(found.functionals, weights, strict=True)]
         known = [part for part in parts if part is not None]
         return [sum(same[1:], start=same[0]) for same in zip(*known, strict=True)] if known else None
+
+    def _opaque_product(self, opaque: Opaque, point: Point, Z: Tangent, exact: bool) -> Tangent:
+        parts = [opaque.product(point, Z.chain)]
+        if exact and len(point.left) > 1:
+            frames = moving_frames(point, Z.chain, inverse_links(point))
+            gradient = _tangent(point, [opaque.value_and_gradient(point)[1]])
+            parts += [opaque.bend(point, frames), _tangential_part(gradient, frames)]
+        return _tangent(point, parts)
 
     def _recorded_product(self, point: Point, Z: Tangent, exact: bool) -> Tangent:
         found = self._recorded.at(point)
@@ -120,7 +123,8 @@ def _tangential_part(gradient: Tangent, frames: MovingFrames) -> list[Array]:
     leaves = (Leaf(gradient.to_tt(), (0,)), Leaf(Occurrence.VARIABLE, (0,)))
     functional = FormFunctional(Form(leaves, batch), point)
     like = point.left.cores[0]
-    return functional.bend(point.library.zeros(() if batch is None else (batch,), like) - 1.0, frames)
+    with point.widely():
+        return functional.bend(point.library.zeros(() if batch is None else (batch,), like) - 1.0, frames)
 
 
 def inverse_links(point: Point) -> list[Array]:

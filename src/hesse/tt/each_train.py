@@ -28,13 +28,13 @@ class EntriesOfEach(Functional):
 
     @cached_property
     def value(self) -> Array:
-        return self._stacked([own.value for own in self._own])
+        return self._rows([own.value for own in self._own])
 
     def pull(self, weights: Array) -> Deltas:
         return self._together([own.pull(weights[k]) for k, own in enumerate(self._own)])
 
     def push(self, tangent: TensorTrain) -> Array:
-        return self._stacked([own.push(tangent.train(k)) for k, own in enumerate(self._own)])
+        return self._rows([own.push(tangent.train(k)) for k, own in enumerate(self._own)])
 
     def second(self, weights: Array, tangent: TensorTrain) -> None:
         return None
@@ -48,7 +48,15 @@ class EntriesOfEach(Functional):
 
     def _together(self, found: Sequence[Deltas]) -> Deltas:
         """For each position the derivatives of all trains."""
+        if not found:
+            return [core * 0.0 for core in self.point.left.cores]
         return [self._stacked(same) for same in zip(*found, strict=True)]
+
+    def _rows(self, numbers: Sequence[Array]) -> Array:
+        """Those of all trains, a row for each."""
+        if not numbers:
+            return self.point.library.zeros((0, self.positions.count), self.point.left.cores[0])
+        return self._stacked(numbers)
 
     def _stacked(self, arrays: Sequence[Array]) -> Array:
         return self.point.library.concatenate([array[None] for array in arrays], 0)
