@@ -145,3 +145,26 @@ def test_determinants_name_the_way_out() -> None:
         return np.linalg.det(np.block([[a.real, -a.imag], [a.imag, a.real]]))
 
     np.testing.assert_allclose(hesse.compile(way_out)(POINT), np.abs(np.linalg.det(matrix(POINT))) ** 2)
+
+
+METHODS: dict[str, Callable[[Any], Any]] = {
+    "reshape by numbers": lambda z: z.reshape(-1, 2),
+    "reshape by a tuple": lambda z: z.reshape((3, 2)),
+    "transpose by numbers": lambda z: z.transpose(1, 0),
+    "transpose": lambda z: z.transpose(),
+    "flatten": lambda z: z.flatten(),
+    "swapaxes": lambda z: z.swapaxes(0, 1),
+    "cumsum": lambda z: z.cumsum(),
+    "repeat": lambda z: z.repeat(2),
+}
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+def test_methods(method: Callable[[Any], Any]) -> None:
+    def f(x: Any) -> Any:
+        z = method(x.reshape(2, 3) * (1 + 2j))
+        return z.real**2 - z.imag
+
+    x = np.arange(1.0, 7.0)
+    np.testing.assert_allclose(hesse.compile(f)(x), f(x))
+    np.testing.assert_allclose(hesse.jvp(f)(x, x), (f(x + 1e-5 * x) - f(x - 1e-5 * x)) / 2e-5, rtol=1e-8)

@@ -191,7 +191,8 @@ def test_dtypes_are_those_of_the_call(dtype: Any) -> None:
 
 def test_one_entry_is_no_number() -> None:
     with pytest.raises(
-        ArgumentError, match=r"this one has shape \(1, 1\); return its only entry, y\.item\(\)"
+        ArgumentError,
+        match=r"has shape \(1, 1\); pass one_entry=True, or return its only entry, y\.item\(\)",
     ):
         hesse.grad(lambda x: x[:1, None])(np.ones(3))
     np.testing.assert_array_equal(hesse.grad(lambda x: (x[:1, None] ** 2).item())(np.ones(3)), [2.0, 0, 0])

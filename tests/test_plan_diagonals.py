@@ -77,3 +77,33 @@ def test_both_in_a_program():
     arguments = RNG.normal(size=(K, D, D)), RNG.normal(size=(K, D)), RNG.normal(size=(N, K, D))
     source = hesse.grad(f, argnums=(0, 1)).explain(*arguments).source
     assert source.count("matmul") + source.count("einsum") <= 2, source
+
+
+SIZES = {"i": 3, "j": 3, "b": 40, "c": 2}
+PAIRS = [
+    ("i,bcj->ibc", "i,bci->ibc"),  # no matrix: what is summed are the vectors alone
+    ("i,cbj->ibc", "ii,cbi->ibc"),
+    ("ii,bjc->bci", "ii,bic->bci"),
+    ("ij,bj->bi", "i,bi->bi"),
+    ("ij,bj->bi", "ii,bi->bi"),
+    ("ji,bj->bi", "i,bi->bi"),
+    ("cij,bcj->bci", "ci,bci->bci"),
+    ("cij,bcj->bci", "i,bci->bci"),
+    ("cij,bcj->cbi", "c,bci->cbi"),
+]
+
+
+@pytest.mark.parametrize(("wide", "narrow"), PAIRS)
+def test_sums_of_products_of_the_same_vectors(wide: str, narrow: str) -> None:
+    def f(matrix, numbers, vectors):
+        return np.einsum(wide, matrix, vectors) + np.einsum(narrow, numbers, vectors)
+
+    shapes = [tuple(SIZES[label] for label in part) for part in wide[: wide.index("-")].split(",")]
+    numbers = tuple(SIZES[label] for label in narrow[: narrow.index(",")])
+    arguments = RNG.normal(size=shapes[0]), RNG.normal(size=numbers), RNG.normal(size=shapes[1])
+    np.testing.assert_allclose(hesse.compile(f)(*arguments), f(*arguments), rtol=1e-11, atol=1e-11)
+    directions = [RNG.normal(size=a.shape) for a in arguments]
+    for k, direction in enumerate(directions):
+        moved = [a + direction if m == k else a for m, a in enumerate(arguments)]
+        found = hesse.jvp(f, argnums=k)(*arguments, direction)
+        np.testing.assert_allclose(found, f(*moved) - f(*arguments), rtol=1e-9, atol=1e-9)

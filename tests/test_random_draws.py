@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from numpy.random import default_rng, normal
 
 import hesse
@@ -117,3 +118,8 @@ def test_draws_beside_arrays_that_are_filled(draw: Callable[[], Any]) -> None:
     import numpy.random.mtrand as compiled  # noqa: PLC0415
 
     assert compiled.np is np
+
+
+def test_draws_of_pytorch() -> None:
+    with pytest.raises(TracingError, match="draws random numbers"):
+        hesse.grad(lambda x: np.sum(x**2) * torch.rand(()).item())(X)

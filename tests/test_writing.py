@@ -506,3 +506,18 @@ def test_a_loop_that_fills_an_array_reads_it_once(monkeypatch, kind):
 
     np.testing.assert_array_equal(hesse.compile(f)(x), f(x))
     assert len(reads) <= 2
+
+
+def test_new_arrays_by_columns_are_copied_by_reshape() -> None:
+    def by_columns(x: Any) -> Any:
+        a = np.zeros((2, 3), order="F")
+        b = a.reshape(-1)
+        a[:] = x[0]
+        return np.sum(b)
+
+    assert by_columns(np.ones(2)) == 0.0
+    try:
+        found = hesse.compile(by_columns)(np.ones(2))
+    except TracingError:
+        return  # that it is a copy need not be known, but never that it is a view
+    assert found == 0.0

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import random
 import secrets
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType
@@ -62,10 +63,12 @@ def _is_generator(value: Any) -> bool:
 
 
 def _shared_state() -> tuple[Any, ...]:
-    """What the generators of `np.random.normal` and `random.random` will do next."""
+    """What the generators of `np.random.normal`, `random.random` and `torch.rand` will do next."""
     state: Any = np.random.get_state()
     name, keys, *rest = state
-    return name, keys.tobytes(), *rest, random.getstate()
+    torch = sys.modules.get("torch")
+    of_torch = None if torch is None else torch.random.get_rng_state().numpy().tobytes()
+    return name, keys.tobytes(), *rest, random.getstate(), of_torch
 
 
 def _known(built: Built) -> list[Any]:

@@ -69,6 +69,14 @@ class Complex:
         """All axes in reverse order."""
         return call_complex(np.transpose, (self,))
 
+    def reshape(self, *shape: Any, **options: Any) -> Any:
+        """The same entries in another shape, given as numbers or as one tuple."""
+        return call_complex(np.reshape, (self, shape[0] if len(shape) == 1 else shape), options)
+
+    def transpose(self, *order: Any) -> Any:
+        """The axes in a new order, given as numbers or as one tuple; reversed without arguments."""
+        return call_complex(np.transpose, (self, order[0] if len(order) == 1 else order or None))
+
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         raise complex_met(ComplexNumbersNeeded)
 
@@ -128,7 +136,8 @@ _OPERATORS: dict[str, Any] = {
 _METHODS: dict[str, Any] = {
     **{"__neg__": np.negative, "__pos__": np.positive, "__abs__": np.absolute},
     **{"conj": np.conjugate, "conjugate": np.conjugate, "sum": np.sum, "mean": np.mean, "copy": np.copy},
-    **{"reshape": np.reshape, "ravel": np.ravel, "dot": np.dot, "squeeze": np.squeeze},
+    **{"flatten": np.ravel, "ravel": np.ravel, "dot": np.dot, "squeeze": np.squeeze},
+    **{"swapaxes": np.swapaxes, "cumsum": np.cumsum, "repeat": np.repeat},
 }
 for _name, _function in _OPERATORS.items():
     setattr(Complex, f"__{_name}__", _method(_function))
@@ -144,8 +153,8 @@ def complex_met(kind: type[ComplexError] = ComplexError) -> ComplexError:
         str(
             untraceable(
                 "a complex value where a real one is needed",
-                "Arguments and results are real: take z.real, z.imag, np.abs(z) or np.angle(z), and build "
-                "arrays of complex values with np.stack.",
+                "Arguments and results are real: take z.real, z.imag, np.abs(z) or np.angle(z), build "
+                "arrays of complex values with np.stack, and use np.exp(z) instead of cmath.exp(z).",
             )
         )
     )

@@ -86,8 +86,8 @@ def _to_write(made: Any) -> Any:
     if known is None or not isinstance(made, np.ndarray) or made.dtype.kind not in "fc":
         return made
     if made.dtype.kind == "c":
-        return Complex.view(_to_write(made.real), _to_write(made.imag))
-    array = written_to(constant(np.array(made)))
+        return Complex.view(_to_write(made.real.copy("K")), _to_write(made.imag.copy("K")))
+    array = written_to(constant(np.array(made)), made.flags.c_contiguous)
     known.append(weakref.ref(array))
     return array
 

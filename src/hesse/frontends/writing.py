@@ -227,12 +227,12 @@ def zeros(shape: Any) -> Any:
     sizes = tuple(shape) if isinstance(shape, tuple | list) else (operator.index(shape),)
     if not depth.get():
         return np.zeros(sizes)
-    return written_to(Expression(uniform(0.0, sizes)))
+    return written_to(Expression(uniform(0.0, sizes)), is_ordered=True)
 
 
-def written_to(array: Expression) -> Expression:
-    """A new array that will be written to; its entries lie in order."""
-    return _as_array(array, is_ordered=True)
+def written_to(array: Expression, is_ordered: bool) -> Expression:
+    """A new array that will be written to."""
+    return _as_array(array, is_ordered)
 
 
 def _as_array(result: Expression, is_ordered: bool = False) -> Expression:

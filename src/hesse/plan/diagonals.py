@@ -133,6 +133,8 @@ def _both(wide: Einsum, k: int, narrow: Einsum, m: int) -> Node | None:
     row, entries = _row(wide.axes[k], narrow.axes[m], wide.rank), wide.axes[1 - k]
     if row is None or row in wide.axes[k] or not {row, *narrow.axes[1 - m]} <= set(entries):
         return None
+    if all(axis.label != wide.rank for axis in entries):
+        return None  # what is summed are the vectors alone
     if MANY * _entries(matrix) > _entries(wide):
         return None
     output = tuple([row if axis.label == wide.rank else axis for axis in entries])
