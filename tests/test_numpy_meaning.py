@@ -315,6 +315,9 @@ MASKED: dict[str, Callable[[Any], Any]] = {
     "whole numbers": lambda x: np.sum(np.modf(x)[0] ** 2 * np.modf(2.9 * x)[1]),
     "near": lambda x: np.sum(np.where(np.isclose(x, 0.85, rtol=0.2), x**3, x**2)),
     "real": lambda x: np.sum(np.where(np.isreal(x), x**2, 0.0) + x * np.iscomplex(x)),
+    "decided by being real": lambda x: np.sum(
+        x**3 if np.isreal(x).all() and not np.iscomplex(x[0, 0]) else x
+    ),
     "shown": lambda x: np.sum(x**2) * len(f"{x[0, 0]:.3f}") ** 0,
 }
 
@@ -322,6 +325,12 @@ MASKED: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("name", MASKED)
 def test_masks_and_places(name: str) -> None:
     agrees(MASKED[name], GRID)
+
+
+def test_ranges_of_axes() -> None:
+    x = np.arange(24.0).reshape(2, 3, 4)
+    moved = hesse.compile(lambda x: np.moveaxis(x, range(2), range(1, 3)))
+    np.testing.assert_array_equal(moved(x), np.moveaxis(x, range(2), range(1, 3)))
 
 
 def test_counts_of_what_a_mask_holds_for_are_positions() -> None:

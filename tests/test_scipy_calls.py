@@ -324,7 +324,7 @@ def test_what_is_not_known_is_refused() -> None:
     for density in (singular.logpdf, lambda x: scipy.stats.multivariate_normal(x, 1.0, True).logpdf(POINT)):
         with pytest.raises(TracingError, match=r"scipy\.stats\.multivariate_normal.*computes with numbers"):
             hesse.grad(density)(POINT)
-    with pytest.raises(AttributeError, match="traced parameters has logpdf and pdf, and no rvs"):
+    with pytest.raises(AttributeError, match="traced parameters has logpdf, pdf and entropy, and no rvs"):
         hesse.grad(lambda x: scipy.stats.multivariate_normal(x).rvs())(POINT)
     with pytest.raises(ArgumentError, match="the metric 'cosine' is not known for traced values"):
         hesse.grad(lambda a: np.sum(scipy.spatial.distance.cdist(a, a, "cosine")))(SQUARE)

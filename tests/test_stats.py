@@ -81,6 +81,24 @@ def test_discrete_distributions() -> None:
         agrees(lambda p, own=own: np.sum(own(p)), np.array(point))
 
 
+@pytest.mark.parametrize("method", ["cdf", "sf", "logcdf", "logsf"])
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [("poisson", ()), ("binom", (5,)), ("nbinom", (2.5,)), ("geom", ()), ("bernoulli", ())],
+)
+def test_sums_of_masses(name: str, method: str, counts: tuple[float, ...]) -> None:
+    """They do not depend on k between two whole numbers, and their slopes are those of the sums of masses."""
+    k = np.array([0.4]) if name == "bernoulli" else np.array([1.0, 2.7, 3.0])
+    own, known = getattr(stats, name), getattr(scipy.stats, name)
+    with np.errstate(divide="ignore"):  # of bernoulli there is nothing beyond
+        found = getattr(own, method)(k, *counts, 0.3, loc=-1)
+    np.testing.assert_allclose(found, getattr(known, method)(k, *counts, 0.3, loc=-1))
+    agrees(lambda p: np.sum(getattr(own, method)(k, *counts, p[0])), np.array([0.3]))
+    masses = [known.pmf(np.arange(count + 1), *counts, 0.3) for count in np.floor(k).astype(int)]
+    if method == "cdf":
+        np.testing.assert_allclose(own.cdf(k, *counts, 0.3), [np.sum(mass) for mass in masses])
+
+
 def test_multivariate_normal() -> None:
     points, mean = random(4, 3), np.array([0.1, -0.2, 0.3])
     matrix = np.array([[2.0, 0.3, 0.1], [0.3, 1.0, 0.2], [0.1, 0.2, 1.5]])
@@ -88,6 +106,12 @@ def test_multivariate_normal() -> None:
     np.testing.assert_allclose(own(points, mean, matrix), known(points, mean, matrix), rtol=1e-12)
     np.testing.assert_allclose(own(points[0], mean, 2.0), known(points[0], mean, 2.0), rtol=1e-12)
     agrees(lambda m: np.sum(own(points, m[0], matrix + m[1:].T @ m[1:])), random(4, 3) / 3)
+    entropy, expected = stats.multivariate_normal.entropy, scipy.stats.multivariate_normal.entropy
+    variances = np.array([1.0, 2.0, 3.0])
+    for parameters in ((mean, matrix), (None, matrix), (mean, 2.0), (None, 2.0), (mean, variances)):
+        np.testing.assert_allclose(entropy(*parameters), expected(*parameters), rtol=1e-12)
+    agrees(lambda m: scipy.stats.multivariate_normal.entropy(mean, matrix + m.T @ m), random(4, 3) / 3)
+    agrees(lambda m: scipy.stats.multivariate_normal(cov=matrix + m.T @ m).entropy(), random(4, 3) / 3)
 
 
 def test_dirichlet() -> None:
@@ -95,6 +119,10 @@ def test_dirichlet() -> None:
     expected = scipy.stats.dirichlet.logpdf(parts, alpha)
     np.testing.assert_allclose(stats.dirichlet.logpdf(parts, alpha), expected, rtol=1e-12)
     agrees(lambda x: stats.dirichlet.pdf(x[:3], x[3:]), np.concatenate([parts, alpha]))
+    expected = scipy.stats.dirichlet.entropy(alpha)
+    np.testing.assert_allclose(stats.dirichlet.entropy(alpha), expected, rtol=1e-12)
+    np.testing.assert_allclose(hesse.compile(scipy.stats.dirichlet.entropy)(alpha), expected, rtol=1e-12)
+    agrees(scipy.stats.dirichlet.entropy, alpha)
 
 
 def test_outside_of_the_support_the_density_is_zero() -> None:

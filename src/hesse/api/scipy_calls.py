@@ -376,7 +376,7 @@ def _distributions() -> dict[tuple[Any, str], Pair]:
     entries = {}
     for name in ours.__all__:
         kind, family = type(getattr(families, name)), getattr(ours, name)
-        for method in (*METHODS, "__call__"):
+        for method in (*METHODS, "entropy", "__call__"):
             if hasattr(kind, method) and hasattr(family, method):
                 own, known = getattr(kind, method), getattr(family, method)
                 entries[kind, method] = traced_instead(own, _method(own, known, name))

@@ -207,7 +207,7 @@ def axis_numbers(name: str, axes: Any, rank: int) -> tuple[int, ...]:
     """Several distinct axes counted from the front; None means all of them."""
     if axes is None:
         return tuple(range(rank))
-    given = tuple(axes) if isinstance(axes, (tuple, list)) else (axes,)
+    given = tuple(axes) if isinstance(axes, (tuple, list, range)) else (axes,)
     numbers = tuple(axis_number(name, axis, rank) for axis in given)
     if len(set(numbers)) != len(numbers):
         raise ShapeError(f"{name}: the axes {axes} name one axis twice")

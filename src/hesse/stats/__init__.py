@@ -228,16 +228,26 @@ poisson = Discrete(
     "poisson",
     ("mu",),
     lambda k, mu: xlogy(k, mu) - mu - lgamma(k + 1.0),
+    lambda k, mu: gammaincc(k + 1.0, mu),
+    lambda k, mu: gammainc(k + 1.0, mu),
     _not_negative,
     lambda mu: np.greater_equal(mu, 0.0),
 )
 bernoulli = Discrete(
-    "bernoulli", ("p",), lambda k, p: xlogy(k, p) + xlogy(1.0 - k, 1.0 - p), _unit, is_probability
+    "bernoulli",
+    ("p",),
+    lambda k, p: xlogy(k, p) + xlogy(1.0 - k, 1.0 - p),
+    lambda k, p: 1.0 - p * (1.0 - k),
+    lambda k, p: p * (1.0 - k),
+    _unit,
+    is_probability,
 )
 binom = Discrete(
     "binom",
     ("n", "p"),
     lambda k, n, p: _log_choose(n, k) + xlogy(k, p) + xlogy(n - k, 1.0 - p),
+    lambda k, n, p: np.where(k < n, betainc(np.where(k < n, n - k, 1.0), k + 1.0, 1.0 - p), 1.0),
+    lambda k, n, p: np.where(k < n, betainc(k + 1.0, np.where(k < n, n - k, 1.0), p), 0.0),
     lambda k, n, p: (k >= 0) & (k <= n),
     lambda n, p: _is_count(n) & is_probability(p),
 )
@@ -245,6 +255,8 @@ nbinom = Discrete(
     "nbinom",
     ("n", "p"),
     lambda k, n, p: _log_choose(k + n - 1.0, k) + n * np.log(p) + xlogy(k, 1.0 - p),
+    lambda k, n, p: betainc(n, k + 1.0, p),
+    lambda k, n, p: betainc(k + 1.0, n, 1.0 - p),
     _not_negative,
     lambda n, p: all_positive(n, p) & np.less_equal(p, 1.0),
 )
@@ -252,6 +264,8 @@ geom = Discrete(
     "geom",
     ("p",),
     lambda k, p: xlogy(k - 1.0, 1.0 - p) + np.log(p),
+    lambda k, p: -np.expm1(xlog1py(k, -p)),
+    lambda k, p: np.exp(xlog1py(k, -p)),
     lambda k, p: k >= 1,
     lambda p: all_positive(p) & np.less_equal(p, 1.0),
 )

@@ -122,14 +122,23 @@ class Distribution:
 class Discrete:
     """A family of distributions of whole numbers, by the parameters of its masses.
 
-    `inside(k, *shapes)` says between which numbers there are masses, `is_valid(*shapes)` if there are any.
+    `cumulative` and `survival` are formulas in whole numbers, `inside(k, *shapes)` says between which numbers
+    there are masses, `is_valid(*shapes)` if there are any.
     """
 
     def __init__(
-        self, name: str, shapes: tuple[str, ...], log_mass: Formula, inside: Formula, is_valid: Formula
+        self,
+        name: str,
+        shapes: tuple[str, ...],
+        log_mass: Formula,
+        cumulative: Formula,
+        survival: Formula,
+        inside: Formula,
+        is_valid: Formula,
     ) -> None:
         self.name, self.shapes = name, shapes
-        self._log_mass, self._inside, self._is_valid = log_mass, inside, is_valid
+        self._log_mass, self._cumulative, self._survival = log_mass, cumulative, survival
+        self._inside, self._is_valid = inside, is_valid
 
     def __repr__(self) -> str:
         return f"<distribution {self.name}>"
@@ -146,6 +155,39 @@ class Discrete:
     def pmf(self, k: Any, *parameters: Any, **named: Any) -> Any:
         """The probability of k."""
         return np.exp(self.logpmf(k, *parameters, **named))
+
+    def cdf(self, k: Any, *parameters: Any, **named: Any) -> Any:
+        """The probability of k and of all that is less."""
+        return self._summed(self._cumulative, 0.0, 1.0, k, parameters, named)
+
+    def sf(self, k: Any, *parameters: Any, **named: Any) -> Any:
+        """The probability of all that is more than k, exact also where that is tiny."""
+        return self._summed(self._survival, 1.0, 0.0, k, parameters, named)
+
+    def logcdf(self, k: Any, *parameters: Any, **named: Any) -> Any:
+        """The logarithm of the distribution function."""
+        return np.log(self.cdf(k, *parameters, **named))
+
+    def logsf(self, k: Any, *parameters: Any, **named: Any) -> Any:
+        """The logarithm of one less the distribution function."""
+        return np.log(self.sf(k, *parameters, **named))
+
+    def _summed(
+        self,
+        formula: Formula,
+        below: float,
+        above: float,
+        k: Any,
+        parameters: tuple[Any, ...],
+        named: dict[str, Any],
+    ) -> Any:
+        """A formula between the first and the last whole number, and what holds on both sides of them."""
+        shapes, loc, _ = _arguments(self.name, self.shapes, ("loc",), parameters, named)
+        k = np.floor(k - loc)
+        inside = self._inside(k, *shapes)
+        outside = np.where(k < 1.0, below, np.where(k >= 1.0, above, k))  # of no number there is none
+        found = np.where(inside, formula(np.where(inside, k, 1.0), *shapes), outside)
+        return valid(found, self._is_valid(*shapes))
 
 
 def is_probability(p: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hesse.errors import ArgumentError
-from hesse.frontends.special import lgamma, solve_triangular, xlogy
+from hesse.frontends.special import digamma, lgamma, solve_triangular, xlogy
 from hesse.stats.kinds import HALF_LOG_TWO_PI, is_probability, valid
 
 
@@ -21,7 +21,8 @@ class Frozen:
         return f"<distribution {self._name} with its parameters>"
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"{self._name} with traced parameters has logpdf and pdf, and no {name}")
+        known = "logpdf, pdf and entropy"
+        raise AttributeError(f"{self._name} with traced parameters has {known}, and no {name}")
 
     def logpdf(self, x: Any) -> Any:
         """The logarithm of the density."""
@@ -30,6 +31,10 @@ class Frozen:
     def pdf(self, x: Any) -> Any:
         """The density."""
         return self._family.pdf(x, *self._parameters)
+
+    def entropy(self) -> Any:
+        """The mean of the negative logarithm of the density."""
+        return self._family.entropy(*self._parameters)
 
 
 class MultivariateNormal:
@@ -63,6 +68,12 @@ class MultivariateNormal:
         """The density."""
         return np.exp(self.logpdf(x, mean, cov))
 
+    def entropy(self, mean: Any = None, cov: Any = 1.0) -> Any:
+        """The mean of the negative logarithm of the density; of `cov` the lower triangle is read."""
+        size = np.size(mean) if mean is not None else np.shape(cov)[0] if np.ndim(cov) else 1
+        factor = np.linalg.cholesky(cov * np.eye(size) if np.ndim(cov) < 2 else cov)
+        return np.sum(np.log(np.diagonal(factor))) + size * (HALF_LOG_TWO_PI + 0.5)
+
 
 class Dirichlet:
     """The distribution of parts of a whole."""
@@ -86,3 +97,9 @@ class Dirichlet:
     def pdf(self, x: Any, alpha: Any) -> Any:
         """The density."""
         return np.exp(self.logpdf(x, alpha))
+
+    def entropy(self, alpha: Any) -> Any:
+        """The mean of the negative logarithm of the density."""
+        whole = np.sum(alpha)
+        found = np.sum(lgamma(alpha)) - lgamma(whole) + (whole - np.shape(alpha)[0]) * digamma(whole)
+        return valid(found - np.sum((alpha - 1.0) * digamma(alpha)), np.all(np.greater(alpha, 0.0)))
