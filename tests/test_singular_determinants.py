@@ -77,6 +77,21 @@ def test_one_function_for_singular_and_regular_matrices_and_batches(backend: str
         assert_near(found[k, :, :, m], minors(batch[k], 2) * (k == m))
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_no_numbers_and_infinities_spoil_their_own_matrix_alone(backend: str) -> None:
+    batch = np.stack([MATRICES[name] for name in ("regular", "rank two", "zero", "regular")])
+    batch[0, 1, 1], batch[3, 0, 2] = np.nan, np.inf
+    with np.errstate(invalid="ignore"):
+        found = hesse.hessian(lambda a: np.sum(np.linalg.det(a)), backend=backend)(batch)
+        assert np.isnan(hesse.hessian(np.linalg.det, backend=backend)(batch[0])).all()
+        first = hesse.grad(lambda a: np.sum(np.linalg.det(a)), backend=backend)(batch)
+    assert np.isnan(first[[0, 3]]).all()
+    assert_near(first[1], minors(batch[1], 1))
+    assert np.isnan(found[0, :, :, 0]).all() and np.isnan(found[3, :, :, 3]).all()
+    assert_near(found[1, :, :, 1], minors(batch[1], 2))
+    assert_near(found[2, :, :, 2], minors(batch[2], 2))
+
+
 def test_functions_of_other_libraries() -> None:
     a = MATRICES["rank two"]
     second = minors(a, 2)

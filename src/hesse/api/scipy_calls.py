@@ -370,6 +370,13 @@ def _array(value: Any) -> Any:
     return joined(value) if isinstance(value, list | np.ndarray) and is_traced(value) else value
 
 
+def _numbers(value: Any) -> Any:
+    """Lists and tuples are arrays of observations or parameters."""
+    if isinstance(value, list | tuple):
+        return joined(value) if is_traced(value) else np.asarray(value)
+    return _array(value)
+
+
 def _distributions() -> dict[tuple[Any, str], Pair]:
     """The methods of distributions, of frozen ones, too: those of their classes."""
     families, ours = importlib.import_module("scipy.stats"), importlib.import_module("hesse.stats")
@@ -398,7 +405,7 @@ def _of_frozen(own: Function, known: Function, parameters: tuple[str, ...]) -> F
     def compute(self: Any, x: Any) -> Any:
         if getattr(self, "allow_singular", False):
             return own(self, x)
-        return known(_array(x), *(getattr(self, name) for name in parameters))
+        return known(_numbers(x), *(getattr(self, name) for name in parameters))
 
     return compute
 
@@ -415,7 +422,7 @@ def _method(own: Function, known: Function, name: str) -> Function:
             is_known = False
         if not is_known:
             return own(self, *arguments, **options)
-        return known(*map(_array, arguments), **{key: _array(value) for key, value in said.items()})
+        return known(*map(_numbers, arguments), **{key: _numbers(value) for key, value in said.items()})
 
     return compute
 

@@ -171,6 +171,29 @@ def where(condition: Any, x: Any, y: Any, /) -> Complex:
     )
 
 
+@complexes(np.polyval)
+def polyval(p: Any, x: Any) -> Any:
+    """A polynomial, whose coefficient of the highest power comes first."""
+    result: Any = np.zeros(np.shape(x))
+    for k in range(len(p)):
+        result = call(np.add, (call(np.multiply, (result, x)), p[k]))
+    return result
+
+
+@complexes(np.var)
+def var(a: Any, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Any:
+    """The mean square of the distance from the mean."""
+    squares = _square(a - call_complex(np.mean, (a, axis), {"keepdims": True}))
+    count = squares.size / np.mean(squares, axis, keepdims=True).size
+    return np.sum(squares, axis, keepdims=keepdims) / (count - ddof)
+
+
+@complexes(np.std)
+def std(a: Any, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Any:
+    """The root of the variance."""
+    return np.sqrt(var(a, axis, ddof, keepdims))
+
+
 @complexes(np.vdot)
 def vdot(a: Any, b: Any, /) -> Any:
     """The product of all entries, those of the first conjugated."""

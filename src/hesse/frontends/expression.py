@@ -142,6 +142,10 @@ class Expression(SymbolicMethods):
         """The entries in row-major order, to read and to write."""
         return Flat(self)
 
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        self.flat[:] = value
+
     @property
     def is_number(self) -> bool:
         """Whether it is what NumPy makes a number of: nothing can be written to it."""
