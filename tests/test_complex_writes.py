@@ -169,6 +169,22 @@ def made_like(x: Any) -> Any:
     return size(z) + size(w) + size(u) + np.sum(r**3) + size(m.ravel())
 
 
+def compared(x: Any) -> Any:
+    z = np.zeros(5, complex)
+    z[1:] = x[1:] + 1j * x[:-1] * KNOWN[1:]
+    z[z == 0] = x[0]
+    z *= np.where(z != x + 0j, 2j, 1)
+    z[np.isnan(z) | ~np.isfinite(z)] = 0.0
+    message = f"{z} {z[0]:.3f}"
+    return size(z) + np.sum(np.where(1j * x == 1j * x, x**2, x)) + 0 * len(message)
+
+
+def powers(x: Any) -> Any:
+    a = matrix(x)
+    both = np.column_stack([a, np.linalg.matrix_power(a, 3)]) + np.linalg.matrix_power(a, 0)[0, 0]
+    return np.sum(np.abs(both) ** 2) + np.sum(np.linalg.matrix_power(a, -2).imag)
+
+
 def copied(x: Any) -> Any:
     z = 1j * x
     y, w = copy.copy(z), copy.deepcopy(z)
@@ -188,6 +204,7 @@ def rational(x: Any) -> Any:
 
 
 FUNCTIONS = (
+    *(compared, powers),
     *(parts_assigned, flat_entries, filled_by_out, made_like, copied, statistics, rational),
     *(filled, filled_by_a_loop, from_a_list),
     *(low_pass, known_mask, entries, in_place, views, copies, numbers, of_its_argument),
@@ -214,6 +231,9 @@ def test_determinants_name_the_way_out() -> None:
 def test_what_is_not_there_is_an_attribute_error_that_names_ways_out() -> None:
     with pytest.raises(AttributeError, match=r"\.sort of a complex value.*z\.real"):
         hesse.grad(lambda x: (1j * x).sort())(POINT)
+
+    with pytest.raises(TracingError, match=r"np\.less of complex values"):
+        hesse.grad(lambda x: np.where(1j * x < 1, x, 0).sum())(POINT)
 
     def real_array(x: Any) -> Any:
         y = x + 1.0

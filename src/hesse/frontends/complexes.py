@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from hesse.frontends.classes import class_of
 from hesse.frontends.dispatch import COMPLEX, call, call_complex, function_name
 from hesse.frontends.expression import Expression
 from hesse.frontends.flat import Flat
@@ -54,6 +55,16 @@ class Complex:
     def __getattr__(self, name: str) -> Any:
         way_out = "Use the NumPy function instead of the method, or z.real, z.imag, np.abs(z), np.angle(z)."
         raise AttributeError(str(untraceable(f"the attribute .{name} of a complex value", way_out)))
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """For the user that asks `isinstance(z, np.ndarray)`: what NumPy would have here."""
+        return class_of(self, Complex)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is what NumPy makes a number of."""
+        return self.real.is_number
 
     @property
     def real(self) -> Expression:
@@ -162,6 +173,13 @@ class Complex:
         """The entries as numbers in nested lists."""
         return [part.tolist() for part in self] if self.shape else self
 
+    def __hash__(self) -> int:
+        return hash((self.real, self.imag))
+
+    def __format__(self, spec: str) -> str:
+        """What `print(f"{z:.3f}")` in a traced function shows: there are no digits yet."""
+        return str(self)
+
     def __bool__(self) -> bool:
         raise untraceable("the truth value of a complex value", "Compare its parts, z.real and z.imag.")
 
@@ -173,7 +191,7 @@ def _method(function: Any) -> Callable[..., Any]:
 def _in_place(ufunc: np.ufunc) -> Callable[[Complex, Any], Complex]:
     def method(self: Complex, other: Any) -> Complex:
         found: Complex = call_complex(ufunc, (self, other))
-        if self.real.is_number:
+        if self.is_number:
             return found
         self[...] = found
         return self
@@ -200,7 +218,11 @@ for _name, _function in _OPERATORS.items():
     setattr(Complex, f"__{_name}__", _method(_function))
     setattr(Complex, f"__r{_name}__", _reflected(_function))
     setattr(Complex, f"__i{_name}__", _in_place(_function))
-for _name, _function in _METHODS.items():
+_COMPARISONS: dict[str, Any] = {
+    **{"__eq__": np.equal, "__ne__": np.not_equal, "__lt__": np.less, "__le__": np.less_equal},
+    **{"__gt__": np.greater, "__ge__": np.greater_equal},
+}
+for _name, _function in (_METHODS | _COMPARISONS).items():
     setattr(Complex, _name, _method(_function))
 
 
@@ -263,6 +285,7 @@ LINEAR: tuple[Any, ...] = (
     *(np.sum, np.mean, np.cumsum, np.reshape, np.ravel, np.transpose, np.swapaxes, np.moveaxis, np.squeeze),
     *(np.expand_dims, np.flip, np.fliplr, np.flipud, np.roll, np.repeat, np.tile, np.take, np.diag, np.trace),
     *(np.diagonal, np.broadcast_to, np.pad, np.diff, np.copy, np.concatenate, np.stack, np.hstack, np.vstack),
+    *(np.column_stack, np.dstack),
     *(np.negative, np.positive, np.tril, np.triu, np.rot90, np.atleast_1d, np.fft.fftshift, np.fft.ifftshift),
 )
 COMPLEX.update({function: _by_parts(function) for function in LINEAR})

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hesse.errors import ShapeError
+from hesse.frontends.classes import class_of
 from hesse.frontends.dispatch import call, call_ufunc, is_float_type
 from hesse.frontends.flat import Flat
 from hesse.frontends.indices import Index
@@ -99,6 +100,11 @@ class Expression(SymbolicMethods):
         """The node with a quotient as a quotient, for functions with jumps."""
         known, node = self.quotient, self.node
         return node if known is None or known.product is not node else known.node  # else it was written to
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """For the user that asks `isinstance(x, np.ndarray)`: what NumPy would have here."""
+        return class_of(self, Expression)
 
     @property
     def shape(self) -> Shape:
