@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
+from hesse.ops import OPERATIONS, General
 from hesse.plan.program import (
     CallApply,
     CallMap,
@@ -23,6 +24,7 @@ from hesse.plan.program import (
     Reduce,
     Ref,
     Scale,
+    Sizes,
     View,
     reordered,
     sources,
@@ -31,6 +33,8 @@ from hesse.plan.program import (
 from hesse.plan.sliced import SlicedProgram, SliceMachine, Slices
 
 P = TypeVar("P", bound=SlicedProgram)
+SUM_READS = 4
+"""The entries of a slice for each of the largest sum over all slices, which is added to once a slice."""
 Cut = int | None
 """The axis along which a value is cut; None: it is read whole, or it is a sum over all slices."""
 
@@ -39,7 +43,8 @@ class Way(NamedTuple):
     """How an instruction can be cut: the axis of its value, and of each value that it reads.
 
     `arranged` are the entries of the matrix that a product reads for each slice, or its result: BLAS
-    arranges a matrix anew for each slice of the other one, and calls its threads.
+    arranges a matrix anew for each slice of the other one, and calls its threads. In a batch of products
+    each matrix is by itself.
     """
 
     axis: Cut
@@ -115,6 +120,7 @@ def _ways(program: Program, k: Ref, machine: SliceMachine) -> Iterator[Way]:
                 left, right, output = (_place(label, part) for part in parts)
                 whole = [item.left] * (left is None) + [item.right] * (right is None) + [k] * (output is None)
                 arranged = max((math.prod(shapes[ref]) for ref in whole), default=0)
+                arranged //= _products(item, shapes, machine)
                 if not _is_matrix_product(item):
                     yield Way(output, (left, right))
                 elif arranged <= (machine.largest_whole if output is None else machine.largest_read):
@@ -124,8 +130,11 @@ def _ways(program: Program, k: Ref, machine: SliceMachine) -> Iterator[Way]:
         case CallMap() if all(shapes[source] in ((), shapes[k]) for source in item.sources):
             for axis in range(rank):
                 yield Way(axis, tuple(axis if shapes[source] else None for source in item.sources))
-        case CallApply() if _is_gather(item) and not machine.fuses:  # those that fuse need not be cut
-            yield from (Way(axis, (None, axis)) for axis in range(len(shapes[item.sources[1]])))
+        case CallApply() if not machine.fuses:  # those that fuse need not be cut
+            if _is_gather(item):
+                yield from (Way(axis, (None, axis)) for axis in range(len(shapes[item.sources[1]])))
+            elif len(item.sources) == 1:
+                yield from (Way(axis, (axis,)) for axis in range(_batch_axes(item, shapes)))
         case View():
             for axis, label in enumerate(item.labels):
                 at = [n for n, part in enumerate(item.axes) if label in part.labels()]
@@ -140,6 +149,23 @@ def _ways(program: Program, k: Ref, machine: SliceMachine) -> Iterator[Way]:
 def _is_gather(item: Instruction) -> bool:
     """Whether rows of an array are read by an index array, the axes of which come first in the result."""
     return isinstance(item, CallApply) and item.name == "gather"
+
+
+def _batch_axes(item: CallApply, shapes: Sequence[Sizes]) -> int:
+    """How many first axes of its operand an operation repeats itself over."""
+    record = OPERATIONS.get(item.name)
+    if not isinstance(record, General) or not record.last_axes:
+        return 0
+    return len(shapes[item.sources[0]]) - record.last_axes
+
+
+def _products(item: Contract, shapes: Sequence[Sizes], machine: SliceMachine) -> int:
+    """How many products of matrices a product is: BLAS is called for each of them."""
+    if machine.fuses:
+        return 1
+    sizes = zip(item.left_labels, shapes[item.left], strict=True)
+    repeated = [size for label, size in sizes if label in item.right_labels and label in item.labels]
+    return max(math.prod(repeated), 1)
 
 
 def _place(label: int, labels: Sequence[int]) -> Cut:
@@ -169,7 +195,9 @@ class _Chain:
             if k in graph.program.results or any(reader not in self.ways for reader in graph.readers[k])
         ]
         self.arranged = max((way.arranged for way in self.ways.values()), default=0)
-        self.has_large = self.arranged > self.machine.largest_whole
+        sums = (graph.sizes[k] for k in self.outputs if self.ways[k].axis is None)
+        self.largest_sum = max(sums, default=0)
+        self.has_large = max(self.arranged, self.largest_sum) > self.machine.largest_whole
         self.rows = self._rows() if self.ways else 0
         self.saved = self._saved() if self.rows < self.length else 0
 
@@ -243,7 +271,8 @@ class _Chain:
         """How many rows a slice has; all of them if it is not worth it."""
         machine = self.machine
         row = max(self.graph.sizes[k] for k in self.ways) / self.length
-        entries = max(machine.slice_entries, 2 * self.arranged if self.has_large else 0)
+        large = max(2 * self.arranged, SUM_READS * self.largest_sum) if self.has_large else 0
+        entries = max(machine.slice_entries, large)
         most = math.ceil(self.length / machine.fewest_slices)
         rows = max(machine.fewest_rows, int(min(entries / row, most)))
         if self.has_large:
@@ -253,8 +282,8 @@ class _Chain:
     def _saved(self) -> int:
         """The number of entries that are never in memory together."""
         sizes = self.graph.sizes
-        if any(self.ways[k].axis is None and sizes[k] > self.machine.largest_whole for k in self.outputs):
-            return 0  # a large sum over the slices would be read and written for each of them
+        if self.largest_sum > self.machine.largest_sum:
+            return 0  # it would be read and written for each of the slices
         saved = sum(sizes[k] for k in self.ways if k not in self.outputs and k in self.graph.stored)
         made = sum(sizes[k] for k in self.outputs)  # slices of those are copied
         if self.has_large:
