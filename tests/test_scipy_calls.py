@@ -123,7 +123,8 @@ CASES: dict[str, tuple[Callable[[Any], Any], np.ndarray]] = {
     "observations in lists": (
         lambda x: weighted(scipy.stats.poisson.logpmf([1, 2, 3], np.exp(x)))
         + weighted(scipy.stats.norm.logpdf([1, 0, 2], loc=(1, 2, 3), scale=np.exp(x)))
-        + weighted(scipy.stats.norm([1, 2, 3], np.exp(x)).logcdf([1.0, 0.0, 2.0])),
+        + weighted(scipy.stats.norm([1, 2, 3], np.exp(x)).logcdf([1.0, 0.0, 2.0]))
+        + weighted(scipy.stats.norm.logsf((x[0], 1.0, x[1]), loc=(x[2], x[0], 0.0))),
         POINT,
     ),
     "solve": (lambda a: weighted(sl.solve(a, a[0])), SQUARE),

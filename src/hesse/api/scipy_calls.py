@@ -371,10 +371,8 @@ def _array(value: Any) -> Any:
 
 
 def _numbers(value: Any) -> Any:
-    """Lists and tuples are arrays of observations or parameters."""
-    if isinstance(value, list | tuple):
-        return joined(value) if is_traced(value) else np.asarray(value)
-    return _array(value)
+    """Tuples are arrays, too, where observations or parameters are asked for, and no axes."""
+    return joined(value) if isinstance(value, tuple) and is_traced(value) else _array(value)
 
 
 def _distributions() -> dict[tuple[Any, str], Pair]:
