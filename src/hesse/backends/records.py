@@ -40,9 +40,18 @@ class Namespace(SimpleNamespace):
         super().__init__(**{**vars(library), **names})
 
 
+def _singular_values(xp: Any, a: Any) -> tuple[Any, Any, Any]:
+    """The decomposition; where entries are not finite, values are nan instead of an error."""
+    nothing = xp.zeros_like(a)
+    is_known = xp.isfinite(a)
+    left, values, right = xp.linalg.svd(xp.where(is_known, a, nothing))
+    unknown = xp.sum(xp.sum(xp.where(is_known, nothing, nothing + math.nan), -1), -1)
+    return left, values + unknown[..., None], right
+
+
 def adjugate(xp: Any, params: Params, a: Any) -> Any:
     """By singular values: with A = U S V' it is det(U) det(V) V T U', T the products of all others in S."""
-    left, values, right = xp.linalg.svd(a)
+    left, values, right = _singular_values(xp, a)
     size = a.shape[-1]
     unit = xp.eye(size, a)
     others = xp.prod(values[..., None, :] * (1.0 - unit) + unit, -1)
@@ -53,7 +62,7 @@ def adjugate(xp: Any, params: Params, a: Any) -> Any:
 def minors(xp: Any, params: Params, a: Any) -> Any:
     """With A = U S V' it is that of S, signed products of all others in S, with axes turned by U and V."""
     (order,) = params
-    left, values, right = xp.linalg.svd(a)
+    left, values, right = _singular_values(xp, a)
     size = a.shape[-1]
     unit = xp.eye(size, a)
     chosen, apart = xp.zeros((size,) * (order + 1), a), xp.zeros((size,) * order, a) + 1.0
