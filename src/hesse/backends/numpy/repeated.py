@@ -1,7 +1,7 @@
 """Factors that several small products repeat along an axis are repeated once.
 
-NumPy multiplies small arrays that have the same shape, and the same order in memory, in less than half of the time
-that it takes where one of them has an axis less: a simple loop is enough then.
+NumPy multiplies small arrays that have the same shape, and the same order in memory, in less than half of the
+time that it takes where one of them has an axis less: a simple loop is enough then.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from hesse.backends.numpy.orders import Order
@@ -29,14 +30,6 @@ class Use(NamedTuple):
     shape: Sizes
 
 
-class Factor(NamedTuple):
-    """A repeated factor of a product: its name, which side it is on, and the lines that it takes."""
-
-    name: str
-    is_left: bool
-    lines: list[str]
-
-
 class Repeated:
     """The factors of a program that are repeated, each where its first product is written."""
 
@@ -48,19 +41,24 @@ class Repeated:
                 self._uses.update([] if found is None else [found])
         self._names: dict[tuple[Use, Order], str] = {}
 
-    def factor(
+    def factors(
         self, item: Contract, shape: Sizes, orders: Sequence[Order], names: Sequence[str]
-    ) -> Factor | None:
-        """A factor in the shape of a product, and in the order of its other factor, or None."""
-        use = _use(item, shape)
+    ) -> tuple[Contract, str, str, list[str]]:
+        """A product, the names of its factors, and a line for one that is repeated here for the first time.
+
+        It is repeated in the order of the other factor.
+        """
+        left, right, use = names[item.left], names[item.right], _use(item, shape)
         if use is None or self._uses[use] < 2:
-            return None
-        is_left = len(use.places) == len(item.left_labels)
-        order = orders[is_left]
-        if (use, order) in self._names:
-            return Factor(self._names[use, order], is_left, [])
-        name = self._names[use, order] = f"r{len(self._names)}"
-        return Factor(name, is_left, [f"{name} = {_text(use, order, names[use.factor])}"])
+            return item, left, right, []
+        is_left = len(item.left_labels) < len(item.labels)
+        key, lines = (use, orders[is_left]), list[str]()
+        if key not in self._names:
+            self._names[key] = f"r{len(self._names)}"
+            lines = [f"{self._names[key]} = {_text(*key, names[use.factor])}"]
+        if is_left:
+            return replace(item, left_labels=item.labels), self._names[key], right, lines
+        return replace(item, right_labels=item.labels), left, self._names[key], lines
 
 
 def _use(item: Contract, shape: Sizes) -> Use | None:

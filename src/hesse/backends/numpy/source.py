@@ -199,7 +199,7 @@ def combine_source(
     is_contiguous, order = is_written_contiguous(item, target), None
     fresh = set() if dense else _fresh([item.terms[k] for k in placed[:MOST_COMPARED]])
     if not dense:
-        is_filled = len(fresh) == len(placed) and _fills([item.terms[k] for k in placed], shape)
+        is_filled = _fills([item.terms[placed[position]] for position in fresh], shape)
         order = tuple(reversed(range(len(shape)))) if target.by_columns and not is_contiguous else None
         function, layout = "empty" if is_filled else "zeros", "" if order is None else ", order='F'"
         lines = [f"{target.name} = np.{function}({tuple_text(shape)}, dtype{layout})"]

@@ -381,7 +381,8 @@ class NumpyWriter(Writer):
             else:
                 self.orders[k] = seen(in_order, produced, item.labels)
             return None
-        item, left, right = self._repeated(item, k, orders)
+        item, left, right, lines = self.repeated.factors(item, self.program.shapes[k], orders, self.names)
+        self.lines += lines
         others = (right, item.right_labels), (left, item.left_labels)
         for (ref, labels), order, other in zip(sides, orders, others, strict=True):
             if ref in spare and item.left != item.right and len(labels) == len(item.labels) > 0:
@@ -396,16 +397,6 @@ class NumpyWriter(Writer):
             self.orders[k] = tuple([item.labels.index(label) for label in loops])
             self.set(k, product_source(item, left, right, loops, None))
         return None
-
-    def _repeated(self, item: Contract, k: Ref, orders: Sequence[Order]) -> tuple[Contract, str, str]:
-        """A product and its factors, one of which may be an array that was repeated for several products."""
-        found = self.repeated.factor(item, self.program.shapes[k], orders, self.names)
-        if found is None:
-            return item, self.names[item.left], self.names[item.right]
-        self.lines += found.lines
-        if found.is_left:
-            return replace(item, left_labels=item.labels), found.name, self.names[item.right]
-        return replace(item, right_labels=item.labels), self.names[item.left], found.name
 
     def _combine(self, item: Combine, k: Ref, spare: set[Ref]) -> Ref | None:
         owners = [self.program.owner(term.source) for term in item.terms]
