@@ -24,6 +24,7 @@ from hesse.backends.numpy.runtime import symmetric_product
 
 CHOICES = {
     "larger_first": "what the library does",
+    "largest_joined": "0: results take no longer the more there are",
     "call_cost": "0: calls are not counted",
     "fewest_rows": "a bound",
     "many_slices": "how much must be won",

@@ -113,12 +113,25 @@ class Built(NamedTuple):
 Builder = Callable[[Request], Built]
 
 
+class Kind(NamedTuple):
+    """A structured tensor without numbers: its expression, and the ranks of its groups of axes.
+
+    `places` says for each of its parts, which have names, which result of the program it is.
+    """
+
+    node: Node
+    ranks: tuple[int, ...]
+    names: tuple[str, ...]
+    places: tuple[int, ...]
+
+
 class Tensors(NamedTuple):
-    """Structured tensors whose parts are the first results of a program, in a row."""
+    """Structured tensors whose parts are the first results of a program; some may have parts in common."""
 
     storages: tuple[Storage, ...]
-    kinds: tuple[tuple[Node, tuple[str, ...], tuple[int, ...]], ...]
-    """For each tensor its expression, the names of its parts and the ranks of its groups of axes."""
+    kinds: tuple[Kind, ...]
+    part_count: int
+    """So many results are parts."""
     has_numbers: bool
     """Whether a part has no axes: NumPy's programs give a number then."""
     dtype: DType
@@ -130,14 +143,14 @@ class Tensors(NamedTuple):
         """The tensors, and the results that are no parts of them."""
         if self.has_numbers:
             results = self.target.converted(results, [None] * len(results))
-        parts, dtype, target = iter(results), self.dtype, self.target
-        tensors: list[Any] = [  # each takes as many parts as it has names
-            Structured(node, dict(zip(names, parts)), ranks, dtype, target)  # noqa: B905
-            for node, names, ranks in self.kinds
+        dtype, target = self.dtype, self.target
+        tensors: list[Any] = [
+            Structured(node, dict(zip(names, map(results.__getitem__, places))), ranks, dtype, target)  # noqa: B905
+            for node, ranks, names, places in self.kinds
         ]
         if self.chunk is not None:
             tensors = [tensor.dense(chunk=self.chunk) for tensor in tensors]
-        return tensors + [target.copied(result) for result in parts]
+        return tensors + [target.copied(result) for result in results[self.part_count :]]
 
 
 class Entry(NamedTuple):
@@ -197,10 +210,10 @@ def compiled(built: Built, labels: Labels, arrays: Arrays, options: Options) -> 
     target, itemsize = arrays.target, arrays.target.itemsize(arrays.dtype)
     chunk, storages = options.chunk, None
     if options.form == "structured" or chunk is not None:
-        storages = _storages(built)
+        storages = _storages(built, target)
     found = _executable(built, labels, arrays, storages)
     if storages is None and not found.fits_memory:
-        storages = _storages(built)
+        storages = _storages(built, target)
         chunk = _fitting_chunk(storages, itemsize, target) if storages else None
         if chunk is None:
             found.check_memory(lambda: _structured_advice(built.roots, itemsize))
@@ -220,13 +233,24 @@ def _tensors(storages: tuple[Storage, ...], built: Built, arrays: Arrays, chunk:
     target, dtype = arrays.target, arrays.dtype
     if arrays.as_numpy:
         target, dtype = target_named("numpy"), target.numpy_dtype(dtype)
-    kinds = tuple((s.node, s.names, ranks) for s, ranks in zip(storages, built.groups, strict=True))
-    has_numbers = any(source.shape == () for s in storages for source in s.sources)
-    return Tensors(storages, kinds, has_numbers, dtype, target, chunk)
+    sources = _sources(storages)
+    places = {source: k for k, source in enumerate(sources)}
+    kinds = tuple(
+        Kind(s.node, ranks, s.names, tuple([places[source] for source in s.sources]))
+        for s, ranks in zip(storages, built.groups, strict=True)
+    )
+    has_numbers = any(source.shape == () for source in sources)
+    return Tensors(storages, kinds, len(sources), has_numbers, dtype, target, chunk)
 
 
-def _storages(built: Built) -> tuple[Storage, ...]:
-    return tuple(map(stored, built.roots[: len(built.groups)]))
+def _sources(storages: Sequence[Storage]) -> list[Node]:
+    """What computes the parts of some tensors; those that several have occur once."""
+    return list(dict.fromkeys(source for storage in storages for source in storage.sources))
+
+
+def _storages(built: Built, target: Target) -> tuple[Storage, ...]:
+    largest = target.machine.largest_joined
+    return tuple(stored(root, largest) for root in built.roots[: len(built.groups)])
 
 
 def _executable(
@@ -269,7 +293,7 @@ def _computed(built: Built, storages: tuple[Storage, ...] | None) -> list[Node]:
     """The nodes that the program computes: the results, or the parts of structured ones."""
     if storages is None:
         return built.roots
-    return [source for s in storages for source in s.sources] + built.roots[len(storages) :]
+    return _sources(storages) + built.roots[len(storages) :]
 
 
 def _fitting_chunk(storages: Sequence[Storage], itemsize: int, target: Target) -> int | None:
