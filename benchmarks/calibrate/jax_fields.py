@@ -16,6 +16,7 @@ from benchmarks.calibrate import measuring
 from benchmarks.calibrate.jax_programs import executable, prepared, versus, waiting
 from benchmarks.calibrate.jax_slices import (
     largest_read,
+    largest_sum,
     largest_whole,
     least_saved,
     product_rows,
@@ -313,6 +314,7 @@ TARGET = Target(
         small_instruction,
         largest_whole,
         largest_read,
+        largest_sum,
         product_rows,
     ),
     CHOICES,

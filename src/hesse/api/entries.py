@@ -26,11 +26,6 @@ KEPT_ENTRIES = 256
 WORTH_IT = 0.9
 """The share of the cost of a program below which another one is taken, which uses no patterns."""
 
-SINGULAR = (
-    "a matrix is singular, whose determinant is differentiated more than once: that needs a dense result in "
-    "one piece (form='dense', without chunk)"
-)
-
 Kept = TypeVar("Kept")
 
 
@@ -168,12 +163,7 @@ class Entry(NamedTuple):
         target = self.executable.target
         if self.casts is not None:
             values = target.converted([values[k] for k, _ in self.casts], [dtype for _, dtype in self.casts])
-        try:
-            results = target.call(self.executable.compiled, values, self.as_numpy)
-        except Exception as error:
-            if None in (self.built.escape, self.tensors) or not type(error).__name__.endswith("LinAlgError"):
-                raise
-            raise ArgumentError(SINGULAR) from error
+        results = target.call(self.executable.compiled, values, self.as_numpy)
         return results if self.tensors is None else self.tensors.of(results)
 
     @property
@@ -252,7 +242,8 @@ def _executable(
     inputs += [label + INDEX_SUFFIX for label in labels.all if label + INDEX_SUFFIX in read]
     shared = set(labels.all) - set(labels.variables) if storages else set()
     if storages is not None:
-        return executable(roots, inputs, arrays.dtype, arrays.target, False, shared)
+        escape = None if built.escape is None else built.escape._replace(roots=None)
+        return executable(roots, inputs, arrays.dtype, arrays.target, False, shared, escape=escape)
     target = arrays.target.distributing(built.axes_of_variables())
     found = executable(roots, inputs, arrays.dtype, target, escape=built.escape)
     if built.escape is not None:

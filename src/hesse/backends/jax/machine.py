@@ -17,6 +17,7 @@ class JaxMachine(SliceMachine):
     slice_entries: int = 2**18
     largest_whole: int = 2**8
     largest_read: int = 2**8
+    largest_sum: int = 2**8
     fuses: bool = True
     short_sum: int = 4
     """Sums of at most so many products are multiplied and summed: XLA fuses them with what is around."""
