@@ -30,6 +30,7 @@ CHOICES = {
     "fuses": "what the library does",
     "most_seeds": "a bound of a search",
     "symmetric_blocks": "goes with halved_share",
+    "most_parts": "a bound",
     "longest_dot": "whether threads wait for the next call",
     "longest_row": "where digits are kept",
 }
