@@ -1,7 +1,7 @@
 """In which order instructions are run: what ends the need for large values comes first.
 
-Instructions come in the order of the expression, where the gradient by a weight may stand last though both of
-its factors were there long before. Until then they take memory, and the cache is filled with what is not read.
+Instructions come in the order of the expression, where the gradient by a weight may stand last though both
+of its factors were there long before. Until then they take memory, and the cache holds what is not read.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Products with small matrices, in parts for which BLAS has a loop of its own.
 
-OpenBLAS multiplies small matrices as they lie and copies larger ones into blocks first, which takes most of the
-time where one of the matrices is small. It tells them apart by the number of multiplications, so a long product
-with a small matrix is quicker in parts.
+OpenBLAS multiplies small matrices as they lie and copies larger ones into blocks first, which takes most of
+the time where one of the matrices is small. It tells them apart by the number of multiplications, so a long
+product with a small matrix is quicker in parts.
 """
 
 from __future__ import annotations
@@ -32,18 +32,19 @@ def parts_source(
     )
     if found.batch or min(rows, summed, columns) < 2:
         return None
-    count = math.ceil(rows * summed * columns / machine.small_product)
-    if not 1 < count <= machine.most_parts:
+    if not 1 < rows * summed * columns / machine.small_product <= machine.most_parts:
         return None
     left, right = found.first, found.second
     if rows * columns <= machine.small_matrix:
-        return f"long_product({left}, {right}, {_length(summed, count)})"
+        return f"long_product({left}, {right}, {_length(summed, rows * columns, machine)})"
     if blas_threads() > 1:
         return None
-    if rows * summed <= machine.small_matrix and not right.endswith(".T"):
-        function, length = "wide_product", _length(columns, count)
-    elif summed * columns <= machine.small_matrix and not left.endswith(".T"):
-        function, length = "tall_product", _length(rows, count)
+    if rows * summed <= machine.small_matrix:
+        function, length = "wide_product", _length(columns, rows * summed, machine)
+        if right.endswith(".T") and not left.endswith(".T"):  # dot products of rows: the slowest loop
+            left = f"np.asfortranarray({left})"
+    elif summed * columns <= machine.small_matrix:
+        function, length = "tall_product", _length(rows, summed * columns, machine)
         right = f"np.ascontiguousarray({right})" if right.endswith(".T") else right
     else:
         return None
@@ -51,8 +52,10 @@ def parts_source(
     return f"{function}({left}, {right}, {length}, {target})"
 
 
-def _length(whole: int, count: int) -> int:
-    return math.ceil(whole / count / ROUND) * ROUND
+def _length(whole: int, others: int, machine: NumpyMachine) -> int:
+    """The length of equal parts that are small, where the small matrix has so many entries."""
+    most = max(machine.small_product // others // ROUND, 1) * ROUND
+    return math.ceil(whole / math.ceil(whole / most) / ROUND) * ROUND
 
 
 def wide_product(left: np.ndarray, right: np.ndarray, length: int, out: np.ndarray) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Arrays that begin where a line of the cache begins, for the intermediate values of a program.
 
-NumPy's own arrays begin anywhere. A result that is no operand is then written across two lines at a time, which
-takes twice as long for arrays that fit the second cache and not the first one.
+NumPy's own arrays begin anywhere. A result that is no operand is then written across two lines at a time,
+which takes twice as long for arrays that fit the second cache and not the first one.
 """
 
 from __future__ import annotations
@@ -72,7 +72,10 @@ def _ends(program: Program) -> set[Ref]:
     found = {program.owner(ref) for ref in program.results}
     for k in reversed(range(len(program.instructions))):
         item = program.instructions[k]
-        if k in found and isinstance(item, Scale | CallMap | Combine | Contract | CallApply):
+        works_in_place = isinstance(item, Scale | CallMap | Combine | CallApply) or (
+            isinstance(item, Contract) and not item.is_sum
+        )
+        if k in found and works_in_place:
             entries = math.prod(program.shapes[k])
             found.update(s for s in sources(item) if math.prod(program.shapes[s]) == entries)
     return found
