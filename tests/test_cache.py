@@ -147,3 +147,11 @@ def test_results_have_memory_of_their_own():
     derivative(2 * x)
     np.testing.assert_array_equal(first, kept)
     assert first.base is None or first.base.nbytes == first.nbytes
+
+
+def test_short_axes_keep_their_order():
+    """Differences of points with few coordinates are formed along the points, not along the coordinates."""
+    x = RANDOM.normal(size=(50, 3))
+    derivative = hesse.grad(lambda x: np.sum(np.exp(-np.sum((x[:, None] - x[None]) ** 2, 2))))
+    source = derivative.explain(x).source
+    assert "order='C'" in source and "_3 = aligned_arrays(" not in source

@@ -39,6 +39,8 @@ class Spaces:
         machine, entries = self._machine, math.prod(sizes)
         if machine is None or k in self._ends or not machine.large_array < entries <= machine.largest_aligned:
             return None
+        if sizes[-1] < machine.short_axis:  # it may be better off in another order
+            return None
         if entries + sum(count * math.prod(shape) for shape, count in self._counts.items()) > MOST_ENTRIES:
             return None
         count = self._counts.setdefault(sizes, 0)
