@@ -15,7 +15,7 @@ from hesse.plan.sliced import SlicedProgram
 
 P = TypeVar("P", bound=SlicedProgram)
 
-LEAST_GAIN = 1 / 16
+LEAST_GAIN = 1 / 8
 """The order is changed where the memory that is needed at once shrinks by more than this share."""
 
 

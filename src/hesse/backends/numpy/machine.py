@@ -22,7 +22,7 @@ class NumpyMachine(SliceMachine):
     largest_aligned: int = 2**15
     """Arrays of up to so many entries, but not in the fastest cache, are written sooner if they begin with a
     line of the cache; larger ones wait for their operands."""
-    cache_entries: int = 2**18
+    cache_entries: int = 2**19
     """Programs that need fewer entries at once than this stay in the cache in whatever order they are run."""
     # what NumPy's loops and BLAS like
     short_axis: int = 8

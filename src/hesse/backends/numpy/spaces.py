@@ -22,6 +22,10 @@ MOST_ENTRIES = 2**21
 """Entries of all such arrays of a program: they are given back together, when it ends."""
 
 
+MANY = 64
+"""Values of the right size from which it pays: allocating takes as long as writing two or three of them."""
+
+
 class Spaces:
     """The aligned arrays of a program, which are allocated when it begins, and the values that they hold.
 
@@ -29,6 +33,8 @@ class Spaces:
     """
 
     def __init__(self, program: Program, machine: NumpyMachine | None) -> None:
+        if machine is not None and sum(_is_suitable(shape, machine) for shape in program.shapes) < MANY:
+            machine = None
         self._machine = machine
         self._counts: dict[tuple[int, ...], int] = {}
         self._held: set[Ref] = set()
@@ -36,12 +42,12 @@ class Spaces:
 
     def new(self, k: Ref, sizes: tuple[int, ...]) -> str | None:
         """The name of one more array, with axes of these sizes, for value k; None: it gets one of NumPy's."""
-        machine, entries = self._machine, math.prod(sizes)
-        if machine is None or k in self._ends or not machine.large_array < entries <= machine.largest_aligned:
+        if self._machine is None or k in self._ends or not _is_suitable(sizes, self._machine):
             return None
-        if sizes[-1] < machine.short_axis:  # it may be better off in another order
-            return None
-        if entries + sum(count * math.prod(shape) for shape, count in self._counts.items()) > MOST_ENTRIES:
+        if (
+            math.prod(sizes) + sum(count * math.prod(shape) for shape, count in self._counts.items())
+            > MOST_ENTRIES
+        ):
             return None
         count = self._counts.setdefault(sizes, 0)
         self._counts[sizes] += 1
@@ -63,6 +69,12 @@ class Spaces:
             f"{_name(sizes)} = aligned_arrays({count}, {tuple_text(sizes)}, dtype)"
             for sizes, count in self._counts.items()
         ]
+
+
+def _is_suitable(sizes: tuple[int, ...], machine: NumpyMachine) -> bool:
+    """Whether an array of these sizes gains; with a short last axis it may be better off in another order."""
+    is_medium = machine.large_array < math.prod(sizes) <= machine.largest_aligned
+    return is_medium and sizes[-1] >= machine.short_axis
 
 
 def _name(sizes: tuple[int, ...]) -> str:
