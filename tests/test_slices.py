@@ -23,6 +23,7 @@ from hesse.backends.numpy.runtime import in_slices
 from hesse.calculus import differentiate
 from hesse.frontends.expression import Expression
 from hesse.ir import Node, variable
+from hesse.ops.normalization import softmax
 from hesse.plan import Program
 from hesse.plan.slices import sliced
 from hesse.rewrite import simplify
@@ -37,7 +38,7 @@ EVERYTHING_SLICED = NumpyMachine(
     small_instruction=0,
     slice_entries=4,
     fewest_rows=1,
-    smallest_slice=1,
+    smallest_slice=0,
     many_slices=1,
     product_rows=1,
 )
@@ -68,6 +69,15 @@ def assert_same(roots: Sequence[Node], names: Sequence[str], arrays: Sequence[np
     return cut.slices is not None
 
 
+def normalised(pick: Picker, pool: Sequence[Term]) -> Term:
+    """A softmax along the last axis, for each index of the axes before it."""
+    term = tamed(pick.one(pool))
+    if not term.shape:
+        return term
+    powers = np.exp(term.value)
+    return Term(softmax(term.node), powers / powers.sum(-1, keepdims=True))
+
+
 def random_roots(seed: int) -> tuple[list[Node], list[Term]]:
     """Several results over two variables: einsums, sums, views and element-wise functions."""
     pick = Picker(zlib.crc32(b"slices"), seed, largest=200)
@@ -77,7 +87,7 @@ def random_roots(seed: int) -> tuple[list[Node], list[Term]]:
     ]
     pool = list(inputs)
     for _ in range(pick.integer(3, 9)):
-        step = pick.one([draw_einsum, draw_einsum, draw_sum, draw_view, "sin", "exp"])
+        step = pick.one([draw_einsum, draw_einsum, draw_sum, draw_view, normalised, "sin", "exp"])
         last = pool[-4:]
         made = mapped(step, tamed(pick.one(last))) if isinstance(step, str) else step(pick, last)
         pool.append(tamed(made))
@@ -109,6 +119,12 @@ def masked(x: Any, y: Any) -> Any:
     return np.sum(np.tanh(z) * z, axis=0)
 
 
+def mixture(x: Any, means: Any, factors: Any) -> Any:
+    """The likelihood of points: a batch of products of matrices between two softmaxes."""
+    z = np.einsum("kij,nkj->nki", factors, x[:, None, :] - means)
+    return np.sum(np.logaddexp.reduce(-0.5 * np.sum(z * z, 2), axis=1))
+
+
 def stencil(x: Any) -> Any:
     d = x[1:] - x[:-1]
     return np.sum(np.sqrt(1 + d**2)) + np.sum(x**4)
@@ -119,6 +135,7 @@ CASES: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
     "attention": (attention, [(9, 4), (7, 4), (7, 5)]),
     "masked": (masked, [(10,), (8,)]),
     "stencil": (stencil, [(23,)]),
+    "mixture": (mixture, [(9, 2), (3, 2), (3, 2, 2)]),
 }
 
 
@@ -198,6 +215,30 @@ def test_products_with_a_larger_matrix_are_cut_if_that_saves_much(rows: int) -> 
     assert program.peak_elements() < rows * 500
     np.testing.assert_allclose(value, np.sum(M * (T - U @ V.T) ** 2), rtol=1e-12)
     np.testing.assert_allclose(gradient, -2 * (M * (T - U @ V.T)) @ V, rtol=1e-10, atol=1e-10)
+
+
+def test_sums_over_slices_are_added_in_the_cache() -> None:
+    """The products of a mixture have more entries than the derivatives that they are summed to."""
+    random = np.random.default_rng(7)
+    points, components, size = 6000, 12, 30
+    x, means = random.normal(size=(points, size)), random.normal(size=(components, size))
+    factors = random.normal(size=(components, size, size)) / size
+    gradient = hesse.grad(mixture, argnums=(1, 2))
+    program = gradient.explain(x, means, factors).program
+    assert program.slices is not None
+    assert {cut for _, cut in program.slices.outputs} == {None}
+    assert program.peak_elements() < points * components * size / 5
+    direction = [random.normal(size=array.shape) for array in (means, factors)]
+    slope = sum(
+        np.vdot(part, seed) for part, seed in zip(gradient(x, means, factors), direction, strict=True)
+    )
+    step = 1e-5
+    moved = [mixture(x, means + s * direction[0], factors + s * direction[1]) for s in (step, -step)]
+    np.testing.assert_allclose(slope, (moved[0] - moved[1]) / (2 * step), rtol=1e-7)
+    few = hesse.grad(mixture, argnums=(1, 2))(x[:1000], means, factors)  # too few slices: whole
+    rest = hesse.grad(mixture, argnums=(1, 2))(x[1000:], means, factors)
+    for whole, part, other in zip(gradient(x, means, factors), few, rest, strict=True):
+        np.testing.assert_allclose(whole, part + other, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("count", [50, 700])

@@ -16,6 +16,7 @@ from benchmarks.calibrate import measuring
 from benchmarks.calibrate.jax_programs import executable, prepared, versus, waiting
 from benchmarks.calibrate.jax_slices import (
     largest_read,
+    largest_sum,
     largest_whole,
     least_saved,
     product_rows,
@@ -44,6 +45,7 @@ CHOICES = {
     "smallest_halved": "XLA computes all of a symmetric product",
     "halved_share": "XLA computes all of a symmetric product",
     "large_sum": "XLA adds up as it likes",
+    "largest_joined": "a bound",
     "larger_first": "what the library does",
     "many_slices": "how much must be won",
     "fewest_rows": "a bound",
@@ -313,6 +315,7 @@ TARGET = Target(
         small_instruction,
         largest_whole,
         largest_read,
+        largest_sum,
         product_rows,
     ),
     CHOICES,

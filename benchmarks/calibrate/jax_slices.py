@@ -99,6 +99,20 @@ def largest_read(machine: JaxMachine) -> Measured:
     return ways.ends(powers(6, 13), lambda n: 8 * n)
 
 
+def largest_sum(machine: JaxMachine) -> Measured:
+    """Entries of the largest sum to which slices are quicker added than all at once."""
+
+    def program(columns: int) -> Program:
+        rows = 2**22 // (64 * columns)
+        return (
+            lambda x, y: np.sum(np.exp(-((x[:, None, None] - y) ** 2)), axis=0),
+            [random(rows), random(64, columns)],
+        )
+
+    ways = versus(program, machine, largest_sum=(NEVER, 0))
+    return ways.ends(powers(0, 8), lambda columns: 64 * columns)
+
+
 def product_rows(machine: JaxMachine) -> Measured:
     """Rows of a slice from which a product takes no more time for each of them."""
     matrix, many = random(512, 512), random(512, 512)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 
@@ -24,6 +25,7 @@ from hesse.backends.numpy.spaces import aligned_arrays
 
 CHOICES = {
     "larger_first": "what the library does",
+    "largest_joined": "0: results take no longer the more there are",
     "call_cost": "0: calls are not counted",
     "fewest_rows": "a bound",
     "many_slices": "how much must be won",
@@ -169,6 +171,33 @@ def largest_read(machine: NumpyMachine) -> Measured:
     return None if found is None else found**2
 
 
+def _moments(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """A matrix for each component: a sum over all points, as likelihoods of mixtures have it."""
+    z = x * weights[:, None, None]
+    return np.matmul(np.tanh(z).transpose(0, 2, 1), z)
+
+
+def largest_sum(machine: NumpyMachine) -> Measured:
+    """Entries of the largest sum that slices of four times as many entries are quickly added to."""
+    components = 8
+    weights = random(components)
+
+    def is_quick(size: int) -> bool:
+        width = math.isqrt(size // components)
+        x = random(2**20 // width, width)
+        rows = 4 * size // (components * width)
+
+        def cut() -> np.ndarray:
+            total = np.zeros((components, width, width))
+            for k in range(0, len(x), rows):
+                total += _moments(x[k : k + rows], weights)
+            return total
+
+        return relative(cut, lambda: _moments(x, weights)) < 1
+
+    return largest(powers(10, 18), is_quick)
+
+
 def product_rows(machine: NumpyMachine) -> Measured:
     """Rows of a slice from which a product takes no more time for each of them."""
     matrix = random(256, 256)
@@ -302,6 +331,7 @@ TARGET = Target(
         small_instruction,
         largest_whole,
         largest_read,
+        largest_sum,
         product_rows,
         short_axis,
         small_block,

@@ -24,9 +24,11 @@ class SliceMachine(Machine):
     small_instruction: int = 2**13
     """Instructions that touch no more entries than this are not worth being cut."""
     largest_whole: int = 2**13
-    """Entries of a matrix that a product reads for each slice, and of a sum over all slices."""
+    """Entries of a matrix that a product reads for each slice."""
     largest_read: int = 2**16
     """The same for a product in a chain of many slices that saves much more than its results have."""
+    largest_sum: int = 2**15
+    """Entries of a sum over all slices."""
     product_rows: int = 16
     """Slices that are multiplied with such a matrix have a multiple of this many rows."""
     many_slices: int = 8

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
+from hesse.ops import OPERATIONS, General
 from hesse.plan.program import (
     CallApply,
     CallMap,
@@ -23,6 +24,7 @@ from hesse.plan.program import (
     Reduce,
     Ref,
     Scale,
+    Sizes,
     View,
     reordered,
     sources,
@@ -31,6 +33,8 @@ from hesse.plan.program import (
 from hesse.plan.sliced import SlicedProgram, SliceMachine, Slices
 
 P = TypeVar("P", bound=SlicedProgram)
+SUM_READS = 4
+"""The entries of a slice for each of the largest sum over all slices, which is added to once a slice."""
 Cut = int | None
 """The axis along which a value is cut; None: it is read whole, or it is a sum over all slices."""
 
@@ -117,15 +121,18 @@ def _ways(program: Program, k: Ref, machine: SliceMachine) -> Iterator[Way]:
                 arranged = max((math.prod(shapes[ref]) for ref in whole), default=0)
                 if not _is_matrix_product(item):
                     yield Way(output, (left, right))
-                elif arranged <= (machine.largest_whole if output is None else machine.largest_read):
+                elif arranged <= (machine.largest_sum if output is None else machine.largest_read):
                     yield Way(output, (left, right), arranged)
         case Scale():
             yield from (Way(axis, (axis,)) for axis in range(rank))
         case CallMap() if all(shapes[source] in ((), shapes[k]) for source in item.sources):
             for axis in range(rank):
                 yield Way(axis, tuple(axis if shapes[source] else None for source in item.sources))
-        case CallApply() if _is_gather(item) and not machine.fuses:  # those that fuse need not be cut
-            yield from (Way(axis, (None, axis)) for axis in range(len(shapes[item.sources[1]])))
+        case CallApply() if not machine.fuses:  # those that fuse need not be cut
+            if _is_gather(item):
+                yield from (Way(axis, (None, axis)) for axis in range(len(shapes[item.sources[1]])))
+            elif len(item.sources) == 1:
+                yield from (Way(axis, (axis,)) for axis in range(_batch_axes(item, shapes)))
         case View():
             for axis, label in enumerate(item.labels):
                 at = [n for n, part in enumerate(item.axes) if label in part.labels()]
@@ -140,6 +147,14 @@ def _ways(program: Program, k: Ref, machine: SliceMachine) -> Iterator[Way]:
 def _is_gather(item: Instruction) -> bool:
     """Whether rows of an array are read by an index array, the axes of which come first in the result."""
     return isinstance(item, CallApply) and item.name == "gather"
+
+
+def _batch_axes(item: CallApply, shapes: Sequence[Sizes]) -> int:
+    """How many first axes of its operand an operation repeats itself over."""
+    record = OPERATIONS.get(item.name)
+    if not isinstance(record, General) or not record.last_axes:
+        return 0
+    return len(shapes[item.sources[0]]) - record.last_axes
 
 
 def _place(label: int, labels: Sequence[int]) -> Cut:
@@ -162,15 +177,20 @@ class _Chain:
         self.machine = graph.machine
         self.largest = largest
         self.length = graph.program.shapes[seed][axis]
-        self.ways = self._without_small(self._consistent(self._reached(seed, axis)))
+        self.ways = self._without(self._consistent(self._reached(seed, axis)), self.machine.small_instruction)
+        self.arranged = max((way.arranged for way in self.ways.values()), default=0)
+        self.largest_sum = max(
+            (graph.sizes[k] for k, way in self.ways.items() if way.axis is None), default=0
+        )
+        self.has_large = max(self.arranged, self.largest_sum) > self.machine.largest_whole
+        self.rows = self._rows() if self.ways else self.length
+        if self.rows < self.length:
+            self.ways = self._without(self.ways, self.machine.smallest_slice * self.length // self.rows)
         self.outputs = [
             k
             for k in sorted(self.ways)
             if k in graph.program.results or any(reader not in self.ways for reader in graph.readers[k])
         ]
-        self.arranged = max((way.arranged for way in self.ways.values()), default=0)
-        self.has_large = self.arranged > self.machine.largest_whole
-        self.rows = self._rows() if self.ways else 0
         self.saved = self._saved() if self.rows < self.length else 0
 
     def _reached(self, seed: Ref, axis: int) -> dict[Ref, Way]:
@@ -222,14 +242,14 @@ class _Chain:
                 after.add(k)
         return kept
 
-    def _without_small(self, ways: dict[Ref, Way]) -> dict[Ref, Way]:
-        """Without small instructions at the beginning and at the end of the chain."""
+    def _without(self, ways: dict[Ref, Way], small_size: int) -> dict[Ref, Way]:
+        """Without instructions of so few entries at the beginning and at the end of the chain."""
         graph = self.graph
         small = {
             k
             for k in ways
             if isinstance(graph.program.instructions[k], View)
-            or max(graph.sizes[ref] for ref in (k, *graph.sources[k])) <= self.machine.small_instruction
+            or max(graph.sizes[ref] for ref in (k, *graph.sources[k])) <= small_size
         }
         for k in sorted(small):
             if not any(source in ways for source in graph.sources[k]):
@@ -243,7 +263,8 @@ class _Chain:
         """How many rows a slice has; all of them if it is not worth it."""
         machine = self.machine
         row = max(self.graph.sizes[k] for k in self.ways) / self.length
-        entries = max(machine.slice_entries, 2 * self.arranged if self.has_large else 0)
+        large = max(2 * self.arranged, SUM_READS * self.largest_sum) if self.has_large else 0
+        entries = max(machine.slice_entries, large)
         most = math.ceil(self.length / machine.fewest_slices)
         rows = max(machine.fewest_rows, int(min(entries / row, most)))
         if self.has_large:
@@ -253,8 +274,8 @@ class _Chain:
     def _saved(self) -> int:
         """The number of entries that are never in memory together."""
         sizes = self.graph.sizes
-        if any(self.ways[k].axis is None and sizes[k] > self.machine.largest_whole for k in self.outputs):
-            return 0  # a large sum over the slices would be read and written for each of them
+        if self.largest_sum > self.machine.largest_sum:
+            return 0  # it would be read and written for each of the slices
         saved = sum(sizes[k] for k in self.ways if k not in self.outputs and k in self.graph.stored)
         made = sum(sizes[k] for k in self.outputs)  # slices of those are copied
         if self.has_large:

@@ -12,11 +12,13 @@ class JaxMachine(SliceMachine):
     """The thresholds of the JAX back end."""
 
     call_cost: float = 10_000.0
+    largest_joined: int = 2**13
     larger_first: bool = True
     least_saved: int = 2**20
     slice_entries: int = 2**18
     largest_whole: int = 2**8
     largest_read: int = 2**8
+    largest_sum: int = 2**8
     fuses: bool = True
     short_sum: int = 4
     """Sums of at most so many products are multiplied and summed: XLA fuses them with what is around."""

@@ -27,6 +27,7 @@ from hesse.plan.scales import with_few_scales
 from hesse.plan.scalings import scaled_before_picking
 from hesse.plan.slices import sliced
 from hesse.plan.supports import trimmed
+from hesse.plan.units import without_unit_axes
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class NumpyTarget(Target):
         return has(elementwise.kernel, name)
 
     def passes(self, program: Program) -> NumpyProgram:
-        lean = with_shared_pairs(with_few_scales(scaled_before_picking(trimmed(program))))
+        lean = with_shared_pairs(with_few_scales(scaled_before_picking(without_unit_axes(trimmed(program)))))
         parted = sliced(beside_softmax(batches_first(aligned(lean))), self.machine, NumpyProgram)
         return with_early_ends(parted, self.machine.cache_entries, NumpyProgram)
 

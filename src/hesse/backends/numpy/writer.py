@@ -17,8 +17,10 @@ from hesse.backends.numpy.machine import NUMPY_MACHINE, NumpyMachine
 from hesse.backends.numpy.orders import Order, agreed, seen, viewed
 from hesse.backends.numpy.parts import FUNCTIONS
 from hesse.backends.numpy.program import IN_PLACE, NumpyProgram
+from hesse.backends.numpy.repeated import Repeated
 from hesse.backends.numpy.runtime import (
     affine_view,
+    einsum,
     in_slices,
     place_overlapping,
     symmetric_product,
@@ -147,6 +149,7 @@ class NumpyWriter(Writer):
             "dtype": dtype,
             "affine_view": affine_view,
             "aligned_arrays": aligned_arrays,
+            "einsum": einsum,
             "in_slices": in_slices,
             "place_overlapping": place_overlapping,
             "symmetric_product": partial(symmetric_product, blocks=machine.symmetric_blocks),
@@ -167,6 +170,7 @@ class NumpyWriter(Writer):
         """Inputs that are copied column by column."""
         self.by_columns = computed_from(program, columns)
         """Values that may lie in memory as those do."""
+        self.repeated = Repeated(program)
         self.wanted: Counter[tuple[int, ...]] = Counter(
             tuple(sorted(shape))
             for k, (item, shape) in enumerate(zip(program.instructions, program.shapes, strict=True))
@@ -377,6 +381,7 @@ class NumpyWriter(Writer):
         left, right = self.names[item.left], self.names[item.right]
         sizes = self.sizes(item)
         sides = (item.left, item.left_labels), (item.right, item.right_labels)
+        orders = [seen(self._order(ref), labels, item.labels) for ref, labels in sides]
         if not set(item.left_labels) & set(item.right_labels) <= set(item.labels):
             in_order = tuple(range(len(item.labels)))
             innermost = {labels[self._order(ref)[-1]] for ref, labels in sides if labels}
@@ -385,14 +390,18 @@ class NumpyWriter(Writer):
                 item, left, right, sizes, lambda: self._buffer(k, in_order), lying, self.machine
             )
             self.set(k, text)
-            self.orders[k] = seen(in_order, produced, item.labels)
+            if produced is None:
+                self.orders[k] = agreed(orders, len(in_order))
+            else:
+                self.orders[k] = seen(in_order, produced, item.labels)
             return None
-        orders = [seen(self._order(ref), labels, item.labels) for ref, labels in sides]
-        for side, order, (other, other_labels) in zip(sides, orders, reversed(sides), strict=True):
-            ref, labels = side
+        item, left, right, lines = self.repeated.factors(item, self.program.shapes[k], orders, self.names)
+        self.lines += lines
+        others = (right, item.right_labels), (left, item.left_labels)
+        for (ref, labels), order, other in zip(sides, orders, others, strict=True):
             if ref in spare and item.left != item.right and len(labels) == len(item.labels) > 0:
                 text = NUMPY.permuted(self.names[ref], tuple(labels.index(label) for label in item.labels))
-                factor = NUMPY.aligned(self.names[other], other_labels, item.labels)
+                factor = NUMPY.aligned(*other, item.labels)
                 return self._take_over(k, ref, text, order, f"*= {factor}")
         loops = None if k in self.final else loop_order(item.labels, sizes, self.machine)
         if loops is None:
