@@ -19,6 +19,7 @@ from hesse.backends.records import Namespace
 from hesse.backends.target import Target, host_bytes
 from hesse.backends.writer import Compiled
 from hesse.plan.batches import batches_first
+from hesse.plan.early import with_early_ends
 from hesse.plan.layout import aligned
 from hesse.plan.pairs import with_shared_pairs
 from hesse.plan.program import Program
@@ -41,7 +42,8 @@ class NumpyTarget(Target):
 
     def passes(self, program: Program) -> NumpyProgram:
         lean = with_shared_pairs(with_few_scales(scaled_before_picking(without_unit_axes(trimmed(program)))))
-        return sliced(beside_softmax(batches_first(aligned(lean))), self.machine, NumpyProgram)
+        parted = sliced(beside_softmax(batches_first(aligned(lean))), self.machine, NumpyProgram)
+        return with_early_ends(parted, self.machine.cache_entries, NumpyProgram)
 
     def compile(
         self,
