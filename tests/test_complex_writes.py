@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -124,7 +125,87 @@ def from_a_list(x: Any) -> Any:
     return size(z) + size(w)
 
 
+def parts_assigned(x: Any) -> Any:
+    z = x[:4] + 1j * x[1:]
+    part, row = z[:2], z.reshape(2, 2)[1]
+    z.real = x[1:] ** 2
+    z.imag *= x[:4]
+    z.imag[1:3] = x[:2]
+    return size(part) + size(row)
+
+
+def flat_entries(x: Any) -> Any:
+    z = np.zeros((2, 2), complex)
+    z.T.flat = x[:4]
+    z.flat[1] = 1j * x[4]
+    w = 1j * x
+    w.fill(0.5 - 2j)
+    w[1] = z.flat[2] * z.item(1) * z.tolist()[1][0]
+    return size(z.ravel()) + size(w)
+
+
+def filled_by_out(x: Any) -> Any:
+    z, w, y = np.zeros(5, complex), np.empty(5, complex), np.zeros(5)
+    z += x
+    np.multiply(z, 1j * x, out=z)
+    np.add(x, 1.0, out=w)
+    np.abs(w - z, out=y)
+    np.copyto(w, z + 1, where=KNOWN)
+    np.add.at(w, [1, 1, 2], 1j * x[:3])
+    np.subtract.at(w, [4], x[0])
+    return size(z) + size(w) + np.sum(y**3)
+
+
+def made_like(x: Any) -> Any:
+    z, w = np.zeros_like(x, dtype=complex), np.zeros_like(1j * x)
+    z[:] = x**2
+    w[1:] = 1j * x[:-1]
+    u = np.full_like(w, x[0]) + np.full_like(x, 2j, dtype=complex) + np.ones_like(w) * x
+    r = np.ones_like(w, dtype=float)
+    r *= x
+    m = np.zeros_like(z, shape=(2, 2))
+    m += x[3]
+    np.fill_diagonal(m, 1j * x[:2])
+    return size(z) + size(w) + size(u) + np.sum(r**3) + size(m.ravel())
+
+
+def compared(x: Any) -> Any:
+    z = np.zeros(5, complex)
+    z[1:] = x[1:] + 1j * x[:-1] * KNOWN[1:]
+    z[z == 0] = x[0]
+    z *= np.where(z != x + 0j, 2j, 1)
+    z[np.isnan(z) | ~np.isfinite(z)] = 0.0
+    message = f"{z} {z[0]:.3f}"
+    return size(z) + np.sum(np.where(1j * x == 1j * x, x**2, x)) + 0 * len(message)
+
+
+def powers(x: Any) -> Any:
+    a = matrix(x)
+    both = np.column_stack([a, np.linalg.matrix_power(a, 3)]) + np.linalg.matrix_power(a, 0)[0, 0]
+    return np.sum(np.abs(both) ** 2) + np.sum(np.linalg.matrix_power(a, -2).imag)
+
+
+def copied(x: Any) -> Any:
+    z = 1j * x
+    y, w = copy.copy(z), copy.deepcopy(z)
+    z += x
+    return size(y) + 2.0 * size(w)
+
+
+def statistics(x: Any) -> Any:
+    z = np.outer(x, 1j + x)
+    moments = np.sum(z.std(axis=0, ddof=1)) + z.var() + np.sum(np.var(z, 1, keepdims=True) ** 2)
+    return moments + np.abs(z[:2, 1].prod()) + z.trace().imag + size(z.diagonal().take([0, 2]))
+
+
+def rational(x: Any) -> Any:
+    numerator = np.polyval(x[:3], 1j * np.arange(1.0, 6.0))
+    return size(numerator / np.polyval([1j, x[3], 2.0], x[4] + 1j)) + np.abs(np.polyval([1j, 2], x[0]))
+
+
 FUNCTIONS = (
+    *(compared, powers),
+    *(parts_assigned, flat_entries, filled_by_out, made_like, copied, statistics, rational),
     *(filled, filled_by_a_loop, from_a_list),
     *(low_pass, known_mask, entries, in_place, views, copies, numbers, of_its_argument),
     *(solved, solved_matrices, inverted),
@@ -145,6 +226,22 @@ def test_determinants_name_the_way_out() -> None:
         return np.linalg.det(np.block([[a.real, -a.imag], [a.imag, a.real]]))
 
     np.testing.assert_allclose(hesse.compile(way_out)(POINT), np.abs(np.linalg.det(matrix(POINT))) ** 2)
+
+
+def test_what_is_not_there_is_an_attribute_error_that_names_ways_out() -> None:
+    with pytest.raises(AttributeError, match=r"\.sort of a complex value.*z\.real"):
+        hesse.grad(lambda x: (1j * x).sort())(POINT)
+
+    with pytest.raises(TracingError, match=r"np\.less of complex values"):
+        hesse.grad(lambda x: np.where(1j * x < 1, x, 0).sum())(POINT)
+
+    def real_array(x: Any) -> Any:
+        y = x + 1.0
+        y += 1j * x
+        return y
+
+    with pytest.raises(TracingError, match="a complex value where a real one is needed"):
+        hesse.grad(real_array)(POINT)
 
 
 METHODS: dict[str, Callable[[Any], Any]] = {

@@ -168,3 +168,13 @@ def test_a_point_does_not_belong_to_cores_that_were_changed():
         torch.testing.assert_close(value, torch.sum(changed.dense() ** 2))
     again = copy.copy(own.point)
     assert point_of(again.train) is again
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize("shape", [(400, 1), (400, 7), (5000, 10), (40_000, 9)])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_gram_matrices_of_tall_matrices(shape, order, dtype):
+    """Small and large, with rows or columns that follow each other."""
+    a = np.asarray(np.random.default_rng(0).standard_normal(shape), dtype=dtype, order=order)
+    wanted = a.astype("f8").T @ a.astype("f8")
+    assert np.abs(arrays._gram(a) - wanted).max() <= 50 * np.finfo(dtype).eps * np.abs(wanted).max()

@@ -471,7 +471,7 @@ def test_rows_are_multiplied_as_is_quicker(shape: tuple[int, int], is_dot: bool)
     x = np.ones(shape)
     source = hesse.compile(lambda x: np.einsum("ij,ij->i", x, x + 1.0)).explain(x).source
     assert ("np.vecdot" in source) == is_dot
-    assert ("np.einsum" in source) != is_dot
+    assert (" einsum(" in source) != is_dot
 
 
 def test_long_rows_are_added_in_pairs() -> None:

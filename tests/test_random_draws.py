@@ -123,3 +123,13 @@ def test_draws_beside_arrays_that_are_filled(draw: Callable[[], Any]) -> None:
 def test_draws_of_pytorch() -> None:
     with pytest.raises(TracingError, match="draws random numbers"):
         hesse.grad(lambda x: np.sum(x**2) * torch.rand(()).item())(X)
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script`:DeprecationWarning")  # of torch.func
+@pytest.mark.parametrize("transformed", [torch.func.jacrev, torch.func.jacfwd])
+def test_first_calls_inside_of_transformations_of_torch(transformed: Callable[..., Any]) -> None:
+    """What generators will do next is looked at there, too."""
+    x = torch.tensor([1.0, 2.0])
+    torch.testing.assert_close(transformed(hesse.grad(lambda x: (x**3).sum()))(x), torch.diag(6 * x))
+    with pytest.raises(TracingError, match="draws random numbers"):
+        transformed(hesse.grad(lambda x: (x**3 * torch.rand(2).tolist()[0]).sum()))(x)

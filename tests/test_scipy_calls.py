@@ -120,6 +120,13 @@ CASES: dict[str, tuple[Callable[[Any], Any], np.ndarray]] = {
         lambda x: weighted(scipy.special.comb(x, [-0.5, 0.3, 2.5])) + weighted(scipy.special.comb(-x, 0.5)),
         POINT,
     ),
+    "observations in lists": (
+        lambda x: weighted(scipy.stats.poisson.logpmf([1, 2, 3], np.exp(x)))
+        + weighted(scipy.stats.norm.logpdf([1, 0, 2], loc=(1, 2, 3), scale=np.exp(x)))
+        + weighted(scipy.stats.norm([1, 2, 3], np.exp(x)).logcdf([1.0, 0.0, 2.0]))
+        + weighted(scipy.stats.norm.logsf((x[0], 1.0, x[1]), loc=(x[2], x[0], 0.0))),
+        POINT,
+    ),
     "solve": (lambda a: weighted(sl.solve(a, a[0])), SQUARE),
     "solve of one triangle": (lambda a: weighted(sl.solve(a, a[0], assume_a="pos")), DEFINITE),
     "solve of the lower triangle": (lambda a: weighted(sl.solve(a, a, lower=True, assume_a="sym")), DEFINITE),

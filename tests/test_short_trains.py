@@ -169,3 +169,20 @@ def test_torch_differentiates_and_maps_short_trains(name):
     for short, long in zip(found["f4"], found["f8"], strict=True):
         assert short.dtype == torch.float32
         np.testing.assert_allclose(short, long, rtol=2e-4, atol=1e-3 * float(abs(long).max()))
+
+
+def test_functions_that_read_cores_and_multiply_trains():
+    X, Y = (tt.random((4, 3, 4), 2, rng=k) for k in range(2))
+    both = {
+        dtype: [tt.TensorTrain([c.astype(dtype) for c in Z.cores]) for Z in (X, Y)] for dtype in ("f4", "f8")
+    }
+
+    def function(other):
+        return lambda X: np.einsum("aib,bjc,ckd->", *X.cores) ** 2 + tt.dot(X * X, other) + X.norm()
+
+    (value, gradient), (wanted, expected) = (
+        hesse.manifolds.value_and_grad(function(other))(X) for X, other in both.values()
+    )
+    assert value.dtype == "f4" and abs(value - wanted) <= 1e-5 * abs(wanted)
+    close = np.abs(gradient.dense() - expected.dense()).max()
+    assert close <= 1e-5 * np.abs(expected.dense()).max()

@@ -13,6 +13,7 @@ import scipy.linalg
 import torch
 
 import hesse
+import hesse.torch
 import naive
 from hesse.errors import ArgumentError
 
@@ -77,6 +78,21 @@ def test_one_function_for_singular_and_regular_matrices_and_batches(backend: str
         assert_near(found[k, :, :, m], minors(batch[k], 2) * (k == m))
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_no_numbers_and_infinities_spoil_their_own_matrix_alone(backend: str) -> None:
+    batch = np.stack([MATRICES[name] for name in ("regular", "rank two", "zero", "regular")])
+    batch[0, 1, 1], batch[3, 0, 2] = np.nan, np.inf
+    with np.errstate(invalid="ignore"):
+        found = hesse.hessian(lambda a: np.sum(np.linalg.det(a)), backend=backend)(batch)
+        assert np.isnan(hesse.hessian(np.linalg.det, backend=backend)(batch[0])).all()
+        first = hesse.grad(lambda a: np.sum(np.linalg.det(a)), backend=backend)(batch)
+    assert np.isnan(first[[0, 3]]).all()
+    assert_near(first[1], minors(batch[1], 1))
+    assert np.isnan(found[0, :, :, 0]).all() and np.isnan(found[3, :, :, 3]).all()
+    assert_near(found[1, :, :, 1], minors(batch[1], 2))
+    assert_near(found[2, :, :, 2], minors(batch[2], 2))
+
+
 def test_functions_of_other_libraries() -> None:
     a = MATRICES["rank two"]
     second = minors(a, 2)
@@ -113,3 +129,90 @@ def test_bound_derivatives_invert_nothing() -> None:
     for _ in range(2):
         for name in ("rank two", "zero", "regular"):
             assert_near(h(MATRICES[name]), 2.0 * minors(MATRICES[name], 2))
+
+
+def nearly(a: np.ndarray) -> np.ndarray:
+    """A matrix with an inverse that has no digits."""
+    return a + 1e-13 * np.cos(np.arange(a.size)).reshape(a.shape)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "torch"])
+@pytest.mark.parametrize("options", [{"form": "structured"}, {"chunk": 2}])
+def test_parts_of_results_are_refused_where_digits_are_lost(options: dict[str, Any], backend: str) -> None:
+    hessian = hesse.hessian(np.linalg.det, backend=backend, **options)
+    with pytest.raises(ArgumentError, match=r"singular, or nearly.*form='dense', without chunk"):
+        hessian(nearly(MATRICES["rank two"]))
+    found = hessian(MATRICES["regular"] + np.diag([0.0, 0.0, 1e3]))  # not as badly conditioned
+    expected = minors(MATRICES["regular"] + np.diag([0.0, 0.0, 1e3]), 2)
+    assert_near(found.dense() if "form" in options else found, expected)
+
+
+def test_parts_of_results_are_nan_where_values_cannot_be_seen() -> None:
+    a = MATRICES["rank two"]
+    with jax.enable_x64(True):
+        chunks = jax.jit(hesse.hessian(jnp.linalg.det, chunk=2))
+        assert np.isnan(chunks(jnp.array(nearly(a)))).all()
+        assert_near(chunks(jnp.array(MATRICES["regular"])), minors(MATRICES["regular"], 2))
+    batched = torch.func.vmap(hesse.hessian(torch.linalg.det, chunk=2))
+    assert batched(torch.tensor(nearly(a))[None]).isnan().all()
+    with pytest.raises(ArgumentError, match="singular, or nearly"):
+        batched(torch.zeros(1, 3, 3, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_matrices_that_are_not_finite(value: float, backend: str) -> None:
+    a = MATRICES["regular"].copy()
+    a[0, 0] = value
+    with np.errstate(all="ignore"):
+        assert np.isnan(hesse.hessian(np.linalg.det, backend=backend)(a)).all()
+        assert np.isnan(hesse.derivative(np.linalg.det, 3, backend=backend)(np.full((3, 3), value))).any()
+
+
+NAMES = ("rank two", "zero", "regular", "nearly", "unit")
+POINTS = {**MATRICES, "nearly": nearly(MATRICES["rank two"]), "unit": np.eye(3)}
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script`:DeprecationWarning")  # of torch.func
+@pytest.mark.parametrize("name", NAMES)
+def test_transformations_of_torch(name: str) -> None:
+    a, other = torch.tensor(POINTS[name]), torch.tensor(MATRICES["regular"])
+    second, third = minors(POINTS[name], 2), minors(POINTS[name], 3)
+    hessian, gradient = hesse.hessian(torch.linalg.det), hesse.grad(torch.linalg.det)
+    both = torch.stack([a, other])
+    assert_near(torch.func.vmap(hessian)(both)[0], second)
+    for differentiated in (torch.func.jacrev, torch.func.jacfwd):
+        assert_near(differentiated(hessian)(a), third)
+        assert_near(torch.func.vmap(differentiated(hessian))(both)[0], third)
+        if name != "nearly":  # that goes through the inverse
+            assert_near(differentiated(gradient)(a), second)
+    point = a.clone().requires_grad_()
+    weights = torch.cos(torch.arange(81, dtype=torch.float64)).reshape(3, 3, 3, 3)
+    (found,) = torch.autograd.grad((hessian(point) * weights).sum(), point)
+    assert_near(found, np.einsum("ijkl,ijklmn", weights.numpy(), third))
+
+
+@pytest.mark.parametrize("name", ["zero", "nearly"])
+def test_transformations_of_jax(name: str) -> None:
+    with jax.enable_x64(True):
+        a = jnp.array(POINTS[name])
+        second, third = minors(POINTS[name], 2), minors(POINTS[name], 3)
+        hessian = hesse.hessian(jnp.linalg.det)
+        both = jnp.stack([a, jnp.array(MATRICES["regular"])])
+        assert_near(jax.vmap(hessian)(both)[0], second)
+        assert_near(jax.jit(jax.jacrev(hessian))(a), third)
+        assert_near(jax.vmap(jax.jacfwd(hessian))(both)[0], third)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_derivatives_of_tensors(name: str) -> None:
+    x = torch.tensor(POINTS[name], requires_grad=True)
+    controller = hesse.torch.backward(torch.linalg.det(x), order=3)
+    assert_near(x.hgrad[1][0], minors(POINTS[name], 2))
+    assert_near(x.hgrad[2][0], minors(POINTS[name], 3))
+    if name in ("nearly", "zero"):
+        with pytest.raises(ArgumentError, match="singular, or nearly"):
+            controller.structured((x, x))
+    else:
+        batch = torch.tensor(np.stack([POINTS[name], POINTS["regular"]]), requires_grad=True)
+        hesse.torch.backward(torch.linalg.det(batch).sum(), order=2).fetch_hgrad((batch, batch), True)

@@ -38,7 +38,7 @@ EVERYTHING_SLICED = NumpyMachine(
     small_instruction=0,
     slice_entries=4,
     fewest_rows=1,
-    smallest_slice=1,
+    smallest_slice=0,
     many_slices=1,
     product_rows=1,
 )

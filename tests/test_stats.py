@@ -99,6 +99,22 @@ def test_sums_of_masses(name: str, method: str, counts: tuple[float, ...]) -> No
         np.testing.assert_allclose(own.cdf(k, *counts, 0.3), [np.sum(mass) for mass in masses])
 
 
+def test_lists_are_arrays() -> None:
+    def f(p: Any) -> Any:
+        known = scipy.stats.bernoulli.logpmf([0, 1, 1], p) + scipy.stats.norm.ppf([p[0], 0.5, p[2]])
+        return np.sum(known * scipy.stats.norm.logpdf([p[1], 1.0, 2.0], [0.0, p[0], 1.0], [2.0, 1.0, p[2]]))
+
+    p = np.array([0.3, 0.4, 0.6])
+    np.testing.assert_allclose(hesse.compile(f)(p), f(p), rtol=1e-12)
+    differences = [(f(p + step) - f(p - step)) / 2e-6 for step in 1e-6 * np.eye(3)]
+    np.testing.assert_allclose(hesse.grad(f)(p), differences, rtol=1e-7)
+    for method in ("logpmf", "cdf"):
+        own, known = getattr(hesse.stats.poisson, method), getattr(scipy.stats.poisson, method)
+        np.testing.assert_allclose(own([1, 2], [0.5, 1]), known([1, 2], [0.5, 1]))
+    alpha = [1.5, 2.0, 0.7]
+    np.testing.assert_allclose(stats.dirichlet.entropy(alpha), scipy.stats.dirichlet.entropy(alpha))
+
+
 def test_multivariate_normal() -> None:
     points, mean = random(4, 3), np.array([0.1, -0.2, 0.3])
     matrix = np.array([[2.0, 0.3, 0.1], [0.3, 1.0, 0.2], [0.1, 0.2, 1.5]])

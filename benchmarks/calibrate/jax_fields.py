@@ -45,6 +45,7 @@ CHOICES = {
     "smallest_halved": "XLA computes all of a symmetric product",
     "halved_share": "XLA computes all of a symmetric product",
     "large_sum": "XLA adds up as it likes",
+    "largest_joined": "a bound",
     "larger_first": "what the library does",
     "many_slices": "how much must be won",
     "fewest_rows": "a bound",

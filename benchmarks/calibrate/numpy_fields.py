@@ -21,9 +21,11 @@ from benchmarks.calibrate.measuring import (
 )
 from hesse.backends.numpy import NUMPY_MACHINE, NumpyMachine
 from hesse.backends.numpy.runtime import symmetric_product
+from hesse.backends.numpy.spaces import aligned_arrays
 
 CHOICES = {
     "larger_first": "what the library does",
+    "largest_joined": "0: results take no longer the more there are",
     "call_cost": "0: calls are not counted",
     "fewest_rows": "a bound",
     "many_slices": "how much must be won",
@@ -31,6 +33,8 @@ CHOICES = {
     "fuses": "what the library does",
     "most_seeds": "a bound of a search",
     "symmetric_blocks": "goes with halved_share",
+    "most_parts": "a bound",
+    "cache_entries": "a bound",
     "longest_dot": "whether threads wait for the next call",
     "longest_row": "where digits are kept",
 }
@@ -273,6 +277,18 @@ def large_array(machine: NumpyMachine) -> Measured:
     return smallest(powers(5, 18), matters)
 
 
+def largest_aligned(machine: NumpyMachine) -> Measured:
+    """Entries of the largest array that is written sooner where it begins with a line of the cache."""
+
+    def pays(size: int) -> bool:
+        left, right, memory = random(size), random(size), aligned_arrays(1, (size + 8,), np.dtype(float))[0]
+        beside, along = memory[2 : size + 2], memory[:size]
+        written = partial(np.multiply, left, right)
+        return relative(partial(written, out=along), partial(written, out=beside)) < 0.9
+
+    return largest(powers(13, 20), pays)
+
+
 def _broadcast(rows: int, width: int, size: int | None) -> Callable[[], np.ndarray]:
     """An outer product, which repeats a row, through buffers of a size (None: NumPy's)."""
     column, row = random(rows, 1), random(width)
@@ -324,6 +340,7 @@ TARGET = Target(
         small_product,
         short_dot,
         large_array,
+        largest_aligned,
         buffer_entries,
         large_broadcast,
     ),

@@ -37,6 +37,7 @@ DEVICE = torch.device("cuda" if HAS_CUDA else "cpu")
 CHOICES = {
     "smallest_halved": "PyTorch computes all of a symmetric product",
     "halved_share": "PyTorch computes all of a symmetric product",
+    "largest_joined": "0: results take no longer the more there are",
     "call_cost": "0: calls are not counted",
     "larger_first": "what the library does",
 }

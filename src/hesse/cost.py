@@ -36,6 +36,8 @@ class Machine:
     """Operations in the time that an instruction takes on arrays of hardly any entries."""
     large_sum: float = math.inf
     """Entries of a sum whose terms should not all be in memory together."""
+    largest_joined: int = 0
+    """Entries of diagonal blocks up to which the terms of a structured result in them are one array."""
     larger_first: bool = False
     """Whether the axes of the larger factor come first in a product, which is copied for another order."""
 

@@ -127,7 +127,8 @@ class Bound:
         inputs = list(zip(runs.inputs, casts, strict=True))
         early = [(label, cast) for label, cast in inputs if owners[cast[0]] in self._bound]
         late = [(label, cast) for label, cast in inputs if owners[cast[0]] not in self._bound]
-        roots = whole.computed if runs.escape is None else runs.escape.roots()  # right for all matrices
+        again = None if runs.escape is None else runs.escape.roots
+        roots = whole.computed if again is None else again()  # right for all matrices
         first, second, loads = split(runs.target.planned(roots), {label for label, _ in early})
         given, wanted = [arrays.values[k] for _, (k, _) in early], [cast for _, (_, cast) in early]
         before = Executable(first, tuple(label for label, _ in early), runs.dtype, runs.target)

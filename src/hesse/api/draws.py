@@ -66,9 +66,16 @@ def _shared_state() -> tuple[Any, ...]:
     """What the generators of `np.random.normal`, `random.random` and `torch.rand` will do next."""
     state: Any = np.random.get_state()
     name, keys, *rest = state
+    return name, keys.tobytes(), *rest, random.getstate(), _state_of_torch()
+
+
+def _state_of_torch() -> bytes | None:
+    """Numbers, which none of the transformations that hesse may be called in looks at."""
     torch = sys.modules.get("torch")
-    of_torch = None if torch is None else torch.random.get_rng_state().numpy().tobytes()
-    return name, keys.tobytes(), *rest, random.getstate(), of_torch
+    if torch is None:
+        return None
+    with torch._C._DisableFuncTorch(), torch.utils._python_dispatch._disable_current_modes():
+        return torch.random.get_rng_state().numpy().tobytes()  # type: ignore[no-any-return]
 
 
 def _known(built: Built) -> list[Any]:

@@ -26,11 +26,6 @@ KEPT_ENTRIES = 256
 WORTH_IT = 0.9
 """The share of the cost of a program below which another one is taken, which uses no patterns."""
 
-SINGULAR = (
-    "a matrix is singular, whose determinant is differentiated more than once: that needs a dense result in "
-    "one piece (form='dense', without chunk)"
-)
-
 Kept = TypeVar("Kept")
 
 
@@ -118,12 +113,25 @@ class Built(NamedTuple):
 Builder = Callable[[Request], Built]
 
 
+class Kind(NamedTuple):
+    """A structured tensor without numbers: its expression, and the ranks of its groups of axes.
+
+    `places` says for each of its parts, which have names, which result of the program it is.
+    """
+
+    node: Node
+    ranks: tuple[int, ...]
+    names: tuple[str, ...]
+    places: tuple[int, ...]
+
+
 class Tensors(NamedTuple):
-    """Structured tensors whose parts are the first results of a program, in a row."""
+    """Structured tensors whose parts are the first results of a program; some may have parts in common."""
 
     storages: tuple[Storage, ...]
-    kinds: tuple[tuple[Node, tuple[str, ...], tuple[int, ...]], ...]
-    """For each tensor its expression, the names of its parts and the ranks of its groups of axes."""
+    kinds: tuple[Kind, ...]
+    part_count: int
+    """So many results are parts."""
     has_numbers: bool
     """Whether a part has no axes: NumPy's programs give a number then."""
     dtype: DType
@@ -135,14 +143,14 @@ class Tensors(NamedTuple):
         """The tensors, and the results that are no parts of them."""
         if self.has_numbers:
             results = self.target.converted(results, [None] * len(results))
-        parts, dtype, target = iter(results), self.dtype, self.target
-        tensors: list[Any] = [  # each takes as many parts as it has names
-            Structured(node, dict(zip(names, parts)), ranks, dtype, target)  # noqa: B905
-            for node, names, ranks in self.kinds
+        dtype, target = self.dtype, self.target
+        tensors: list[Any] = [
+            Structured(node, dict(zip(names, map(results.__getitem__, places))), ranks, dtype, target)  # noqa: B905
+            for node, ranks, names, places in self.kinds
         ]
         if self.chunk is not None:
             tensors = [tensor.dense(chunk=self.chunk) for tensor in tensors]
-        return tensors + [target.copied(result) for result in parts]
+        return tensors + [target.copied(result) for result in results[self.part_count :]]
 
 
 class Entry(NamedTuple):
@@ -168,12 +176,7 @@ class Entry(NamedTuple):
         target = self.executable.target
         if self.casts is not None:
             values = target.converted([values[k] for k, _ in self.casts], [dtype for _, dtype in self.casts])
-        try:
-            results = target.call(self.executable.compiled, values, self.as_numpy)
-        except Exception as error:
-            if None in (self.built.escape, self.tensors) or not type(error).__name__.endswith("LinAlgError"):
-                raise
-            raise ArgumentError(SINGULAR) from error
+        results = target.call(self.executable.compiled, values, self.as_numpy)
         return results if self.tensors is None else self.tensors.of(results)
 
     @property
@@ -207,10 +210,10 @@ def compiled(built: Built, labels: Labels, arrays: Arrays, options: Options) -> 
     target, itemsize = arrays.target, arrays.target.itemsize(arrays.dtype)
     chunk, storages = options.chunk, None
     if options.form == "structured" or chunk is not None:
-        storages = _storages(built)
+        storages = _storages(built, target)
     found = _executable(built, labels, arrays, storages)
     if storages is None and not found.fits_memory:
-        storages = _storages(built)
+        storages = _storages(built, target)
         chunk = _fitting_chunk(storages, itemsize, target) if storages else None
         if chunk is None:
             found.check_memory(lambda: _structured_advice(built.roots, itemsize))
@@ -230,13 +233,24 @@ def _tensors(storages: tuple[Storage, ...], built: Built, arrays: Arrays, chunk:
     target, dtype = arrays.target, arrays.dtype
     if arrays.as_numpy:
         target, dtype = target_named("numpy"), target.numpy_dtype(dtype)
-    kinds = tuple((s.node, s.names, ranks) for s, ranks in zip(storages, built.groups, strict=True))
-    has_numbers = any(source.shape == () for s in storages for source in s.sources)
-    return Tensors(storages, kinds, has_numbers, dtype, target, chunk)
+    sources = _sources(storages)
+    places = {source: k for k, source in enumerate(sources)}
+    kinds = tuple(
+        Kind(s.node, ranks, s.names, tuple([places[source] for source in s.sources]))
+        for s, ranks in zip(storages, built.groups, strict=True)
+    )
+    has_numbers = any(source.shape == () for source in sources)
+    return Tensors(storages, kinds, len(sources), has_numbers, dtype, target, chunk)
 
 
-def _storages(built: Built) -> tuple[Storage, ...]:
-    return tuple(map(stored, built.roots[: len(built.groups)]))
+def _sources(storages: Sequence[Storage]) -> list[Node]:
+    """What computes the parts of some tensors; those that several have occur once."""
+    return list(dict.fromkeys(source for storage in storages for source in storage.sources))
+
+
+def _storages(built: Built, target: Target) -> tuple[Storage, ...]:
+    largest = target.machine.largest_joined
+    return tuple(stored(root, largest) for root in built.roots[: len(built.groups)])
 
 
 def _executable(
@@ -252,7 +266,8 @@ def _executable(
     inputs += [label + INDEX_SUFFIX for label in labels.all if label + INDEX_SUFFIX in read]
     shared = set(labels.all) - set(labels.variables) if storages else set()
     if storages is not None:
-        return executable(roots, inputs, arrays.dtype, arrays.target, False, shared)
+        escape = None if built.escape is None else built.escape._replace(roots=None)
+        return executable(roots, inputs, arrays.dtype, arrays.target, False, shared, escape=escape)
     target = arrays.target.distributing(built.axes_of_variables())
     found = executable(roots, inputs, arrays.dtype, target, escape=built.escape)
     if built.escape is not None:
@@ -278,7 +293,7 @@ def _computed(built: Built, storages: tuple[Storage, ...] | None) -> list[Node]:
     """The nodes that the program computes: the results, or the parts of structured ones."""
     if storages is None:
         return built.roots
-    return [source for s in storages for source in s.sources] + built.roots[len(storages) :]
+    return _sources(storages) + built.roots[len(storages) :]
 
 
 def _fitting_chunk(storages: Sequence[Storage], itemsize: int, target: Target) -> int | None:

@@ -18,14 +18,25 @@ from hesse.plan.adjugates import joined
 
 def escape(build: Callable[[Request], Built], request: Request, roots: Sequence[Node]) -> Escape | None:
     """What is computed where matrices are nearly singular; None: nothing divides by a determinant."""
+    output = request.output
+
+    def again() -> list[Node]:
+        return build(request._replace(output=output._replace(nodes=joined(output.nodes)))).roots
+
+    return escape_to(again, roots)
+
+
+def escape_to(again: Callable[[], list[Node]] | None, roots: Sequence[Node]) -> Escape | None:
+    """The same, where the derivatives are made again in this way; None: they cannot be."""
     doubts = tuple(map(_doubt, _inverted(roots)))
     if not doubts:
         return None
-    output = request.output
+    if again is None:
+        return Escape(doubts, None)
 
     def others() -> list[Node]:
         with singular_matrices():
-            return build(request._replace(output=output._replace(nodes=joined(output.nodes)))).roots
+            return again()
 
     return Escape(doubts, others)
 

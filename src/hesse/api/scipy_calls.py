@@ -370,6 +370,11 @@ def _array(value: Any) -> Any:
     return joined(value) if isinstance(value, list | np.ndarray) and is_traced(value) else value
 
 
+def _numbers(value: Any) -> Any:
+    """Tuples are arrays, too, where observations or parameters are asked for, and no axes."""
+    return joined(value) if isinstance(value, tuple) and is_traced(value) else _array(value)
+
+
 def _distributions() -> dict[tuple[Any, str], Pair]:
     """The methods of distributions, of frozen ones, too: those of their classes."""
     families, ours = importlib.import_module("scipy.stats"), importlib.import_module("hesse.stats")
@@ -398,7 +403,7 @@ def _of_frozen(own: Function, known: Function, parameters: tuple[str, ...]) -> F
     def compute(self: Any, x: Any) -> Any:
         if getattr(self, "allow_singular", False):
             return own(self, x)
-        return known(_array(x), *(getattr(self, name) for name in parameters))
+        return known(_numbers(x), *(getattr(self, name) for name in parameters))
 
     return compute
 
@@ -415,7 +420,7 @@ def _method(own: Function, known: Function, name: str) -> Function:
             is_known = False
         if not is_known:
             return own(self, *arguments, **options)
-        return known(*map(_array, arguments), **{key: _array(value) for key, value in said.items()})
+        return known(*map(_numbers, arguments), **{key: _numbers(value) for key, value in said.items()})
 
     return compute
 

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hesse.backends.target import library_of
+from hesse.frontends.classes import LIBRARIES
 from hesse.frontends.tracing import is_library
 
-LIBRARIES = frozenset({"numpy", "scipy", "jax", "jaxlib", "torch", "hesse", *sys.stdlib_module_names})
 PLAIN = (int, float, complex, str, bytes, bool, type(None), np.generic)
 
 DIFFERENTIATED = "differentiated"

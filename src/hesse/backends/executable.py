@@ -19,10 +19,13 @@ KEPT = 32
 
 
 class Escape(NamedTuple):
-    """What to compute where a matrix is nearly singular: `doubts` are large there; `roots` invert nothing."""
+    """What to compute where a matrix is nearly singular: `doubts` are large there; `roots` invert nothing.
+
+    Structured results have no such roots.
+    """
 
     doubts: tuple[Node, ...]
-    roots: Callable[[], Sequence[Node]]
+    roots: Callable[[], Sequence[Node]] | None
 
 
 @dataclass(frozen=True)
@@ -52,12 +55,12 @@ class Executable:
             enter(found.function, self.origin)
         if self.escape is None:
             return found
-        function = self.target.guarded(found.function, len(self.escape.doubts), self._other)
-        return replace(found, function=function)
+        other = None if self.escape.roots is None else self._other
+        return replace(found, function=self.target.guarded(found.function, len(self.escape.doubts), other))
 
     def _other(self) -> Callable[..., Any]:
         """The function without inverses."""
-        assert self.escape is not None
+        assert self.escape is not None and self.escape.roots is not None
         other = executable(self.escape.roots(), self.inputs, self.dtype, self.target, self.in_order)
         return other.compiled.function
 

@@ -40,21 +40,28 @@ class Namespace(SimpleNamespace):
         super().__init__(**{**vars(library), **names})
 
 
+def _turned(xp: Any, a: Any) -> tuple[Any, Any, Any, Any]:
+    """U, S, V' and det(U) det(V) of A = U S V'; the last is no number where an entry of A is not finite."""
+    zeros = xp.zeros_like(a)
+    spoilt = xp.sum(xp.where(xp.isfinite(a), zeros, zeros + math.nan), axis=(-2, -1))
+    left, values, right = xp.linalg.svd(xp.where(xp.isfinite(spoilt)[..., None, None], a, zeros))
+    return left, values, right, xp.linalg.det(left) * xp.linalg.det(right) + spoilt
+
+
 def adjugate(xp: Any, params: Params, a: Any) -> Any:
     """By singular values: with A = U S V' it is det(U) det(V) V T U', T the products of all others in S."""
-    left, values, right = xp.linalg.svd(a)
+    left, values, right, sign = _turned(xp, a)
     size = a.shape[-1]
     unit = xp.eye(size, a)
     others = xp.prod(values[..., None, :] * (1.0 - unit) + unit, -1)
-    sign = xp.linalg.det(left) * xp.linalg.det(right)
     return xp.swapaxes(right, -1, -2) @ ((others * sign[..., None])[..., None] * xp.swapaxes(left, -1, -2))
 
 
 def minors(xp: Any, params: Params, a: Any) -> Any:
     """With A = U S V' it is that of S, signed products of all others in S, with axes turned by U and V."""
     (order,) = params
-    left, values, right = xp.linalg.svd(a)
     size = a.shape[-1]
+    left, values, right, sign = _turned(xp, a)
     unit = xp.eye(size, a)
     chosen, apart = xp.zeros((size,) * (order + 1), a), xp.zeros((size,) * order, a) + 1.0
     for k in range(order):  # axes of one choice each, and one of all values
@@ -66,7 +73,6 @@ def minors(xp: Any, params: Params, a: Any) -> Any:
     wide = xp.reshape(values, (*values.shape[:-1], *(1,) * order, size))
     # where two choices coincide there is no product, and the power of the value must not matter
     others = xp.prod(xp.where(chosen > 0.0, xp.zeros_like(wide) + 1.0, wide), -1) * apart
-    sign = xp.linalg.det(left) * xp.linalg.det(right)
     found = others * xp.reshape(sign, (*sign.shape, *(1,) * order))
     own = "abcdefghijklmnopqrstuv"
     for k in range(order):

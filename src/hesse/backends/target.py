@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hesse.backends.guarded import Function, guarded, is_doubtful
+from hesse.backends.guarded import Function, Other, guarded
 from hesse.backends.optional import optional
 from hesse.backends.records import Namespace
 from hesse.backends.writer import Compiled
@@ -127,17 +127,16 @@ class Target(ABC):
     def added(self, array: Array, index: Any, value: Array) -> Array:
         """The array with a value added to the entries at an index; the given one may be changed for it."""
 
-    def guarded(self, function: Function, doubts: int, other: Callable[[], Function]) -> Function:
-        """A function without its last results, its doubts; where these are large the other one runs."""
-        return guarded(function, doubts, other, self.has_doubt)
+    def guarded(self, function: Function, doubts: int, other: Other) -> Function:
+        """A function without its last results, its doubts; where these are large the other one runs.
 
-    def has_doubt(self, results: Sequence[Any]) -> bool:
-        """Whether a doubt can be seen to be too large."""
-        values = [np.asarray(self.on_host(result)) for result in results]
-        return any(
-            value.size and is_doubtful(float(value.max()), float(np.finfo(value.dtype).eps))
-            for value in values
-        )
+        Without another one that is an error, or results are nan where values cannot be looked at.
+        """
+
+        def on_host(found: Sequence[Any]) -> list[np.ndarray]:
+            return [np.asarray(self.on_host(one)) for one in found]
+
+        return guarded(function, doubts, other, on_host)
 
     @abstractmethod
     def call(self, compiled: Compiled, arrays: Sequence[Array], as_numpy: bool) -> Sequence[Any]:

@@ -171,6 +171,63 @@ def where(condition: Any, x: Any, y: Any, /) -> Complex:
     )
 
 
+@complexes(np.polyval)
+def polyval(p: Any, x: Any) -> Any:
+    """A polynomial, whose coefficient of the highest power comes first."""
+    result: Any = np.zeros(np.shape(x))
+    for k in range(len(p)):
+        result = call(np.add, (call(np.multiply, (result, x)), p[k]))
+    return result
+
+
+@complexes(np.equal)
+def equal(x: Any, y: Any, /) -> Any:
+    """Whether both parts are equal."""
+    pairs = zip(both_parts(x), both_parts(y), strict=True)
+    real, imag = (call(np.equal, (as_expression(a), b)) for a, b in pairs)
+    return real & imag
+
+
+@complexes(np.not_equal)
+def not_equal(x: Any, y: Any, /) -> Any:
+    """Whether a part differs."""
+    return ~equal(x, y)
+
+
+@complexes(np.isnan)
+def isnan(x: Any, /) -> Any:
+    """Whether a part is no number."""
+    return np.isnan(x.real) | np.isnan(x.imag)
+
+
+@complexes(np.isfinite)
+def isfinite(x: Any, /) -> Any:
+    """Whether both parts are numbers, and not infinite."""
+    return np.isfinite(x.real) & np.isfinite(x.imag)
+
+
+@complexes(np.linalg.matrix_power)
+def matrix_power(a: Any, n: int) -> Any:
+    """Products of a matrix with itself, or of its inverse."""
+    if n == 0:
+        return Complex(np.linalg.matrix_power(a.real, 0), 0.0 * a.imag)
+    return functools.reduce(operator.matmul, [a if n > 0 else inv(a)] * abs(n))
+
+
+@complexes(np.var)
+def var(a: Any, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Any:
+    """The mean square of the distance from the mean."""
+    squares = _square(a - call_complex(np.mean, (a, axis), {"keepdims": True}))
+    count = squares.size / np.mean(squares, axis, keepdims=True).size
+    return np.sum(squares, axis, keepdims=keepdims) / (count - ddof)
+
+
+@complexes(np.std)
+def std(a: Any, axis: Any = None, ddof: float = 0, keepdims: bool = False) -> Any:
+    """The root of the variance."""
+    return np.sqrt(var(a, axis, ddof, keepdims))
+
+
 @complexes(np.vdot)
 def vdot(a: Any, b: Any, /) -> Any:
     """The product of all entries, those of the first conjugated."""

@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from hesse.frontends.classes import class_of
 from hesse.frontends.dispatch import COMPLEX, call, call_complex, function_name
 from hesse.frontends.expression import Expression
+from hesse.frontends.flat import Flat
 from hesse.frontends.operands import as_expression
 from hesse.frontends.tracing import ComplexError, ComplexNumbersNeeded, untraceable
 
@@ -25,29 +27,80 @@ Pair = tuple[Any, Any]
 class Complex:
     """A complex value: `real` and `imag` are traced values of one shape, which nobody else writes to."""
 
-    __slots__ = ("imag", "real")
+    __slots__ = ("_imag", "_real")
     __array_priority__ = 1001.0
     boolean = False
     """Whether it holds truth values."""
 
     def __init__(self, real: Any, imag: Any) -> None:
-        self.real: Expression = copy(as_expression(real).astype(float))
-        self.imag: Expression = copy(as_expression(imag).astype(float))
+        self._real: Expression = copy(as_expression(real).astype(float))
+        self._imag: Expression = copy(as_expression(imag).astype(float))
 
     @classmethod
     def view(cls, real: Expression, imag: Expression) -> Complex:
         """Parts of an array, to which writes go through."""
         found = cls.__new__(cls)
-        found.real, found.imag = real, imag
+        found._real, found._imag = real, imag
         return found
+
+    def __copy__(self) -> Complex:
+        return Complex(self.real, self.imag)
+
+    def __deepcopy__(self, memo: Any) -> Complex:
+        return self.__copy__()
 
     def __repr__(self) -> str:
         return f"Complex(shape={self.shape})"
+
+    def __getattr__(self, name: str) -> Any:
+        way_out = "Use the NumPy function instead of the method, or z.real, z.imag, np.abs(z), np.angle(z)."
+        raise AttributeError(str(untraceable(f"the attribute .{name} of a complex value", way_out)))
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """For the user that asks `isinstance(z, np.ndarray)`: what NumPy would have here."""
+        return class_of(self, Complex)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is what NumPy makes a number of."""
+        return self.real.is_number
+
+    @property
+    def real(self) -> Expression:
+        """The real part; what is assigned is written to it."""
+        return self._real
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        self._real[...] = value
+
+    @property
+    def imag(self) -> Expression:
+        """The imaginary part; what is assigned is written to it."""
+        return self._imag
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        self._imag[...] = value
 
     @property
     def shape(self) -> Any:
         """Sizes of the axes."""
         return self.real.shape
+
+    @shape.setter
+    def shape(self, shape: Any) -> None:
+        self._real.shape = self._imag.shape = shape
+
+    @property
+    def flat(self) -> Flat:
+        """The entries in row-major order, to read and to write."""
+        return Flat(self)
+
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        self.flat[:] = value
 
     @property
     def ndim(self) -> int:
@@ -86,6 +139,8 @@ class Complex:
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         if method == "reduce" and ufunc is np.add:
             return call_complex(np.sum, inputs[:1], {"axis": 0, **options})
+        if method == "at":
+            return call_complex(getattr(ufunc, method), inputs)
         if method != "__call__":
             raise untraceable(f"{function_name(ufunc)}.{method} of complex values", "Use np.sum.")
         return call_complex(ufunc, inputs, options)
@@ -106,6 +161,25 @@ class Complex:
     def __iter__(self) -> Any:
         return (self[k] for k in range(len(self)))
 
+    def fill(self, value: Any) -> None:
+        """Write a number everywhere."""
+        self[...] = value
+
+    def item(self, *position: Any) -> Complex:
+        """An entry as a number: the only one, or one at a position."""
+        return Complex(self.real.item(*position), self.imag.item(*position))
+
+    def tolist(self) -> Any:
+        """The entries as numbers in nested lists."""
+        return [part.tolist() for part in self] if self.shape else self
+
+    def __hash__(self) -> int:
+        return hash((self.real, self.imag))
+
+    def __format__(self, spec: str) -> str:
+        """What `print(f"{z:.3f}")` in a traced function shows: there are no digits yet."""
+        return str(self)
+
     def __bool__(self) -> bool:
         raise untraceable("the truth value of a complex value", "Compare its parts, z.real and z.imag.")
 
@@ -117,7 +191,7 @@ def _method(function: Any) -> Callable[..., Any]:
 def _in_place(ufunc: np.ufunc) -> Callable[[Complex, Any], Complex]:
     def method(self: Complex, other: Any) -> Complex:
         found: Complex = call_complex(ufunc, (self, other))
-        if self.real.is_number:
+        if self.is_number:
             return found
         self[...] = found
         return self
@@ -137,13 +211,18 @@ _METHODS: dict[str, Any] = {
     **{"__neg__": np.negative, "__pos__": np.positive, "__abs__": np.absolute},
     **{"conj": np.conjugate, "conjugate": np.conjugate, "sum": np.sum, "mean": np.mean, "copy": np.copy},
     **{"flatten": np.ravel, "ravel": np.ravel, "dot": np.dot, "squeeze": np.squeeze},
-    **{"swapaxes": np.swapaxes, "cumsum": np.cumsum, "repeat": np.repeat},
+    **{"swapaxes": np.swapaxes, "cumsum": np.cumsum, "repeat": np.repeat, "take": np.take},
+    **{"trace": np.trace, "diagonal": np.diagonal, "prod": np.prod, "var": np.var, "std": np.std},
 }
 for _name, _function in _OPERATORS.items():
     setattr(Complex, f"__{_name}__", _method(_function))
     setattr(Complex, f"__r{_name}__", _reflected(_function))
     setattr(Complex, f"__i{_name}__", _in_place(_function))
-for _name, _function in _METHODS.items():
+_COMPARISONS: dict[str, Any] = {
+    **{"__eq__": np.equal, "__ne__": np.not_equal, "__lt__": np.less, "__le__": np.less_equal},
+    **{"__gt__": np.greater, "__ge__": np.greater_equal},
+}
+for _name, _function in (_METHODS | _COMPARISONS).items():
     setattr(Complex, _name, _method(_function))
 
 
@@ -206,6 +285,7 @@ LINEAR: tuple[Any, ...] = (
     *(np.sum, np.mean, np.cumsum, np.reshape, np.ravel, np.transpose, np.swapaxes, np.moveaxis, np.squeeze),
     *(np.expand_dims, np.flip, np.fliplr, np.flipud, np.roll, np.repeat, np.tile, np.take, np.diag, np.trace),
     *(np.diagonal, np.broadcast_to, np.pad, np.diff, np.copy, np.concatenate, np.stack, np.hstack, np.vstack),
+    *(np.column_stack, np.dstack),
     *(np.negative, np.positive, np.tril, np.triu, np.rot90, np.atleast_1d, np.fft.fftshift, np.fft.ifftshift),
 )
 COMPLEX.update({function: _by_parts(function) for function in LINEAR})

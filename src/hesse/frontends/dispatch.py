@@ -112,6 +112,9 @@ def call_complex(function: Any, arguments: tuple[Any, ...], options: Mapping[str
     """The handler of a NumPy function of complex values on these arguments."""
     handler = COMPLEX.get(OWN.get(function, function))
     given = {name: value for name, value in (options or {}).items() if value is not np._NoValue}
+    out = _single(given.pop("out", None))
+    if out is not None:
+        return _written(function, call_complex(function, arguments, given), out)
     problem = None if handler is None else _mismatch(handler, len(arguments), tuple(given))
     if handler is None or problem is not None:
         raise untraceable(
@@ -175,6 +178,9 @@ def _written(function: Any, result: Any, out: Any) -> Any:
     if isinstance(target, np.ndarray) and target.dtype == object and hasattr(result, "node"):
         target[...] = np.asarray(result)  # an array of traced entries, as NumPy made it
         return target
+    if _is_complex(target) or _is_complex(result):
+        call_complex(np.copyto, (target, result))
+        return target
     if not hasattr(target, "node") or not hasattr(result, "node"):
         raise untraceable(
             f"the argument out= of {function_name(function)} (or an in-place update of an array like a += x)",
@@ -184,6 +190,10 @@ def _written(function: Any, result: Any, out: Any) -> Any:
         )
     FUNCTIONS[np.copyto](target, result)
     return target
+
+
+def _is_complex(value: Any) -> bool:
+    return getattr(getattr(value, "dtype", None), "kind", None) == "c"
 
 
 @functools.lru_cache(maxsize=1024)

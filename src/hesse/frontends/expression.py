@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hesse.errors import ShapeError
+from hesse.frontends.classes import class_of
 from hesse.frontends.dispatch import call, call_ufunc, is_float_type
 from hesse.frontends.flat import Flat
 from hesse.frontends.indices import Index
@@ -100,6 +101,11 @@ class Expression(SymbolicMethods):
         known, node = self.quotient, self.node
         return node if known is None or known.product is not node else known.node  # else it was written to
 
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """For the user that asks `isinstance(x, np.ndarray)`: what NumPy would have here."""
+        return class_of(self, Expression)
+
     @property
     def shape(self) -> Shape:
         """Sizes of the axes: numbers, or names in symbolic work."""
@@ -141,6 +147,10 @@ class Expression(SymbolicMethods):
     def flat(self) -> Any:
         """The entries in row-major order, to read and to write."""
         return Flat(self)
+
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        self.flat[:] = value
 
     @property
     def is_number(self) -> bool:

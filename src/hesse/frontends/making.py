@@ -107,6 +107,16 @@ def forget(made: Iterable[weakref.ref[Any]]) -> bool:
     return bool(kept)
 
 
+def _is_scalar() -> Pair:
+    own = np.isscalar
+
+    @functools.wraps(own)
+    def isscalar(element: Any) -> bool:
+        return element.is_number if isinstance(element, Expression | Complex) else own(element)
+
+    return own, isscalar
+
+
 def _from_iterable() -> Pair:
     own = np.fromiter
 
@@ -217,6 +227,7 @@ STAND_INS |= {
     **{(of, name): _of_lists(of, name) for of, names in OF_LISTS.items() for name in names.split()},
     (np, "array"): _maker("array", copies=True),
     (np, "fromiter"): _from_iterable(),
+    (np, "isscalar"): _is_scalar(),
     (math, "fsum"): _exact_sum(),
     **{(np, name): _maker(name) for name in ("asarray", "asanyarray", "asarray_chkfinite")},
     **{(np, name): _maker(name, least_axes=1) for name in ("ascontiguousarray", "asfortranarray")},

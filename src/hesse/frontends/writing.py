@@ -15,7 +15,7 @@ from hesse.frontends.expression import Expression
 from hesse.frontends.integers import integer_node
 from hesse.frontends.memory import kind_of, part_of, write
 from hesse.frontends.operands import as_expression, as_node, constant, expand, known_sizes
-from hesse.frontends.tracing import NumbersNeeded, decided, depth, untraceable
+from hesse.frontends.tracing import ComplexError, NumbersNeeded, decided, depth, untraceable
 from hesse.frontends.ufuncs import truth
 from hesse.ir import Node, common_shape, uniform
 from hesse.ops import integers
@@ -260,6 +260,8 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, *, shape: Any = None) 
     like = as_expression(a)
     given = like.shape if shape is None else shape
     sizes = given if isinstance(given, tuple) else tuple(np.atleast_1d(given).tolist())
+    if dtype is not None and np.dtype(dtype).kind == "c":
+        raise ComplexError
     kind = kind_of(like) if dtype is None else KINDS.get(np.dtype(dtype).kind)
     if kind is None:
         raise untraceable(f"an array of dtype {np.dtype(dtype)}", "Only real numbers are traced.")

@@ -43,8 +43,7 @@ class Way(NamedTuple):
     """How an instruction can be cut: the axis of its value, and of each value that it reads.
 
     `arranged` are the entries of the matrix that a product reads for each slice, or its result: BLAS
-    arranges a matrix anew for each slice of the other one, and calls its threads. In a batch of products
-    each matrix is by itself.
+    arranges a matrix anew for each slice of the other one, and calls its threads.
     """
 
     axis: Cut
@@ -120,10 +119,9 @@ def _ways(program: Program, k: Ref, machine: SliceMachine) -> Iterator[Way]:
                 left, right, output = (_place(label, part) for part in parts)
                 whole = [item.left] * (left is None) + [item.right] * (right is None) + [k] * (output is None)
                 arranged = max((math.prod(shapes[ref]) for ref in whole), default=0)
-                arranged //= _products(item, shapes, machine)
                 if not _is_matrix_product(item):
                     yield Way(output, (left, right))
-                elif arranged <= (machine.largest_whole if output is None else machine.largest_read):
+                elif arranged <= (machine.largest_sum if output is None else machine.largest_read):
                     yield Way(output, (left, right), arranged)
         case Scale():
             yield from (Way(axis, (axis,)) for axis in range(rank))
@@ -159,15 +157,6 @@ def _batch_axes(item: CallApply, shapes: Sequence[Sizes]) -> int:
     return len(shapes[item.sources[0]]) - record.last_axes
 
 
-def _products(item: Contract, shapes: Sequence[Sizes], machine: SliceMachine) -> int:
-    """How many products of matrices a product is: BLAS is called for each of them."""
-    if machine.fuses:
-        return 1
-    sizes = zip(item.left_labels, shapes[item.left], strict=True)
-    repeated = [size for label, size in sizes if label in item.right_labels and label in item.labels]
-    return max(math.prod(repeated), 1)
-
-
 def _place(label: int, labels: Sequence[int]) -> Cut:
     return labels.index(label) if label in labels else None
 
@@ -188,17 +177,20 @@ class _Chain:
         self.machine = graph.machine
         self.largest = largest
         self.length = graph.program.shapes[seed][axis]
-        self.ways = self._without_small(self._consistent(self._reached(seed, axis)))
+        self.ways = self._without(self._consistent(self._reached(seed, axis)), self.machine.small_instruction)
+        self.arranged = max((way.arranged for way in self.ways.values()), default=0)
+        self.largest_sum = max(
+            (graph.sizes[k] for k, way in self.ways.items() if way.axis is None), default=0
+        )
+        self.has_large = max(self.arranged, self.largest_sum) > self.machine.largest_whole
+        self.rows = self._rows() if self.ways else self.length
+        if self.rows < self.length:
+            self.ways = self._without(self.ways, self.machine.smallest_slice * self.length // self.rows)
         self.outputs = [
             k
             for k in sorted(self.ways)
             if k in graph.program.results or any(reader not in self.ways for reader in graph.readers[k])
         ]
-        self.arranged = max((way.arranged for way in self.ways.values()), default=0)
-        sums = (graph.sizes[k] for k in self.outputs if self.ways[k].axis is None)
-        self.largest_sum = max(sums, default=0)
-        self.has_large = max(self.arranged, self.largest_sum) > self.machine.largest_whole
-        self.rows = self._rows() if self.ways else 0
         self.saved = self._saved() if self.rows < self.length else 0
 
     def _reached(self, seed: Ref, axis: int) -> dict[Ref, Way]:
@@ -250,14 +242,14 @@ class _Chain:
                 after.add(k)
         return kept
 
-    def _without_small(self, ways: dict[Ref, Way]) -> dict[Ref, Way]:
-        """Without small instructions at the beginning and at the end of the chain."""
+    def _without(self, ways: dict[Ref, Way], small_size: int) -> dict[Ref, Way]:
+        """Without instructions of so few entries at the beginning and at the end of the chain."""
         graph = self.graph
         small = {
             k
             for k in ways
             if isinstance(graph.program.instructions[k], View)
-            or max(graph.sizes[ref] for ref in (k, *graph.sources[k])) <= self.machine.small_instruction
+            or max(graph.sizes[ref] for ref in (k, *graph.sources[k])) <= small_size
         }
         for k in sorted(small):
             if not any(source in ways for source in graph.sources[k]):

@@ -82,7 +82,7 @@ class Distribution:
     ) -> Any:
         """A formula where the density is not zero, and what holds on both sides of that."""
         shapes, loc, scale = self._arguments(parameters, named)
-        z = (x - loc) / scale
+        z = (array_of(x) - loc) / scale
         if self._inside is None:
             found = formula(z, *shapes)
         else:
@@ -114,6 +114,7 @@ class Distribution:
                 f"{self.name}.{name} is not there; use hesse.root of {self.name}.{inverse}(x) - q"
             )
         shapes, loc, scale = self._arguments(parameters, named)
+        q = array_of(q)
         inside = is_probability(q)
         found = loc + scale * formula(np.where(inside, q, 0.5), *shapes)
         return valid(found, inside & all_positive(*shapes, scale))
@@ -146,7 +147,7 @@ class Discrete:
     def logpmf(self, k: Any, *parameters: Any, **named: Any) -> Any:
         """The logarithm of the probability of k."""
         shapes, loc, _ = _arguments(self.name, self.shapes, ("loc",), parameters, named)
-        k = k - loc
+        k = array_of(k) - loc
         inside = self._inside(k, *shapes) & np.equal(np.floor(k), k)
         outside = np.where(np.equal(k, k), -np.inf, np.nan)
         found = np.where(inside, self._log_mass(np.where(inside, k, 1.0), *shapes), outside)
@@ -183,11 +184,16 @@ class Discrete:
     ) -> Any:
         """A formula between the first and the last whole number, and what holds on both sides of them."""
         shapes, loc, _ = _arguments(self.name, self.shapes, ("loc",), parameters, named)
-        k = np.floor(k - loc)
+        k = np.floor(array_of(k) - loc)
         inside = self._inside(k, *shapes)
         outside = np.where(k < 1.0, below, np.where(k >= 1.0, above, k))  # of no number there is none
         found = np.where(inside, formula(np.where(inside, k, 1.0), *shapes), outside)
         return valid(found, self._is_valid(*shapes))
+
+
+def array_of(values: Any) -> Any:
+    """The array that a list stands for."""
+    return np.asarray(values) if isinstance(values, list | tuple) else values
 
 
 def is_probability(p: Any) -> Any:
@@ -219,6 +225,7 @@ def _arguments(
     if len(given) > len(names) or not set(named) <= set(names[len(given) :]):
         raise ArgumentError(f"{name} takes the parameters {', '.join(names)}")
     values = {"loc": 0.0, "scale": 1.0, **dict(zip(names, given, strict=False)), **named}
+    values = {key: array_of(value) for key, value in values.items()}
     missing = [shape for shape in shapes if shape not in values]
     if missing:
         raise ArgumentError(f"{name} needs the parameter {missing[0]}")

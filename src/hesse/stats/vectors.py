@@ -8,7 +8,7 @@ import numpy as np
 
 from hesse.errors import ArgumentError
 from hesse.frontends.special import digamma, lgamma, solve_triangular, xlogy
-from hesse.stats.kinds import HALF_LOG_TWO_PI, is_probability, valid
+from hesse.stats.kinds import HALF_LOG_TWO_PI, array_of, is_probability, valid
 
 
 class Frozen:
@@ -100,6 +100,7 @@ class Dirichlet:
 
     def entropy(self, alpha: Any) -> Any:
         """The mean of the negative logarithm of the density."""
+        alpha = array_of(alpha)
         whole = np.sum(alpha)
         found = np.sum(lgamma(alpha)) - lgamma(whole) + (whole - np.shape(alpha)[0]) * digamma(whole)
         return valid(found - np.sum((alpha - 1.0) * digamma(alpha)), np.all(np.greater(alpha, 0.0)))

@@ -28,6 +28,7 @@ from hesse.ir import (
     variable,
 )
 from hesse.rewrite import selecting
+from hesse.structured.blocks import joined_blocks
 from hesse.structured.union import Kept, is_band, joined_bands
 
 LARGER_CORE = 1.5
@@ -54,8 +55,11 @@ def entries(shape: Shape) -> int:
     return math.prod(map(number, shape))
 
 
-def stored(node: Node) -> Storage:
-    """The node as patterns over parts that take the least memory."""
+def stored(node: Node, largest_joined: int = 0) -> Storage:
+    """The node as patterns over parts that take the least memory.
+
+    Terms in the same diagonal blocks are one part if the blocks have at most `largest_joined` entries.
+    """
     (node,) = selecting([node])  # a part does not say any more that it is of truth values
     parts = _Parts(node)
     terms = node.operands if isinstance(node, Add) else (node,)
@@ -63,6 +67,8 @@ def stored(node: Node) -> Storage:
     choices = _with_pieces([(term, _whole(term)) for term in small])
     factored = [_over_factors(term, parts) for term, kept in choices if kept is None]
     whole = joined_bands([kept for _, kept in choices if kept is not None])
+    if largest_joined:
+        whole = joined_blocks(whole, largest_joined)
     rebuilt = [*(_over_core(kept, node.shape, parts) for kept in whole), *factored]
     names = tuple(part.name for part in parts.variables)
     return Storage(add(rebuilt, node.shape), names, tuple(parts.sources))

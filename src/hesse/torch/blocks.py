@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor
 
 from hesse.api.entries import keep
+from hesse.api.escapes import escape_to
 from hesse.backends.executable import Executable, executable
 from hesse.backends.target import Target, target_named
 from hesse.calculus import sorted_blocks
@@ -16,6 +18,7 @@ from hesse.errors import ArgumentError
 from hesse.frontends.aten.inputs import Walked
 from hesse.ir import Node, Variable, einsum, is_zero, number, plain_axes, topological, transpose, variable
 from hesse.plan import planned_cost
+from hesse.plan.adjugates import joined
 from hesse.rewrite import simplify
 from hesse.structured import Structured, stored
 from hesse.structured.patterns import products
@@ -28,6 +31,37 @@ ROUNDINGS = 1000
 
 Independent = tuple[int | None, ...]
 """For each slot of a block the dimension that it shares with the others (None: it has none)."""
+
+
+class Wanted(NamedTuple):
+    """Blocks of a node by variables; the value comes before them, where it is known."""
+
+    output: Node
+    value: Node | None
+    variables: tuple[Variable, ...]
+    keys: tuple[Key, ...]
+    is_batched: bool
+
+    def made(
+        self, target: Target, independent: Sequence[tuple[Independent, ...]] | None = None
+    ) -> tuple[list[Node], Sequence[tuple[Independent, ...]]]:
+        """The nodes of a program, and for each block the dimensions that are one axis, unless known."""
+        nodes = _blocks(self.output, self.variables, self.keys, target, not self.is_batched)
+        if self.is_batched:
+            lead, ranks = self.output.rank, [[self.variables[k].rank for k in key] for key in self.keys]
+            independent = independent or [
+                shared_dimensions(node, lead, rank, key)
+                for node, rank, key in zip(nodes, ranks, self.keys, strict=True)
+            ]
+            parts = zip(nodes, ranks, independent, strict=True)
+            nodes = simplify([unified(node, lead, rank, dimensions) for node, rank, dimensions in parts])
+        before = [] if self.value is None else [self.value]
+        return before + nodes, independent or [()] * len(nodes)
+
+    def made_again(self, target: Target, independent: Sequence[tuple[Independent, ...]]) -> list[Node]:
+        """The same from products of determinants and inverses that are joined."""
+        (output,) = joined([self.output])
+        return self._replace(output=output).made(target, independent)[0]
 
 
 class Plan(NamedTuple):
@@ -80,25 +114,19 @@ class Blocks:
 
         The axes of the tensor stay as they are.
         """
-        (node,) = self._nodes((key,), is_dense=False)
+        node = _blocks(self._output, self.variables, (key,), self._target, is_dense=False)[0]
         lead, ranks = self._output.rank, [self.variables[k].rank for k in key]
         axes = _places(lead, ranks)
         order = [*range(lead), *(axes[place, d] for place in places for d in range(ranks[place]))]
         storage = stored(transpose(node, order))
         inputs = _inputs(storage.sources)
-        runs = executable(storage.sources, inputs, self._dtype, self._target, False)
+        escape = escape_to(None, storage.sources)
+        runs = executable(storage.sources, inputs, self._dtype, self._target, False, escape=escape)
         with torch.no_grad():
             parts = runs(*self._arrays(inputs, False))
         values = dict(zip(storage.names, parts, strict=True))
         groups = (lead, *(ranks[place] for place in places))
         return Structured(storage.node, values, groups, self._dtype, self._target)
-
-    def _nodes(self, keys: tuple[Key, ...], is_dense: bool) -> list[Node]:
-        machine = self._target.machine
-        blocks = sorted_blocks(
-            self._output, self.variables, keys, machine=machine, judge=planned_cost, is_dense=is_dense
-        )
-        return [blocks.nodes[key] for key in keys]
 
     @property
     def _is_checked(self) -> bool:
@@ -106,32 +134,20 @@ class Blocks:
         return not self._walked.is_shifted
 
     def _plan(self, keys: tuple[Key, ...], is_batched: bool) -> Plan:
-        known = (self._output, self._walked.root, tuple(self.variables), keys, is_batched)
-        where = self._is_checked, self._dtype, self._target
-        found = _plans.get((known, where))
+        value = self._walked.root if self._is_checked else None
+        wanted = Wanted(self._output, value, tuple(self.variables), keys, is_batched)
+        known = wanted, self._walked.root, self._dtype, self._target
+        found = _plans.get(known)
         if found is None:
-            nodes = self._nodes(keys, is_dense=not is_batched)
-            independent: list[tuple[Independent, ...]] = [()] * len(keys)
-            if is_batched:
-                ranks = [[self.variables[k].rank for k in key] for key in keys]
-                independent = [
-                    shared_dimensions(node, self._output.rank, rank, key)
-                    for node, rank, key in zip(nodes, ranks, keys, strict=True)
-                ]
-                nodes = simplify(
-                    [
-                        unified(node, self._output.rank, rank, dimensions)
-                        for node, rank, dimensions in zip(nodes, ranks, independent, strict=True)
-                    ]
-                )
-            roots = [self._walked.root, *nodes] if self._is_checked else nodes
+            roots, independent = wanted.made(self._target)
             inputs = _inputs(roots)
-            runs = executable(roots, inputs, self._dtype, self._target)
+            escape = escape_to(functools.partial(wanted.made_again, self._target, independent), roots)
+            runs = executable(roots, inputs, self._dtype, self._target, escape=escape)
             runs.check_memory(
                 lambda: "Controller.structured(variables) gives derivatives that are not dense."
             )
             found = Plan(runs, inputs, tuple(independent))
-            keep(_plans, (known, where), found)
+            keep(_plans, known, found)
         return found
 
     def _arrays(self, names: Sequence[str], create_graph: bool) -> list[Tensor]:
@@ -178,6 +194,16 @@ class Blocks:
 
 _plans: dict[Any, Plan] = {}
 """By the expression, the blocks and the layout."""
+
+
+def _blocks(
+    output: Node, variables: Sequence[Variable], keys: Sequence[Key], target: Target, is_dense: bool
+) -> list[Node]:
+    """Blocks of derivatives."""
+    found = sorted_blocks(
+        output, variables, keys, machine=target.machine, judge=planned_cost, is_dense=is_dense
+    )
+    return [found.nodes[key] for key in keys]
 
 
 def _inputs(roots: Sequence[Node]) -> tuple[str, ...]:

@@ -87,19 +87,34 @@ def _tall_qr(a: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, np.ndarray] 
     That holds if the first result is nearly orthogonal. None: it is not, or there is none. Where columns
     are nearly orthogonal from the start, once is enough: errors grow with the square of their condition.
     """
-    found = _lower_factor(a.T @ a)
+    found = _lower_factor(_gram(a))
     if found is None:
         return None
     first, inverse = found
     if _is_even(first, inverse):
         return a, inverse.T, first.T
     q = _times(a, inverse.T)
-    gram = q.T @ q
+    gram = _gram(q)
     error = float(np.abs(gram - np.eye(len(gram))).max())
     if error <= ROUNDING * np.finfo(a.dtype).eps:  # it is orthogonal already
         return q, None, first.T
     again = _lower_factor(gram) if error < 1e-3 else None
     return None if again is None else (q, again[1].T, again[0].T @ first.T)
+
+
+def _gram(a: np.ndarray) -> np.ndarray:
+    """`a.T @ a` of a tall matrix.
+
+    NumPy takes the product for symmetric results. Where there is little to multiply, that takes longer than
+    any other, and wakes the threads of BLAS. One column is left to it: its sum is more exact there.
+    """
+    if a.shape[1] < 2 or a.size * a.shape[1] >= ALONE:
+        return np.asarray(a.T @ a)
+    blas = importlib.import_module("scipy.linalg.blas")
+    multiply = blas.dgemm if a.dtype == np.float64 else blas.sgemm
+    if a.flags.c_contiguous:  # BLAS has columns in a row
+        return np.asarray(multiply(1.0, a.T, a.T, trans_b=True))
+    return np.asarray(multiply(1.0, a, a, trans_a=True))
 
 
 def _lower_factor(gram: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:

@@ -18,7 +18,15 @@ from hesse.tt import entries_kernel, runs
 from hesse.tt.arrays import Array, Library
 from hesse.tt.chunks import Along, Chunk, End
 from hesse.tt.functional import Deltas, Functional, MovingFrames, joined_blocks
-from hesse.tt.merged import best_groups, merged, merged_tangent, singles, taken_apart
+from hesse.tt.merged import (
+    best_groups,
+    merged,
+    merged_core,
+    merged_tangent,
+    parts,
+    singles,
+    taken_apart,
+)
 from hesse.tt.point import Point
 from hesse.tt.positions import GroupedPositions, Positions
 from hesse.tt.threads import on_threads, shares
@@ -51,7 +59,9 @@ class EntriesFunctional(Functional):
 
     @cached_property
     def _left(self) -> TensorTrain:
-        return merged(self.point.left, self._groups)
+        """U, with the last core of V: nobody needs that of U, behind which there is nothing."""
+        *inside, _ = parts(self._groups)
+        return TensorTrain([*(merged_core(self.point.left, part) for part in inside), self._right.cores[-1]])
 
     @cached_property
     def _back(self) -> Tables:

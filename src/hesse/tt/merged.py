@@ -68,10 +68,11 @@ def _cost(shape: tuple[int, ...], ranks: tuple[int, ...], entries: int, start: i
 
 def merged(train: TensorTrain, groups: Groups) -> TensorTrain:
     """The train whose cores are those of groups of axes."""
-    return TensorTrain([_one(train, part) for part in parts(groups)])
+    return TensorTrain([merged_core(train, part) for part in parts(groups)])
 
 
-def _one(train: TensorTrain, part: slice) -> Array:
+def merged_core(train: TensorTrain, part: slice) -> Array:
+    """The core of some axes."""
     cores = train.cores[part]
     if not cores:
         return train.library.zeros((1, 1, 1), train.cores[0]) + 1.0
@@ -92,7 +93,7 @@ def merged_tangent(point: Point, tangent: TensorTrain, groups: Groups) -> Tensor
     for part in parts(groups):
         left, right, deltas = (chain.cores[part] for chain in (point.left, point.right, tangent))
         if not deltas:
-            made.append(_one(tangent, part) * 0.0)
+            made.append(merged_core(tangent, part) * 0.0)
             continue
         before, total = left[0], deltas[0]
         for u, v, delta in zip(left[1:], right[1:], deltas[1:], strict=True):

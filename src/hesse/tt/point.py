@@ -13,7 +13,7 @@ import numpy as np
 
 from hesse.backends.memory import keep_freed_memory
 from hesse.tt import gram_frames
-from hesse.tt.arrays import Array, Library
+from hesse.tt.arrays import ALONE, Array, Library
 from hesse.tt.chain import sealed
 from hesse.tt.gram_frames import Frames
 from hesse.tt.orthogonal import (
@@ -187,7 +187,10 @@ def _pay_threads(library: Library, cores: Sequence[Array]) -> bool:
 
 
 def _met_frames(cores: Sequence[Array]) -> tuple[Factors, list[Array]]:
-    """Both sweeps at once, each from its end on: what they leave at a bond makes its link."""
+    """Both sweeps, each from its end on: what they leave at a bond makes its link.
+
+    They are made at once where products are large; else threads wait for each other longer than that saves.
+    """
 
     def from_left() -> tuple[list[Factored], list[Array]]:
         frames, factors, core = [], [], cores[0]
@@ -207,7 +210,9 @@ def _met_frames(cores: Sequence[Array]) -> tuple[Factors, list[Array]]:
             core = times_right(before, factor)
         return [Factored(core, None), *frames[::-1]], factors[::-1]
 
-    (left, ahead), (unit, back) = each(lambda sweep: sweep(), [from_left, from_right], numbers=2 * MANY)
+    work = sum(core.size * core.shape[-1] for core in cores)
+    numbers = 2 * MANY if work >= ALONE * len(cores) else 0
+    (left, ahead), (unit, back) = each(lambda sweep: sweep(), [from_left, from_right], numbers=numbers)
     return Factors(left, unit), [*(a @ b for a, b in zip(ahead, back, strict=False)), ahead[-1]]
 
 
@@ -239,7 +244,8 @@ def _nothing() -> None:
 def without_frame(frame: Array, delta: Array) -> Array:
     """The part of a delta that is orthogonal to the frame at its place."""
     u, flat = _columns(frame), _columns(delta)
-    inside = u @ (u.mT @ flat)
+    is_plain = isinstance(u, np.ndarray) and u.ndim == 2  # `@` would keep the lock of the interpreter
+    inside = u @ (np.dot(u.T, flat) if is_plain else u.mT @ flat)
     outside = np.subtract(flat, inside, out=inside) if isinstance(inside, np.ndarray) else flat - inside
     return outside.reshape(delta.shape)
 

@@ -20,6 +20,8 @@ from hesse.tt.orthogonal import gram
 def is_short(library: Library, cores: Sequence[Array]) -> bool:
     """Whether norms may not fit into the type of cores, but can be known: in single precision on a CPU."""
     core = cores[0]
+    if any(hasattr(core, "node") for core in cores):  # expressions have no size yet
+        return False
     if len(core.shape) != 3 or not str(getattr(core, "dtype", "")).endswith("float32"):
         return False
     if library.name == "torch":

@@ -10,6 +10,7 @@ of trains in single precision that their own type does not.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from functools import cached_property
@@ -87,7 +88,8 @@ class WordsFunctional(FormFunctional):
     @cached_property
     def _inverses(self) -> list[np.ndarray | None]:
         """Those of the links, but the last; None: digits would be lost."""
-        return [*map(_inverse, self._links)]
+        same = (np.stack([*links]) for _, links in itertools.groupby(self._links, np.shape))
+        return [*itertools.chain.from_iterable(map(_inverses, same))]
 
     @cached_property
     def _links(self) -> list[np.ndarray]:
@@ -182,10 +184,11 @@ def _of_type(dtype: Any, numbers: np.ndarray) -> tuple[np.ndarray, float]:
     return (numbers / size).astype(dtype), size
 
 
-def _inverse(link: np.ndarray) -> np.ndarray | None:
-    """That of a matrix whose condition is small."""
+def _inverses(links: np.ndarray) -> list[np.ndarray | None]:
+    """Those of matrices whose condition is small."""
     try:
-        found = np.linalg.inv(link)
-    except np.linalg.LinAlgError:
-        return None
-    return found if np.linalg.norm(link) * np.linalg.norm(found) <= CONDITION else None
+        found = np.linalg.inv(links)
+    except np.linalg.LinAlgError:  # one of them has none
+        return [None] if len(links) == 1 else [*itertools.chain.from_iterable(map(_inverses, links[:, None]))]
+    conditions = np.linalg.norm(links, axis=(1, 2)) * np.linalg.norm(found, axis=(1, 2))
+    return [own if fits else None for own, fits in zip(found, conditions <= CONDITION, strict=True)]

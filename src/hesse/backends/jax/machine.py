@@ -12,6 +12,7 @@ class JaxMachine(SliceMachine):
     """The thresholds of the JAX back end."""
 
     call_cost: float = 10_000.0
+    largest_joined: int = 2**13
     larger_first: bool = True
     least_saved: int = 2**20
     slice_entries: int = 2**18

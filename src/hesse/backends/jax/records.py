@@ -113,8 +113,24 @@ def adjugate(params: Params, a: Any) -> Any:
     """By the inverse, if all of it is finite."""
     product = jnp.linalg.det(a)[..., None, None] * jnp.linalg.inv(a)
     return lax.cond(
-        jnp.isfinite(product).all(), lambda a: product, lambda a: records.adjugate(XP, params, a), a
+        jnp.isfinite(product).all(), lambda a: product, lambda a: jnp.swapaxes(minors((1,), a), -1, -2), a
     )
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def minors(params: Params, a: Any) -> Any:
+    """Derivatives by singular values and vectors would need these to be distinct."""
+    return records.minors(XP, params, a)
+
+
+def _moved_minors(params: Params, primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
+    (a,), (tangent,), (order,) = primals, tangents, params
+    own = "abcdefghijkl"[: 2 * order]
+    moved = jnp.einsum(f"...{own}yz,...yz->...{own}", minors((order + 1,), a), tangent)
+    return minors(params, a), moved
+
+
+minors.defjvp(_moved_minors)
 
 
 def foreign(params: Params, *operands: Any) -> list[Any]:
@@ -157,6 +173,7 @@ KERNELS: dict[str, Kernel] = {
     "gather": gather,
     "log_softmax": log_softmax,
     "logsumexp": logsumexp,
+    "minors": minors,
     "pick": pick,
     "scatter": scatter,
     "softmax": softmax,

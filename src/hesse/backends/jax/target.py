@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from hesse.backends.guarded import DIGITS_KEPT, Function
+from hesse.backends.guarded import Function, Other, most_allowed
 from hesse.backends.jax import elementwise
 from hesse.backends.jax.algebra import ALGEBRA
 from hesse.backends.jax.jitted import compiler_options, is_processor, jitted
@@ -143,21 +143,29 @@ class JaxTarget(Target):
     def added(self, array: Any, index: Any, value: Any) -> Any:
         return array.at[index].add(value)
 
-    def guarded(self, function: Function, doubts: int, other: Callable[[], Function]) -> Function:
+    def guarded(self, function: Function, doubts: int, other: Other) -> Function:
         eager = super().guarded(function, doubts, other)
 
         @functools.wraps(function)
         def run(*arrays: Any) -> tuple[Any, ...]:
             if not any(isinstance(array, jax.core.Tracer) for array in arrays):
                 return eager(*arrays)
-            results = tuple(function(*arrays))
-            limits = [jnp.finfo(result.dtype).eps ** -DIGITS_KEPT for result in results[-doubts:]]
-            pairs = zip(results[-doubts:], limits, strict=True)
-            is_fine = functools.reduce(jnp.logical_and, [(doubt <= limit).all() for doubt, limit in pairs])
-            found = lax.cond(
-                is_fine, lambda *arrays: results[:-doubts], lambda *arrays: tuple(other()(*arrays)), *arrays
+            # apart, so that derivatives of the results do not go through inverses that do not exist
+            found = function(*map(lax.stop_gradient, arrays))[-doubts:]
+            limits = [most_allowed(float(jnp.finfo(doubt.dtype).eps), other) for doubt in found]
+            fine = [(doubt <= limit).all() for doubt, limit in zip(found, limits, strict=True)]
+            is_fine = functools.reduce(jnp.logical_and, fine)
+            if other is None:
+                results = function(*arrays)[:-doubts]
+                return tuple(jnp.where(is_fine, result, jnp.nan) for result in results)
+            return tuple(
+                lax.cond(
+                    is_fine,
+                    lambda *arrays: tuple(function(*arrays)[:-doubts]),
+                    lambda *arrays: tuple(other()(*arrays)),
+                    *arrays,
+                )
             )
-            return tuple(found)
 
         return run
 

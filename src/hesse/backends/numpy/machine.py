@@ -19,6 +19,11 @@ class NumpyMachine(SliceMachine):
     halved_share: float = 5 / 8
     """10 of 4 by 4 blocks."""
     large_sum: float = 2**14
+    largest_aligned: int = 2**15
+    """Arrays of up to so many entries, but not in the fastest cache, are written sooner if they begin with a
+    line of the cache; larger ones wait for their operands."""
+    cache_entries: int = 2**19
+    """Programs that need fewer entries at once than this stay in the cache in whatever order they are run."""
     # what NumPy's loops and BLAS like
     short_axis: int = 8
     """An axis with fewer entries than this is too short to be the innermost loop."""
@@ -31,7 +36,9 @@ class NumpyMachine(SliceMachine):
     small_matrix: int = 2**10
     """Entries of the largest matrix that is copied."""
     small_product: int = 10**6
-    """Multiplications of the largest product for which it is copied."""
+    """Multiplications of the largest product for which it is copied, and that BLAS takes for a small one."""
+    most_parts: int = 16
+    """Products with a small matrix are computed in at most so many parts that are small."""
     short_dot: int = 32
     """Entries from which many rows are multiplied with rows by dot products, not by one einsum."""
     longest_dot: float = math.inf

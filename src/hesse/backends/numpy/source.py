@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import string
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from hesse.backends.numpy.machine import NumpyMachine
+from hesse.backends.numpy.parts import parts_source
 from hesse.backends.text import (
     Dialect,
     Labels,
@@ -21,6 +24,14 @@ from hesse.ir import Axis, overlapping_labels
 from hesse.plan.program import Combine, Contract, Placed, View
 
 NUMPY = Dialect("np", permute="transpose", total="np.add.reduce", concatenate="np.concatenate")
+
+
+def einsum_source(item: Contract, left: str, right: str) -> str:
+    """A product by its labels, in letters, which NumPy reads sooner than numbers."""
+    rows = item.left_labels, item.right_labels, item.labels
+    letters = dict(zip(dict.fromkeys(itertools.chain(*rows)), string.ascii_letters, strict=False))
+    a, b, output = ("".join([letters[label] for label in row]) for row in rows)
+    return f"einsum('{a},{b}->{output}', {left}, {right})"
 
 
 def view_source(view: View, name: str, shape: tuple[int, ...]) -> str:
@@ -69,25 +80,29 @@ def contract_source(
     buffer: Callable[[], str | None],
     lying: Lying,
     machine: NumpyMachine,
-) -> tuple[str, Labels]:
+) -> tuple[str, Labels | None]:
     """A product of two arrays that is summed: a dot product, an einsum or a matrix product.
 
     A matrix product is written to the array of `buffer()`, if there is one. The answer has the labels of
-    the result in their order in memory, too.
+    the result in their order in memory, too; None: they lie as in the operands.
     """
     found = matrices(item, left, right, sizes, NUMPY)
     if found is None:
-        return _inner_source(item, left, right, sizes, lying, machine), item.labels
+        text = _inner_source(item, left, right, sizes, lying, machine)
+        return (einsum_source(item, left, right), None) if text is None else (text, item.labels)
     summed = math.prod(sizes[label] for label in found.summed)
     is_batch = len({*item.left_labels, *item.right_labels}) == 3 and found.batch
     if is_batch and summed <= machine.small_block:
-        return NUMPY.einsum(
-            item, left, right
-        ), item.labels  # for many small blocks quicker than a product of each
+        # for many small blocks quicker than a product of each
+        return einsum_source(item, left, right), None
     second = found.second
     groups = [found.rows, found.summed, found.columns]
     if second.endswith(".T") and _is_slow_transposed(groups, sizes, machine):
         second = f"np.ascontiguousarray({second})"
+    if not item.is_symmetric and item.left != item.right:  # BLAS knows a square by itself
+        own_buffer = buffer if found.produced == item.labels else lambda: None
+        if in_parts := parts_source(found, sizes, machine, own_buffer):
+            return found.finished(in_parts, item, sizes, NUMPY), found.produced
     is_plain = not found.drop and len(found.rows) == len(found.columns) == 1 and found.produced == item.labels
     if is_plain and not item.is_symmetric and (held := buffer()) is not None:
         return f"np.matmul({found.first}, {second}, out={held})", item.labels
@@ -118,7 +133,8 @@ def _inner_source(
     sizes: Mapping[int, int],
     lying: Lying,
     machine: NumpyMachine,
-) -> str:
+) -> str | None:
+    """A product that is no product of matrices, if it is one of vectors."""
     a, b, output = item.left_labels, item.right_labels, item.labels
     if output:
         summed = {*a} - {*output}
@@ -127,9 +143,9 @@ def _inner_source(
         if len(summed) == 1 and summed == lying.innermost and is_quick:
             whole = (*output, *summed)
             return f"np.vecdot({NUMPY.aligned(left, a, whole)}, {NUMPY.aligned(right, b, whole)})"
-        return NUMPY.einsum(item, left, right)
+        return None
     if math.prod(sizes[label] for label in a) > machine.longest_dot:
-        return NUMPY.einsum(item, left, right)
+        return None
     if len(a) == 1:
         return f"{left}.dot({right})"
     return f"np.vdot({left}, {NUMPY.permuted(right, tuple(b.index(label) for label in a))})"
@@ -188,7 +204,7 @@ def combine_source(
     is_contiguous, order = is_written_contiguous(item, target), None
     fresh = set() if dense else _fresh([item.terms[k] for k in placed[:MOST_COMPARED]])
     if not dense:
-        is_filled = len(fresh) == len(placed) and _fills([item.terms[k] for k in placed], shape)
+        is_filled = _fills([item.terms[placed[position]] for position in fresh], shape)
         order = tuple(reversed(range(len(shape)))) if target.by_columns and not is_contiguous else None
         function, layout = "empty" if is_filled else "zeros", "" if order is None else ", order='F'"
         lines = [f"{target.name} = np.{function}({tuple_text(shape)}, dtype{layout})"]

@@ -19,6 +19,7 @@ from hesse.backends.records import Namespace
 from hesse.backends.target import Target, host_bytes
 from hesse.backends.writer import Compiled
 from hesse.plan.batches import batches_first
+from hesse.plan.early import with_early_ends
 from hesse.plan.layout import aligned
 from hesse.plan.pairs import with_shared_pairs
 from hesse.plan.program import Program
@@ -26,6 +27,7 @@ from hesse.plan.scales import with_few_scales
 from hesse.plan.scalings import scaled_before_picking
 from hesse.plan.slices import sliced
 from hesse.plan.supports import trimmed
+from hesse.plan.units import without_unit_axes
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,9 @@ class NumpyTarget(Target):
         return has(elementwise.kernel, name)
 
     def passes(self, program: Program) -> NumpyProgram:
-        lean = with_shared_pairs(with_few_scales(scaled_before_picking(trimmed(program))))
-        return sliced(beside_softmax(batches_first(aligned(lean))), self.machine, NumpyProgram)
+        lean = with_shared_pairs(with_few_scales(scaled_before_picking(without_unit_axes(trimmed(program)))))
+        parted = sliced(beside_softmax(batches_first(aligned(lean))), self.machine, NumpyProgram)
+        return with_early_ends(parted, self.machine.cache_entries, NumpyProgram)
 
     def compile(
         self,

@@ -15,9 +15,12 @@ from hesse.backends.numpy import elementwise, records
 from hesse.backends.numpy.columns import computed_from, is_narrow, read_by_columns
 from hesse.backends.numpy.machine import NUMPY_MACHINE, NumpyMachine
 from hesse.backends.numpy.orders import Order, agreed, seen, viewed
+from hesse.backends.numpy.parts import FUNCTIONS
 from hesse.backends.numpy.program import IN_PLACE, NumpyProgram
+from hesse.backends.numpy.repeated import Repeated
 from hesse.backends.numpy.runtime import (
     affine_view,
+    einsum,
     in_slices,
     place_overlapping,
     symmetric_product,
@@ -34,6 +37,7 @@ from hesse.backends.numpy.source import (
     product_source,
     view_source,
 )
+from hesse.backends.numpy.spaces import Spaces, aligned_arrays
 from hesse.backends.text import dense_labels, tuple_text
 from hesse.backends.writer import Compiled, Writer
 from hesse.plan.program import (
@@ -74,8 +78,8 @@ def compile_program(
     to matter. Results are no inputs but those named by `shared`.
     """
     columns = read_by_columns(program, machine)
-    compiled = NumpyWriter(program, dtype, machine, results_in_order, shared, columns).compiled(inputs)
-    return _buffered(compiled, program, machine)
+    writer = NumpyWriter(program, dtype, machine, results_in_order, shared, columns, has_spaces=True)
+    return _buffered(writer.compiled(inputs), program, machine)
 
 
 def compile_loop(
@@ -135,13 +139,17 @@ class NumpyWriter(Writer):
         results_in_order: bool,
         shared: Collection[str] = (),
         columns: Collection[str] = (),
+        has_spaces: bool = False,
     ) -> None:
         super().__init__(program)
         self.dtype, self.machine = dtype, machine
         self.namespace |= {
+            **FUNCTIONS,
             "np": np,
             "dtype": dtype,
             "affine_view": affine_view,
+            "aligned_arrays": aligned_arrays,
+            "einsum": einsum,
             "in_slices": in_slices,
             "place_overlapping": place_overlapping,
             "symmetric_product": partial(symmetric_product, blocks=machine.symmetric_blocks),
@@ -151,6 +159,7 @@ class NumpyWriter(Writer):
         self.final = _final(program) if results_in_order else set()
         self.buffers: dict[tuple[int, ...], list[Ref]] = {}
         """Arrays that nobody reads any more, by their sizes in the order of memory."""
+        self.spaces = Spaces(program, machine if has_spaces else None)
         self.dead: list[str] = []
         """Names of arrays that the current instruction writes over."""
         self.orders: dict[Ref, Order] = {}
@@ -161,6 +170,7 @@ class NumpyWriter(Writer):
         """Inputs that are copied column by column."""
         self.by_columns = computed_from(program, columns)
         """Values that may lie in memory as those do."""
+        self.repeated = Repeated(program)
         self.wanted: Counter[tuple[int, ...]] = Counter(
             tuple(sorted(shape))
             for k, (item, shape) in enumerate(zip(program.instructions, program.shapes, strict=True))
@@ -173,7 +183,9 @@ class NumpyWriter(Writer):
         for k, item in enumerate(self.program.instructions):
             if isinstance(item, Load) and item.name in self.columns:
                 self.orders[k] = tuple(reversed(range(len(self.program.shapes[k]))))
-        return super().written(arguments)
+        results = super().written(arguments)
+        self.lines[:0] = self.spaces.lines()
+        return results
 
     def literal(self, value: np.ndarray) -> Any:
         return value if value.dtype.kind in "iu" else np.asarray(value, self.dtype)
@@ -188,6 +200,8 @@ class NumpyWriter(Writer):
             self.wanted[tuple(sorted(self.program.shapes[k]))] -= 1
         spare = {s for s in sources(item) if self.last_reads[s] <= k and self.program.is_fresh(s)}
         taken = self._instruction(item, k, spare)
+        if taken is not None:
+            self.spaces.passed(taken, k)
         self._release(item, k, spare - {taken})
 
     def _in_slices(self, slices: Slices) -> None:
@@ -242,13 +256,17 @@ class NumpyWriter(Writer):
 
     def _buffer(self, k: Ref, order: Order) -> str | None:
         """An array of the shape of value k, in an order in memory, that nobody reads any more."""
-        kept = self.buffers.get(self._sizes_in(k, order))
-        if not kept:
-            return None
-        ref = kept.pop()
+        sizes, places = self._sizes_in(k, order), tuple(map(int, np.argsort(order)))
+        kept = self.buffers.get(sizes, [])
+        ref = next((ref for ref in reversed(kept) if self.spaces.may_pass(ref, k)), None)
+        if ref is None:
+            name = self.spaces.new(k, sizes)
+            return None if name is None else NUMPY.permuted(name, places)
+        kept.remove(ref)
+        self.spaces.passed(ref, k)
         self.dead.append(self.names[ref])  # from now on the array is known as value k only
         own = self._order(ref)
-        return NUMPY.permuted(self.names[ref], tuple([own[place] for place in np.argsort(order)]))
+        return NUMPY.permuted(self.names[ref], tuple([own[place] for place in places]))
 
     def result(self, ref: Ref) -> str:
         """A result; it shares no memory with literals, other results and inputs that are not `shared`."""
@@ -363,6 +381,7 @@ class NumpyWriter(Writer):
         left, right = self.names[item.left], self.names[item.right]
         sizes = self.sizes(item)
         sides = (item.left, item.left_labels), (item.right, item.right_labels)
+        orders = [seen(self._order(ref), labels, item.labels) for ref, labels in sides]
         if not set(item.left_labels) & set(item.right_labels) <= set(item.labels):
             in_order = tuple(range(len(item.labels)))
             innermost = {labels[self._order(ref)[-1]] for ref, labels in sides if labels}
@@ -371,14 +390,18 @@ class NumpyWriter(Writer):
                 item, left, right, sizes, lambda: self._buffer(k, in_order), lying, self.machine
             )
             self.set(k, text)
-            self.orders[k] = seen(in_order, produced, item.labels)
+            if produced is None:
+                self.orders[k] = agreed(orders, len(in_order))
+            else:
+                self.orders[k] = seen(in_order, produced, item.labels)
             return None
-        orders = [seen(self._order(ref), labels, item.labels) for ref, labels in sides]
-        for side, order, (other, other_labels) in zip(sides, orders, reversed(sides), strict=True):
-            ref, labels = side
+        item, left, right, lines = self.repeated.factors(item, self.program.shapes[k], orders, self.names)
+        self.lines += lines
+        others = (right, item.right_labels), (left, item.left_labels)
+        for (ref, labels), order, other in zip(sides, orders, others, strict=True):
             if ref in spare and item.left != item.right and len(labels) == len(item.labels) > 0:
                 text = NUMPY.permuted(self.names[ref], tuple(labels.index(label) for label in item.labels))
-                factor = NUMPY.aligned(self.names[other], other_labels, item.labels)
+                factor = NUMPY.aligned(*other, item.labels)
                 return self._take_over(k, ref, text, order, f"*= {factor}")
         loops = None if k in self.final else loop_order(item.labels, sizes, self.machine)
         if loops is None:

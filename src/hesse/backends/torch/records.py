@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from hesse.backends import records
 from hesse.backends.foreign import pick, results_on_host
@@ -31,6 +32,13 @@ def is_hidden(*tensors: Any) -> bool:
     if torch.compiler.is_compiling() or any(map(torch._C._functorch.is_functorch_wrapped_tensor, tensors)):
         return True
     return any(tensor.is_cuda for tensor in tensors) and torch.cuda.is_current_stream_capturing()
+
+
+def without_gradient(tensor: Tensor) -> Tensor:
+    """The tensor inside of those that `torch.func` follows derivatives with: it has the same values."""
+    while torch._C._functorch.is_gradtrackingtensor(tensor):
+        tensor = torch._C._functorch.get_unwrapped(tensor)
+    return tensor
 
 
 def _repeat(step: Callable[[Any, Any], Any], counts: Any, state: Any) -> Any:
@@ -63,7 +71,47 @@ def adjugate(params: Params, a: Any) -> Any:
         inverted, problem = torch.linalg.inv_ex(a)
         if not problem.any():
             return torch.linalg.det(a)[..., None, None] * inverted
-    return records.adjugate(XP, params, a)
+    return torch.swapaxes(minors((1,), a), -1, -2)
+
+
+class Minors(torch.autograd.Function):
+    """Those of a matrix; derivatives by its singular values and vectors would need these to be distinct."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(a: Tensor, order: int) -> Tensor:
+        found: Tensor = records.minors(XP, (order,), a)
+        return found
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, int], output: Tensor) -> None:
+        a, ctx.order = inputs
+        ctx.save_for_backward(a)
+        ctx.save_for_forward(a)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        own, partial = _partial_of_minors(ctx)
+        return torch.einsum(f"...{own},...{own}yz->...yz", gradient, partial), None
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor, _: None) -> Tensor:
+        own, partial = _partial_of_minors(ctx)
+        return torch.einsum(f"...{own}yz,...yz->...{own}", partial, tangent)
+
+
+def _partial_of_minors(ctx: Any) -> tuple[str, Tensor]:
+    """The names of the axes of minors, and their partial: those of the next order."""
+    (a,) = ctx.saved_tensors
+    return "abcdefghijkl"[: 2 * ctx.order], minors((ctx.order + 1,), a)
+
+
+def minors(params: Params, a: Tensor) -> Tensor:
+    """Through `Minors` where derivatives are followed."""
+    if torch.compiler.is_compiling() or not (a.requires_grad or is_hidden(a)):
+        return records.minors(XP, params, a)
+    return Minors.apply(a, *params)
 
 
 def logsumexp(params: Params, x: Any) -> Any:
@@ -146,6 +194,7 @@ KERNELS: dict[str, Kernel] = {
     "gather": gather,
     "log_softmax": log_softmax,
     "logsumexp": logsumexp,
+    "minors": minors,
     "pick": pick,
     "scatter": scatter,
     "softmax": softmax,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -12,6 +13,7 @@ import torch
 from torch import Tensor
 from torch._C._functorch import is_functorch_wrapped_tensor
 
+from hesse.backends.guarded import Function, Other, attempted, most_allowed
 from hesse.backends.kernels import has
 from hesse.backends.numpy.target import NumpyTarget
 from hesse.backends.records import Namespace
@@ -22,7 +24,7 @@ from hesse.backends.torch.fused import Fused
 from hesse.backends.torch.graphs import Graphed, is_worth_capturing
 from hesse.backends.torch.hosted import Hosted, has_foreign_code, is_worth_hosting
 from hesse.backends.torch.machine import TORCH_MACHINE, TorchMachine
-from hesse.backends.torch.records import is_hidden
+from hesse.backends.torch.records import is_hidden, without_gradient
 from hesse.backends.torch.runtime import transformed_zeros
 from hesse.backends.torch.tensors import as_tensor, has_only_a_default_device
 from hesse.backends.torch.writer import TorchWriter
@@ -170,15 +172,32 @@ class TorchTarget(Target):
         array[index] += value
         return array
 
-    def has_doubt(self, results: Sequence[Tensor]) -> bool:
-        return not is_hidden(*results) and super().has_doubt(results)
+    def guarded(self, function: Function, doubts: int, other: Other) -> Function:
+        eager = super().guarded(function, doubts, other)
+
+        @functools.wraps(function)
+        def run(*arrays: Tensor) -> tuple[Any, ...]:
+            if not is_hidden(*map(without_gradient, arrays)):
+                return eager(*arrays)
+            if other is not None:
+                return other()(*arrays)
+            results = attempted(function, arrays, other) or ()
+            limits = [most_allowed(torch.finfo(result.dtype).eps, other) for result in results[-doubts:]]
+            fine = [(doubt <= limit).all() for doubt, limit in zip(results[-doubts:], limits, strict=True)]
+            is_fine = functools.reduce(torch.logical_and, fine)
+            return tuple(torch.where(is_fine, result, math.nan) for result in results[:-doubts])
+
+        return run
 
     def call(self, compiled: Compiled, arrays: Sequence[Tensor], as_numpy: bool) -> Sequence[Any]:
         results = compiled.function(*arrays)
         return [result.numpy() for result in results] if as_numpy else results
 
     def on_host(self, array: Tensor) -> np.ndarray:
-        return array.detach().cpu().numpy()  # type: ignore[no-any-return]
+        if not is_functorch_wrapped_tensor(array):
+            return array.detach().cpu().numpy()  # type: ignore[no-any-return]
+        with torch._C._DisableFuncTorch():
+            return without_gradient(array).detach().cpu().numpy()  # type: ignore[no-any-return]
 
     @property
     def algebra(self) -> Namespace:

@@ -306,6 +306,8 @@ def _in_other_words(function: Any, arguments: tuple[Any, ...], options: dict[str
         # PyTorch has checked the numbers of heads
         options = {"scale": given.get("scale"), "enable_gqa": True}
         return aten.scaled_dot_product_attention.default, arguments, options
+    if name in ("rrelu_with_noise", "rrelu_with_noise_"):
+        return *_leaky(name.endswith("_"), **given), {}
     if name in ("native_batch_norm", "_native_batch_norm_legit", "_native_batch_norm_legit_no_training"):
         kept = [given.get(k) for k in ("input", "weight", "bias", "running_mean", "running_var")]
         modes = (given.get("training", False), 0.0, given["eps"], False)
@@ -314,6 +316,22 @@ def _in_other_words(function: Any, arguments: tuple[Any, ...], options: dict[str
         kept = [given[k] for k in ("input", "group", "weight", "bias", "eps")]
         return aten.group_norm.default, tuple(kept), {}
     return function, arguments, options
+
+
+def _leaky(
+    in_place: bool,
+    self: Tensor,
+    noise: Tensor,
+    lower: float = 0.125,
+    upper: float = 1 / 3,
+    training: bool = False,
+    **_: Any,
+) -> tuple[Any, tuple[Any, ...]]:
+    """In training mode the slopes that were drawn have been written to `noise`."""
+    aten = torch.ops.aten
+    if training:
+        return (aten.mul_ if in_place else aten.mul).Tensor, (self, noise.clone())
+    return (aten.leaky_relu_ if in_place else aten.leaky_relu).default, (self, (lower + upper) / 2)
 
 
 def _places(indices: Sequence[Any]) -> Iterator[Any]:
