@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
 from hesse.api.layout import Layout, arranged
@@ -116,13 +117,13 @@ Builder = Callable[[Request], Built]
 class Kind(NamedTuple):
     """A structured tensor without numbers: its expression, and the ranks of its groups of axes.
 
-    `places` says for each of its parts, which have names, which result of the program it is.
+    `pick` takes its parts, which have names, from the results of the program.
     """
 
     node: Node
     ranks: tuple[int, ...]
     names: tuple[str, ...]
-    places: tuple[int, ...]
+    pick: Callable[[Sequence[Any]], Sequence[Any]]
 
 
 class Tensors(NamedTuple):
@@ -145,8 +146,8 @@ class Tensors(NamedTuple):
             results = self.target.converted(results, [None] * len(results))
         dtype, target = self.dtype, self.target
         tensors: list[Any] = [
-            Structured(node, dict(zip(names, map(results.__getitem__, places))), ranks, dtype, target)  # noqa: B905
-            for node, ranks, names, places in self.kinds
+            Structured(node, dict(zip(names, pick(results))), ranks, dtype, target)  # noqa: B905
+            for node, ranks, names, pick in self.kinds
         ]
         if self.chunk is not None:
             tensors = [tensor.dense(chunk=self.chunk) for tensor in tensors]
@@ -236,11 +237,19 @@ def _tensors(storages: tuple[Storage, ...], built: Built, arrays: Arrays, chunk:
     sources = _sources(storages)
     places = {source: k for k, source in enumerate(sources)}
     kinds = tuple(
-        Kind(s.node, ranks, s.names, tuple([places[source] for source in s.sources]))
+        Kind(s.node, ranks, s.names, _picker([places[source] for source in s.sources]))
         for s, ranks in zip(storages, built.groups, strict=True)
     )
     has_numbers = any(source.shape == () for source in sources)
     return Tensors(storages, kinds, len(sources), has_numbers, dtype, target, chunk)
+
+
+def _picker(places: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """What takes the results at some places, most of which are in a row."""
+    first, count = next(iter(places), 0), len(places)
+    if [*places] == [*range(first, first + count)]:
+        return itemgetter(slice(first, first + count))
+    return itemgetter(*places)
 
 
 def _sources(storages: Sequence[Storage]) -> list[Node]:

@@ -185,7 +185,7 @@ class _Chain:
         self.has_large = max(self.arranged, self.largest_sum) > self.machine.largest_whole
         self.rows = self._rows() if self.ways else self.length
         if self.rows < self.length:
-            self.ways = self._without(self.ways, self.machine.smallest_slice * self.length // self.rows)
+            self.ways = self._without(self.ways, self._short() * self.length // self.rows)
         self.outputs = [
             k
             for k in sorted(self.ways)
@@ -258,6 +258,10 @@ class _Chain:
             if not any(reader in ways for reader in graph.readers[k]):
                 del ways[k]
         return ways
+
+    def _short(self) -> int:
+        """Entries of slices that take longer to call than to compute."""
+        return self.machine.smallest_slice // 2
 
     def _rows(self) -> int:
         """How many rows a slice has; all of them if it is not worth it."""
