@@ -291,6 +291,14 @@ def sum_of_pairs_chosen_by_none(xp: Any, x: Any) -> Any:
     return xp.sum(xp.where(r2 > 100.0, xp.sum(xp.sqrt(r2)), r2 * r2))
 
 
+def lower_triangle_of_roots(xp: Any, x: Any) -> Any:
+    return xp.sum(xp.tril(xp.sqrt(x[:, None] - x + _array(xp, np.eye(4)))) ** 3)
+
+
+def upper_triangle_of_logs(xp: Any, x: Any) -> Any:
+    return xp.sum(xp.triu(xp.log(x - x[:, None] + _array(xp, WEIGHTS[0, 0] * np.eye(4)))) ** 2)
+
+
 CASES = [
     Case("double where, log", double_where_log, MIXED),
     Case("double where, log at zero", double_where_log, (1.0, 0.0, 2.0, 0.5)),
@@ -327,6 +335,8 @@ CASES = [
     Case("huber of ratio", huber_of_ratio, WITH_ZERO),
     Case("norm or zero", norm_or_zero, WITH_ZERO),
     Case("sinc", sinc, WITH_ZERO),
+    Case("lower triangle of roots", lower_triangle_of_roots, (-1.0, 0.4, 2.0, 2.5)),
+    Case("upper triangle of logs", upper_triangle_of_logs, (-1.0, 0.4, 2.0, 2.5)),
     Case("pair potential", pair_potential, PLANE),
     Case("pair potential without care", pair_potential_without_care, PLANE),
     Case("safe pair potential", safe_pair_potential, PLANE),

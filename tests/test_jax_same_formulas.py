@@ -115,7 +115,8 @@ def test_same_expression(name: str) -> None:
     ours, theirs = (hesse.hessian(_function(formula, xp), backend="jax").explain(x) for xp, x in arguments)
     is_same = ours.roots == theirs.roots and ours.flops == theirs.flops
     assert is_same == (name not in DIFFERENT), f"{ours.formula}\n{theirs.formula}"
-    ours, theirs = (hesse.hessian(_function(formula, xp), form="structured")(x) for xp, x in arguments)
+    structured = {"form": "structured", "backend": "jax"}
+    ours, theirs = (hesse.hessian(_function(formula, xp), **structured)(x) for xp, x in arguments)
     assert is_same <= (repr(ours) == repr(theirs))
 
 

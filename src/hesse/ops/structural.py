@@ -13,10 +13,14 @@ import numpy as np
 
 from hesse.errors import ArgumentError, ShapeError
 from hesse.ir import (
+    Add,
     Apply,
+    Constant,
+    Einsum,
     Node,
     Shape,
     Size,
+    Variable,
     broadcast,
     combine,
     concatenate,
@@ -139,15 +143,28 @@ def unfold(x: Node, axis: int, window: int, step: int = 1) -> Node:
 
 
 def tril(x: Node, k: int = 0) -> Node:
-    """The last two axes with zeros above the k-th diagonal (a product with a mask of zeros and ones)."""
+    """The last two axes with zeros above the k-th diagonal."""
     rows, columns = _matrix_sizes("tril", x)
-    return pairwise("...ij,ij->...ij", x, constant(np.tri(rows, columns, k)))
+    return _masked(x, np.tri(rows, columns, k))
 
 
 def triu(x: Node, k: int = 0) -> Node:
-    """The last two axes with zeros below the k-th diagonal (a product with a mask of zeros and ones)."""
+    """The last two axes with zeros below the k-th diagonal."""
     rows, columns = _matrix_sizes("triu", x)
-    return pairwise("...ij,ij->...ij", x, constant(1.0 - np.tri(rows, columns, k - 1)))
+    return _masked(x, 1.0 - np.tri(rows, columns, k - 1))
+
+
+def _masked(x: Node, mask: np.ndarray) -> Node:
+    """Matrices with zeros where the mask has them.
+
+    What is left out leaves no trace, should it be infinite or have infinite slopes. Products of variables
+    have none: with the mask they are one product.
+    """
+    factors = x.operands if isinstance(x, Einsum | Add) else (x,)
+    if all(isinstance(factor, Variable | Constant) for factor in factors):
+        return pairwise("...ij,ij->...ij", x, constant(mask))
+    whole = broadcast(constant(mask), x.shape, (x.rank - 2, x.rank - 1))
+    return elementwise("where", whole, x, uniform(0.0, x.shape))
 
 
 def _matrix_sizes(name: str, x: Node) -> tuple[int, int]:
