@@ -20,8 +20,7 @@ class NumpyMachine(SliceMachine):
     """10 of 4 by 4 blocks."""
     large_sum: float = 2**14
     largest_aligned: int = 2**15
-    """Arrays of up to so many entries, but not in the fastest cache, are written sooner if they begin with a
-    line of the cache; larger ones wait for their operands."""
+    """Up to so many entries, an array outside the fastest cache begins with a line of the cache."""
     cache_entries: int = 2**19
     """Programs that need fewer entries at once than this stay in the cache in whatever order they are run."""
     # what NumPy's loops and BLAS like
