@@ -23,6 +23,7 @@ import numpy as np
 from jax.experimental.jet import jet
 
 import hesse
+from benchmarks.speed.libraries import jax_library
 from benchmarks.texts import columns, markdown, ratio_text, time_text
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "taylor.md"
@@ -250,7 +251,7 @@ def main() -> int:
         "--only", default="", help="rows whose operator contains this text; nothing is written"
     )
     options = parser.parse_args()
-    jax.config.update("jax_enable_x64", True)
+    jax_library()
     jax.block_until_ready(jax.jit(lambda x: x + 1.0)(jnp.ones(3)))  # what JAX loads when it is used first
     found = []
     for row in rows():

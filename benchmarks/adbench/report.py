@@ -44,7 +44,8 @@ them (and the loop is a scan). `gradient / function` compares that way with the 
 First calls trace, differentiate, compile and run: those of hesse as it is called without options (where JAX
 is given a scan, so is hesse), and those of its fastest way.
 `Jacobian, blocks` are derivatives of each point by its own arguments: `form="structured"` in hesse,
-`vmap(jacrev)` or one column at a time in the others. torch is left out where it compiles for minutes."""
+`vmap(jacrev)` or one column at a time in the others. torch is left out where it compiles for minutes.
+JAX computes in the thread that calls it (`jax_cpu_enable_async_dispatch` is off)."""
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from importlib import import_module
 
-from benchmarks.speed.libraries import Jax, Torch
+from benchmarks.speed.libraries import Jax, Torch, jax_library
 
 SHARE = 0.32
 """Of the memory of the device, for each of JAX, torch and compiled torch."""
@@ -25,8 +25,7 @@ def jax_alone(device: str) -> Jax:
     """JAX, with a share of the memory (set before it is imported) and without TF32."""
     os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
     os.environ["XLA_PYTHON_CLIENT_MEM_FRACTION"] = str(SHARE)
-    jax = import_module("jax")
-    jax.config.update("jax_enable_x64", True)
+    jax = jax_library().jax
     jax.config.update("jax_default_matmul_precision", "highest")
     if device == "cpu":
         jax.config.update("jax_platforms", "cpu")

@@ -194,9 +194,14 @@ class Torch:
 
 
 def jax_library() -> Jax:
-    """JAX in double precision."""
+    """JAX in double precision; on a processor, it computes in the thread that asks it to.
+
+    Else it hands programs of more than a thousand operations over to another one, which takes 5 to 25 µs,
+    whatever they do. All calls are waited for here, and nothing else is done meanwhile.
+    """
     jax = import_module("jax")
     jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_cpu_enable_async_dispatch", False)
     return Jax(jax)
 
 
