@@ -117,13 +117,13 @@ Builder = Callable[[Request], Built]
 class Kind(NamedTuple):
     """A structured tensor without numbers: its expression, and the ranks of its groups of axes.
 
-    `pick` takes its parts, which have names, from the results of the program.
+    `pick` takes its parts, which have names, from the results of the program; None: they are the first ones.
     """
 
     node: Node
     ranks: tuple[int, ...]
     names: tuple[str, ...]
-    pick: Callable[[Sequence[Any]], Sequence[Any]]
+    pick: Callable[[Sequence[Any]], Sequence[Any]] | None
 
 
 class Tensors(NamedTuple):
@@ -146,11 +146,13 @@ class Tensors(NamedTuple):
             results = self.target.converted(results, [None] * len(results))
         dtype, target = self.dtype, self.target
         tensors: list[Any] = [
-            Structured(node, dict(zip(names, pick(results))), ranks, dtype, target)  # noqa: B905
+            Structured(node, dict(zip(names, pick(results) if pick else results)), ranks, dtype, target)  # noqa: B905
             for node, ranks, names, pick in self.kinds
         ]
         if self.chunk is not None:
             tensors = [tensor.dense(chunk=self.chunk) for tensor in tensors]
+        if len(results) == self.part_count:
+            return tensors
         return tensors + [target.copied(result) for result in results[self.part_count :]]
 
 
@@ -244,11 +246,11 @@ def _tensors(storages: tuple[Storage, ...], built: Built, arrays: Arrays, chunk:
     return Tensors(storages, kinds, len(sources), has_numbers, dtype, target, chunk)
 
 
-def _picker(places: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
-    """What takes the results at some places, most of which are in a row."""
+def _picker(places: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]] | None:
+    """What takes the results at some places, most of which are in a row; None: they are the first ones."""
     first, count = next(iter(places), 0), len(places)
     if [*places] == [*range(first, first + count)]:
-        return itemgetter(slice(first, first + count))
+        return itemgetter(slice(first, first + count)) if first else None
     return itemgetter(*places)
 
 
