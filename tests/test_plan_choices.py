@@ -81,7 +81,7 @@ def check(
 # In place
 
 
-EVERYTHING_IS_LARGE = NumpyMachine(large_array=1, short_axis=3, smallest_halved=2)
+EVERYTHING_IS_LARGE = NumpyMachine(large_array=1, short_axis=3, smallest_halved=2, narrow_dot=1)
 """Small arrays are treated as large ones are."""
 
 
@@ -501,3 +501,28 @@ def test_multiples_beyond_the_range_of_single_precision() -> None:
     with np.errstate(all="ignore"):
         found = hesse.compile(lambda x: 1e39 * np.sin(x) + np.cos(x))(x)
         np.testing.assert_array_equal(np.isfinite(found), np.isfinite(1e39 * x))
+
+
+def moments(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """For each point the weighted products of its differences from others."""
+    d = x[:, None, :] - y[None, :, :]
+    return np.einsum("ija,ij,ijb->iab", d, np.exp(-np.sum(d * d, axis=-1)), d)
+
+
+@pytest.mark.parametrize(
+    ("width", "length", "is_dot"), [(3, 100, True), (2, 64, True), (3, 40, False), (4, 100, False)]
+)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_stacks_of_narrow_matrices_are_dot_products(
+    width: int, length: int, is_dot: bool, dtype: str
+) -> None:
+    random = np.random.default_rng(width)
+    x, y = (random.normal(size=(n, width)).astype(dtype) for n in (90, length))
+    compiled = hesse.compile(moments)
+    dots = [line for line in compiled.explain(x, y).source.splitlines() if "np.vecdot" in line]
+    assert any("None, :, :]" in line for line in dots) == is_dot
+    for _ in range(2):
+        found = compiled(x, y)
+        assert found.dtype == dtype
+        expected = moments(x.astype(float), y.astype(float))
+        assert_close(found.astype(float), expected, tolerance=1e-12 if dtype == "float64" else 1e-5)

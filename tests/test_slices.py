@@ -34,6 +34,7 @@ DTYPE = np.dtype(float)
 
 
 EVERYTHING_SLICED = NumpyMachine(
+    narrow_dot=1,
     least_saved=1,
     small_instruction=0,
     slice_entries=4,

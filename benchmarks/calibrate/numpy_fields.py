@@ -267,6 +267,22 @@ def short_dot(machine: NumpyMachine) -> Measured:
     return smallest([4, 8, 16, 24, 32, 48, 64, 96], pays)
 
 
+def _dots_pay(width: int, n: int) -> bool:
+    left, right = random(200, width, n), random(200, width, n)
+    by_rows = partial(np.vecdot, left[:, :, None], right[:, None])
+    return relative(by_rows, lambda: np.matmul(left, right.transpose(0, 2, 1))) < 1
+
+
+def narrow_matrix(machine: NumpyMachine) -> Measured:
+    """Rows and columns up to which stacks of products of matrices are quicker as dot products of rows."""
+    return largest([2, 3, 4, 5, 6, 8, 12], lambda width: _dots_pay(width, 4 * machine.narrow_dot))
+
+
+def narrow_dot(machine: NumpyMachine) -> Measured:
+    """Entries of rows from which they are."""
+    return smallest([8, 16, 32, 64, 128, 256], lambda n: _dots_pay(machine.narrow_matrix, n))
+
+
 def large_array(machine: NumpyMachine) -> Measured:
     """Entries of an array with a short last axis from which another order in memory is quicker."""
 
@@ -339,6 +355,8 @@ TARGET = Target(
         small_matrix,
         small_product,
         short_dot,
+        narrow_matrix,
+        narrow_dot,
         large_array,
         largest_aligned,
         buffer_entries,

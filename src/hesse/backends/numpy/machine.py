@@ -40,6 +40,10 @@ class NumpyMachine(SliceMachine):
     """Products with a small matrix are computed in at most so many parts that are small."""
     short_dot: int = 32
     """Entries from which many rows are multiplied with rows by dot products, not by one einsum."""
+    narrow_matrix: int = 3
+    """Rows and columns up to which stacks of products are dot products of rows: BLAS is slow for so few."""
+    narrow_dot: int = 64
+    """Entries from which those rows are multiplied so."""
     longest_dot: float = math.inf
     """Entries of the longest vectors multiplied by BLAS: its threads may wait busily for more."""
     longest_row: int = 2**12

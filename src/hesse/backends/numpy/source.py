@@ -13,6 +13,7 @@ from hesse.backends.numpy.parts import parts_source
 from hesse.backends.text import (
     Dialect,
     Labels,
+    Matrices,
     affine_text,
     dense_labels,
     matrices,
@@ -95,6 +96,9 @@ def contract_source(
     if is_batch and summed <= machine.small_block:
         # for many small blocks quicker than a product of each
         return einsum_source(item, left, right), None
+    if _is_narrow(found, sizes, lying, machine):
+        text = _row_dots(item, left, right, (*found.produced, *found.summed))
+        return NUMPY.permuted(text, tuple(map(found.produced.index, item.labels))), found.produced
     second = found.second
     groups = [found.rows, found.summed, found.columns]
     if second.endswith(".T") and _is_slow_transposed(groups, sizes, machine):
@@ -114,6 +118,21 @@ def contract_source(
         function = "symmetric_product" if item.is_symmetric else "np.matmul"
         text = f"{function}({found.first}, {second})"
     return found.finished(text, item, sizes, NUMPY), found.produced
+
+
+def _is_narrow(found: Matrices, sizes: Mapping[int, int], lying: Lying, machine: NumpyMachine) -> bool:
+    """Whether a stack of products of matrices takes BLAS longer than dot products of their rows."""
+    if not found.batch or lying.innermost != {*found.summed}:
+        return False
+    sides = [math.prod(sizes[label] for label in group) for group in (found.rows, found.columns)]
+    is_long = math.prod(sizes[label] for label in found.summed) >= machine.narrow_dot
+    return is_long and min(sides) > 1 and max(sides) <= machine.narrow_matrix
+
+
+def _row_dots(item: Contract, left: str, right: str, whole: Labels) -> str:
+    """Dot products along the last one of the labels, with one axis for each of the others."""
+    sides = (left, item.left_labels), (right, item.right_labels)
+    return f"np.vecdot({', '.join(NUMPY.aligned(name, labels, whole) for name, labels in sides)})"
 
 
 def _is_slow_transposed(groups: list[list[int]], sizes: dict[int, int], machine: NumpyMachine) -> bool:
@@ -141,8 +160,7 @@ def _inner_source(
         rows, length = (math.prod(sizes[label] for label in labels) for labels in (output, summed))
         is_quick = rows < machine.many_rows or length >= machine.short_dot
         if len(summed) == 1 and summed == lying.innermost and is_quick:
-            whole = (*output, *summed)
-            return f"np.vecdot({NUMPY.aligned(left, a, whole)}, {NUMPY.aligned(right, b, whole)})"
+            return _row_dots(item, left, right, (*output, *summed))
         return None
     if math.prod(sizes[label] for label in a) > machine.longest_dot:
         return None
