@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from hesse.plan.factors import CALL, LARGEST, common_factors
+from hesse.backends.numpy.factors import CALL, LARGEST, common_factors
 from hesse.plan.program import (
     CallApply,
     CallMap,
