@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hesse.api.surroundings import Found, Function, Walk
+from hesse.api.contents import Found
+from hesse.api.surroundings import Function, Walk
 from hesse.backends.arrays import Arrays
 from hesse.backends.target import library_of, target_named
 from hesse.frontends.expression import Expression
