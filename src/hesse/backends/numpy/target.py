@@ -12,13 +12,13 @@ from hesse.backends.kernels import has
 from hesse.backends.numpy import elementwise
 from hesse.backends.numpy.algebra import ALGEBRA
 from hesse.backends.numpy.beside import beside_softmax
+from hesse.backends.numpy.compiling import compile_program
 from hesse.backends.numpy.early import with_early_ends
 from hesse.backends.numpy.machine import NUMPY_MACHINE, NumpyMachine
 from hesse.backends.numpy.pairs import with_shared_pairs
 from hesse.backends.numpy.program import NumpyProgram
 from hesse.backends.numpy.scales import with_few_scales
 from hesse.backends.numpy.units import without_unit_axes
-from hesse.backends.numpy.writer import compile_program
 from hesse.backends.records import Namespace
 from hesse.backends.target import Target, host_bytes
 from hesse.backends.writer import Compiled
