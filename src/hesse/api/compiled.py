@@ -15,7 +15,7 @@ from hesse.api.captured import Captured, Watch
 from hesse.api.collecting import collecting_rarely
 from hesse.api.dispatched import MISSING, Dispatch, Quick
 from hesse.api.draws import checked
-from hesse.api.entries import KEPT_ENTRIES, Builder, Built, Entry, Labels, Options, compiled, keep
+from hesse.api.entries import Builder, Built, Entry, Labels, Options, compiled
 from hesse.api.explain import Explanation
 from hesse.api.layout import is_bare
 from hesse.api.paths import Path, conditions_of, taken
@@ -28,6 +28,7 @@ from hesse.api.signature import (
 )
 from hesse.api.trace import INDEX_SUFFIX, nested_names
 from hesse.backends.arrays import Arrays, as_arrays
+from hesse.backends.kept import KEPT, keep
 from hesse.backends.target import Target, as_target, library_of
 from hesse.errors import ArgumentError, TracingError
 from hesse.frontends.explained import mixed
@@ -366,7 +367,7 @@ class Derivative:
             conditions = compiled(conditions_of(decisions), labels._replace(variables=()), arrays, options)
         paths = tables.paths.setdefault(key, [])
         paths.insert(0, Path(decisions, conditions, entry))
-        del paths[KEPT_ENTRIES:]
+        del paths[KEPT:]
 
     def explain(self, *arguments: Any, **options: Any) -> Explanation:
         """What is computed for these arguments, and what it costs."""
