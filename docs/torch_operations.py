@@ -15,8 +15,8 @@ from torch._decomp import decomposition_table
 import hesse.frontends.aten  # noqa: F401  fills the table
 from hesse.frontends.aten.foreign import is_refused
 from hesse.frontends.aten.memory import LAYOUT
-from hesse.frontends.aten.operations import VALUES
 from hesse.frontends.aten.table import HANDLERS
+from hesse.frontends.aten.tracer import VALUES
 
 PAGE = Path(__file__).parent / "torch-operations.md"
 RULE = "rule"

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hesse.frontends.aten.indexing import Places
-from hesse.frontends.aten.putting import added, along, cut, slabs
+from hesse.frontends.aten.indexing import Places, added, along, cut, slabs
 from hesse.frontends.aten.reductions import amax, amin
 from hesse.frontends.aten.table import aten
 from hesse.frontends.expression import Expression

@@ -23,11 +23,10 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 from hesse.errors import ArgumentError
 from hesse.frontends.aten.functions import install, recorder
 from hesse.frontends.aten.inputs import Inputs, Walked
-from hesse.frontends.aten.operations import VALUES
 from hesse.frontends.aten.places import Memory, Outside, Place, Seen, memory_of, place_of, seen
 from hesse.frontends.aten.table import mapped, operation_name, tensors_in
 from hesse.frontends.aten.tensor import TracedTensor, expression_of, fresh
-from hesse.frontends.aten.tracer import Tracer
+from hesse.frontends.aten.tracer import VALUES, Tracer
 from hesse.frontends.operands import as_node
 
 DATA = frozenset(

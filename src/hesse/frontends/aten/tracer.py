@@ -8,6 +8,7 @@ computed at once.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import traceback
@@ -24,23 +25,10 @@ from torch._ops import HigherOrderOperator
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
 from hesse.errors import HesseError
-from hesse.frontends.aten.complexes import Apart, as_complex, complex_handler_of, is_complex
+from hesse.frontends.aten.complexes import Apart, as_complex, complex_handler_of, constant_part, is_complex
 from hesse.frontends.aten.foreign import applied, is_refused
 from hesse.frontends.aten.functions import autograd_explained
 from hesse.frontends.aten.memory import LAYOUT, strided
-from hesse.frontends.aten.operations import (
-    CHANGED_SHAPES,
-    MAY_COPY,
-    VALUES,
-    check_devices,
-    check_random,
-    functional,
-    is_copy,
-    is_masked,
-    is_shared,
-    is_view,
-)
-from hesse.frontends.aten.results import apart, wrapped
 from hesse.frontends.aten.table import HANDLERS, Typed, handler_of, mapped, operation_name, tensors_in
 from hesse.frontends.aten.tensor import (
     TRACED,
@@ -49,6 +37,7 @@ from hesse.frontends.aten.tensor import (
     TracedTensor,
     as_constant,
     content,
+    dtype_of,
     expression_of,
     fresh,
     is_recording,
@@ -63,6 +52,24 @@ from hesse.frontends.expression import Expression
 from hesse.frontends.special import stop_gradient
 from hesse.frontends.tracing import note_need, untraceable
 
+MAY_COPY = frozenset({"contiguous", "flatten", "ravel", "reshape", "reshape_as"})
+"""Operations that give a view where the layout in memory allows it, else a copy."""
+CHANGED_SHAPES = frozenset({"squeeze_", "unsqueeze_", "t_", "transpose_", "swapaxes_", "swapdims_"})
+"""Operations that change the shape of a tensor in place."""
+VALUES = frozenset(
+    {
+        "_local_scalar_dense",
+        "equal",
+        "is_nonzero",
+        "item",
+        "nonzero",
+        "nonzero_numpy",
+        "unique_consecutive",
+        "unique_dim",
+        "_unique2",
+    }
+)
+"""Operations that need the entries of a tensor."""
 MACHINERY = ("hesse.", "torch._", "torch.utils.")
 """Where names of modules begin that lie between an operation and the code that calls it."""
 
@@ -178,11 +185,11 @@ class Tracer(TorchDispatchMode):
         arguments = mapped(self._traced, arguments)
         options = {name: mapped(self._traced, value) for name, value in options.items()}
         tensors = list(tensors_in((*arguments, *options.values())))
-        check_devices(function, tensors)
+        _check_devices(function, tensors)
         is_known = all(not isinstance(tensor.cell.value, TRACED) for tensor in tensors)
         if is_refused(function):
             self.is_random = True
-            check_random(function, arguments, options)
+            _check_random(function, arguments, options)
             self.is_random = False
         if function._schema.is_mutable:
             return self._written(function, arguments, options, is_known)
@@ -190,7 +197,7 @@ class Tracer(TorchDispatchMode):
             return strided(arguments[0], *_strides(*arguments[1:], **options))
         if is_known:
             return self._computed(function, arguments, options, tensors)
-        if operation_name(function) in VALUES or is_masked(function, arguments):
+        if operation_name(function) in VALUES or _is_masked(function, arguments):
             found = _answer(operation_name(function), tensors)
             if found is not None:
                 return found
@@ -212,7 +219,7 @@ class Tracer(TorchDispatchMode):
         given = mapped(content, arguments)
         with _disable_current_modes():
             result = function(*given, **{name: mapped(content, value) for name, value in options.items()})
-        if is_view(function) and tensors and not is_copy(given[0], result):
+        if _is_view(function) and tensors and not _is_copy(given[0], result):
             return self._views(function, arguments, options, result)
         return mapped(known, result)
 
@@ -228,11 +235,11 @@ class Tracer(TorchDispatchMode):
                 *given, **{name: mapped(expression_of, value) for name, value in options.items()}
             )
             if isinstance(result, Apart):
-                return apart(result.value, tensors)
+                return _apart(result.value, tensors)
             if result is not NotImplemented:
-                if is_view(function) and not isinstance(result, Typed):
+                if _is_view(function) and not isinstance(result, Typed):
                     return self._views(function, arguments, options, result)
-                made = wrapped(result, tensors)
+                made = _wrapped(result, tensors)
                 if operation_name(function) == "clone":
                     is_copied = tensors[0].cell.is_ordered and not tensors[0].steps
                     made.cell.is_ordered |= (
@@ -252,16 +259,16 @@ class Tracer(TorchDispatchMode):
             raise Undecomposed(function)
         if has_pairs:
             raise untraceable(f"{function} of complex tensors", "Use z.real, z.imag, z.abs() or z.angle().")
-        return wrapped(applied(function, arguments, options), tensors)
+        return _wrapped(applied(function, arguments, options), tensors)
 
     def _views(self, function: Any, arguments: tuple[Any, ...], options: dict[str, Any], result: Any) -> Any:
         """Results that share the memory of the first argument."""
         base: TracedTensor = arguments[0]
         may_copy = operation_name(function) in MAY_COPY
-        if may_copy and not is_shared(base, function, arguments, options):
+        if may_copy and not _is_shared(base, function, arguments, options):
             if not isinstance(result, TRACED):
                 return known(result)
-            made: TracedTensor = wrapped(result, [base])
+            made: TracedTensor = _wrapped(result, [base])
             made.cell.is_ordered = True
             return made
         base.cell.was_reshaped |= may_copy
@@ -287,7 +294,7 @@ class Tracer(TorchDispatchMode):
         if name in CHANGED_SHAPES or name == "detach_":
             tensor: TracedTensor = arguments[0]
             if name != "detach_":
-                packet = functional(name)
+                packet = _functional(name)
                 names = (function._overloadname, packet.overloads()[0])
                 overload = next(getattr(packet, n) for n in names if n in packet.overloads())
                 reshaped_in_place(tensor, function, Step(overload, arguments[1:], options, None, False))
@@ -327,7 +334,7 @@ class Tracer(TorchDispatchMode):
         has_another = name != operation_name(function) or function._schema.arguments[-1].is_out
         if has_another and hasattr(torch.ops.aten, name):
             with self:
-                return functional(name)(*arguments, **options)
+                return _functional(name)(*arguments, **options)
         if name not in HANDLERS:
             raise untraceable(
                 f"{function}, which changes a tensor in place,", "Use torch.where, torch.cat or torch.stack."
@@ -382,3 +389,111 @@ def _without_graph(new: Expression, target: TracedTensor) -> Expression:
     old = expression_of(target)
     kept = call(np.subtract, (old, stop_gradient(old)))
     return call(np.add, (stop_gradient(new), kept))  # type: ignore[no-any-return]
+
+
+def _is_masked(function: Any, arguments: tuple[Any, ...]) -> bool:
+    """Whether entries are chosen by a mask that is not known: the size of the result is not known, either."""
+    if operation_name(function) != "index":
+        return False
+    masks = [index for index in arguments[1] if index is not None and index.dtype == torch.bool]
+    return any(isinstance(content(mask), Expression) for mask in masks)
+
+
+def _functional(name: str) -> Any:
+    """The operation that does the same without changing anything."""
+    return getattr(torch.ops.aten, name if name.startswith("__") else name.removesuffix("_"))
+
+
+def _is_view(function: Any) -> bool:
+    """Whether results share memory with the first argument."""
+    schema = function._schema
+    return (
+        bool(schema.arguments)
+        and schema.arguments[0].alias_info is not None
+        and any(found.alias_info is not None for found in schema.returns)
+    )
+
+
+def _is_copy(operand: Any, result: Any) -> bool:
+    """Whether an operation that may give a view gave a copy, such as a conversion to another dtype."""
+    return isinstance(result, Tensor) and (
+        result.untyped_storage()._cdata != operand.untyped_storage()._cdata
+    )
+
+
+def _is_shared(
+    base: TracedTensor, function: Any, arguments: tuple[Any, ...], options: dict[str, Any]
+) -> bool:
+    """Whether a result that may be a copy shares memory with its argument, by the layout in memory."""
+    with _disable_current_modes():
+        value = base.cell.value
+        memory = torch.empty(tuple(value.shape), device="meta")
+        for step in base.steps:
+            memory = step.of(memory, step.function)
+        result = function(memory, *arguments[1:], **options)
+        return bool(result.untyped_storage()._cdata == memory.untyped_storage()._cdata)
+
+
+def _check_devices(function: Any, tensors: Sequence[TracedTensor]) -> None:
+    """Refuse tensors on several devices, but for single numbers on the CPU."""
+    devices = {str(t.device) for t in tensors if t.dim() or t.device.type != "cpu"}
+    if len(devices) > 1 and operation_name(function) not in ("copy_", "_to_copy", "to"):
+        raise untraceable(
+            f"{function} of tensors on {' and on '.join(sorted(devices))}", "Move them to one device."
+        )
+
+
+def _check_random(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
+    """Refuse random numbers, which would be the same in every call."""
+    schema = function._schema.arguments
+    given = {a.name: a.default_value for a in schema if a.has_default_value()}
+    given |= dict(zip([a.name for a in schema], arguments, strict=False)) | options
+    share = next((given[name] for name in ("dropout_p", "dropout", "p") if name in given), None)
+    is_training = next((given[name] for name in ("train", "training") if name in given), True)
+    if share == 0 or not is_training:
+        return
+    name = operation_name(function)
+    if share is not None or not {"train", "training"}.isdisjoint(given):
+        raise untraceable(
+            f"{name} in training mode, which draws random numbers,",
+            "Call module.eval() first, or draw the mask outside and pass it as an argument.",
+        )
+    raise untraceable(
+        f"{name}, which draws random numbers,", "Draw them outside and pass them as an argument."
+    )
+
+
+def _wrapped(result: Any, operands: Sequence[TracedTensor]) -> Any:
+    """Results as traced tensors, of the dtype that PyTorch promotes the operands to."""
+    if isinstance(result, Typed):  # which is a tuple, too
+        return _wrapped_as(result.value, result.dtype, operands)
+    if isinstance(result, tuple | list):
+        return type(result)(_wrapped(part, operands) for part in result)
+    if isinstance(result, Complex):
+        return _wrapped_as(result, _floating(operands).to_complex(), operands)
+    if not isinstance(result, Expression):
+        return result
+    return _wrapped_as(result, dtype_of(result, _floating(operands)), operands)
+
+
+def _apart(value: Any, operands: Sequence[TracedTensor]) -> TracedTensor:
+    """A result that shares memory with the operand in PyTorch, but not here."""
+    made: TracedTensor = _wrapped(value, operands)
+    for tensor in (operands[0], made):
+        tensor.cell.forbid_writing()
+    return made
+
+
+def _wrapped_as(value: Any, dtype: torch.dtype, operands: Sequence[TracedTensor]) -> TracedTensor:
+    is_number = dtype.is_floating_point or dtype.is_complex
+    if not torch.is_grad_enabled() and is_number and not is_recording.get():
+        value = constant_part(value)
+    device = next((t.device for t in operands if t.device.type != "cpu"), operands[0].device)
+    return fresh(value, dtype, device, value.ndim < 2)  # which always lies in one piece
+
+
+def _floating(operands: Sequence[TracedTensor]) -> torch.dtype:
+    """What the dtypes of operands are promoted to; those without axes count only if there are no others."""
+    found = [t for t in operands if t.dtype.is_floating_point or t.dtype.is_complex]
+    dtypes = [t.dtype.to_real() for t in [t for t in found if t.dim()] or found]
+    return functools.reduce(torch.promote_types, dtypes, dtypes[0] if dtypes else torch.get_default_dtype())
