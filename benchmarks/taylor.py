@@ -194,7 +194,7 @@ def _by_number(operator: Call) -> Call:
 
 
 def measured(row: Row) -> Measured:
-    """First calls, which must agree, and then calls in turns."""
+    """First calls, which must agree, and then calls in changing turns, each after one that is not timed."""
     on_device = jax.tree.map(jnp.asarray, row.arguments)
     calls, first, results = {}, {}, {}
     for name, candidate in row.candidates.items():
@@ -211,9 +211,12 @@ def measured(row: Row) -> Measured:
         if not error < TOLERANCE:
             raise AssertionError(f"{row.operator}, {row.size}: {name} disagrees by {error:.1e}")
     samples: dict[str, list[float]] = {name: [] for name in calls}
+    turns, random = [*calls.items()], np.random.default_rng(0)
     end = time.perf_counter() + PATIENCE
     while time.perf_counter() < end or min(map(len, samples.values())) < FEWEST:
-        for name, call in calls.items():
+        random.shuffle(turns)
+        for name, call in turns:
+            call()
             start = time.perf_counter()
             call()
             samples[name].append(time.perf_counter() - start)

@@ -1,4 +1,4 @@
-"""Tests run in double precision."""
+"""Tests run in double precision, and PyTorch on one thread: there is a worker for each core."""
 
 import gc
 import math
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import jax
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +14,7 @@ from hesse.ir import Node
 from hesse.ops.registry import ELEMENTWISE, Elementwise, elementwise
 
 jax.config.update("jax_enable_x64", True)
+torch.set_num_threads(1)
 
 
 @pytest.fixture(autouse=True, scope="session")

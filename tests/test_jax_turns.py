@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -81,3 +82,47 @@ def test_laplacian_reads_matrices_as_they_lie() -> None:
     assert made[0].labels == (0, 1)
     assert summed_label(made[1]) == made[1].right_labels[-1] and made[1].labels == (2, 0)
     assert found.shapes[5] == (WIDTH,)
+
+
+def at_many_points(first: str) -> Program:
+    """The squares of `first` times `B`, summed over what `first` does not share with the result."""
+    loads = (Load(first), Load("B"))
+    product = Contract(0, 1, (0, 1, 2), (2, 3), (3, 0, 1))
+    squares = Contract(2, 2, (3, 0, 1), (3, 0, 1), (3, 0))
+    shapes = ((ROWS, 3, WIDTH), (WIDTH, WIDTH), (WIDTH, ROWS, 3), (WIDTH, ROWS))
+    return Program((*loads, product, squares), shapes, (0.0,) * 4, (3,), 4)
+
+
+def test_stacks_of_which_squares_are_summed_lie_as_their_factor() -> None:
+    product, squares = turned(at_many_points("A")).instructions[2:]
+    assert isinstance(product, Contract) and isinstance(squares, Contract)
+    assert product.labels == (0, 1, 3)  # the axes of A, then that of B
+    assert squares.left_labels == squares.right_labels == (0, 1, 3)
+    assert squares.labels == (3, 0)
+
+
+def test_stacks_that_something_else_reads_stay() -> None:
+    program = at_many_points("A")
+    read = replace(program, results=(2, 3))
+    assert turned(read).instructions[2] == program.instructions[2]
+    other = replace(program.instructions[3], right_labels=(3, 1, 0))  # no squares
+    assert (
+        turned(replace(program, instructions=(*program.instructions[:3], other))).instructions[2]
+        == (program.instructions[2])
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_laplacians_at_many_points(dtype: Any) -> None:
+    def net(x: Any, W: Any, V: Any) -> Any:
+        return jnp.sum(jnp.tanh(jnp.tanh(x @ W) @ V))
+
+    points, weights = jnp.asarray(X, dtype), [jnp.asarray(array, dtype) for array in (W, V)]
+    found = jax.jit(jax.vmap(hesse.laplacian(net), (0, None, None)))
+    expected = jax.vmap(lambda x: jnp.trace(jax.hessian(net)(x, *weights)))(points)
+    for _ in range(2):
+        assert_close(
+            np.asarray(found(points, *weights)),
+            np.asarray(expected),
+            tolerance=1e-10 if dtype == np.float64 else 1e-4,
+        )

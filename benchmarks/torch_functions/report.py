@@ -189,8 +189,8 @@ def _training(trained: Sequence[Training]) -> list[str]:
         for t in trained
     ]
     text = (
-        "A net trained by Adam from the same start, in double precision, with derivatives from nested "
-        "autograd and from `hesse.value_and_grad`: the losses of all steps, and the time "
+        "A net trained by Adam (fused) from the same start, in double precision, with derivatives from "
+        "nested autograd and from `hesse.value_and_grad`: the losses of all steps, and the time "
         "of a step with its update."
     )
     return ["### The same curve", "", text, "", *markdown(headings, body), ""]

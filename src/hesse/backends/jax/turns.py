@@ -4,7 +4,8 @@ The first factor of a product is read along its last axis, which is the one that
 XLA takes 1.3 to 1.8 times as long (300² by 300², 1,000 x 64 by 64²). The second factor may lie either way.
 So each product is computed with a factor first that lies so, and its axes are those of that factor, then
 those of the other one. What is computed entry by entry has its axes as the largest matrix that it is computed
-from: XLA writes it in that order anyway, and would read it transposed.
+from: XLA writes it in that order anyway, and would read it transposed. Stacks of matrices have their axes so,
+too, if only sums of their squares are wanted, as in Laplacians at many points.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from hesse.plan.layout import element_orders, is_large, summed_label, term_orders
+from hesse.plan.layout import SMALLEST, element_orders, is_large, summed_label, term_orders
 from hesse.plan.program import CallMap, Combine, Contract, Instruction, Program, Ref, Scale, sources
-from hesse.plan.reading import permuted
+from hesse.plan.reading import Order, permuted
 
 
 def turned(program: Program) -> Program:
@@ -32,7 +33,42 @@ def turned(program: Program) -> Program:
             is_turned = _is_product_turned(item, label, found, wanted.get(ref))
         if is_turned:
             found.add(ref)
-    return permuted(program, dict.fromkeys(found, (1, 0)))
+    return permuted(program, dict.fromkeys(found, (1, 0)) | _stacks(program))
+
+
+def _stacks(program: Program) -> dict[Ref, Order]:
+    """The orders of products with many axes of which nothing but squares is read, and that is summed."""
+    read = {*program.results}
+    squared: set[Ref] = set()
+    for item in program.instructions:
+        (squared if _is_sum_of_squares(item) else read).update(sources(item))
+    orders: dict[Ref, Order] = {}
+    for ref in squared - read:
+        item = program.instructions[ref]
+        if len(program.shapes[ref]) > 2 and math.prod(program.shapes[ref]) >= SMALLEST:
+            order = _order_of_factors(item) if isinstance(item, Contract) and item.is_sum else None
+            orders |= {} if order is None else {ref: order}
+    return orders
+
+
+def _is_sum_of_squares(item: Instruction) -> bool:
+    if not isinstance(item, Contract) or not item.is_sum:
+        return False
+    return (item.left, item.left_labels) == (item.right, item.right_labels)
+
+
+def _order_of_factors(item: Contract) -> Order | None:
+    """The axes of a factor that is summed over its last ones, then the other's; None: there is none."""
+    sides = [item.left_labels, item.right_labels]
+    both = set(sides[0]) & set(sides[1])
+    if both & set(item.labels) or len(set(item.labels)) < len(item.labels):
+        return None
+    fits = [set(labels[len(labels) - len(both) :]) == both for labels in sides]
+    if not any(fits):
+        return None
+    first, second = sides if fits[0] and (not fits[1] or len(sides[0]) >= len(sides[1])) else sides[::-1]
+    order = [label for label in (*first, *second) if label in item.labels]
+    return tuple([item.labels.index(label) for label in order])
 
 
 def _follows(program: Program, item: Instruction, found: set[Ref]) -> bool:
