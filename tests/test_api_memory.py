@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import hesse
+from hesse.backends.kept import keep
 from oracles import assert_close
 from test_api import W, X, Y, counted, loss
 
@@ -141,3 +142,13 @@ class TestCache:
             for scale in (2.0, np.float64(2.0), 2.0, np.float32(2.0), np.array(2))
         ]
         assert kinds == [np.float32, np.float64, np.float32, np.float32, np.float32]
+
+
+def test_tables_forget_the_oldest_entries_only_for_new_ones() -> None:
+    table: dict[str, int] = {}
+    for k, key in enumerate("abc"):
+        assert keep(table, key, k, most=3) == k
+    keep(table, "a", 7, most=3)
+    assert table == {"a": 7, "b": 1, "c": 2}
+    keep(table, "d", 3, most=3)
+    assert table == {"b": 1, "c": 2, "d": 3}

@@ -234,6 +234,9 @@ OPTIONS: Mistakes = {
     "a memory limit must be a positive number of bytes or None, not -1.0": lambda: hesse.set_memory_limit(
         -1.0
     ),
+    "a memory limit must be a positive number of bytes or None, not '2 GB'": lambda: hesse.set_memory_limit(
+        "2 GB"  # type: ignore[arg-type]
+    ),
     "grad needs a function with a scalar result, this one has shape (3,); use jacobian": lambda: hesse.grad(
         np.exp
     )(X),

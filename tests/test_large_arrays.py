@@ -9,9 +9,9 @@ import pytest
 
 import hesse
 from hesse.backends.numpy import NumpyProgram
+from hesse.backends.numpy.compiling import compile_program
 from hesse.backends.numpy.records import kernel
 from hesse.backends.numpy.runtime import with_short_buffers
-from hesse.backends.numpy.writer import compile_program
 from hesse.ir import plain_axes
 from hesse.plan.program import Combine, Contract, Load, Placed, Scale
 

@@ -5,8 +5,8 @@ import pytest
 
 import hesse
 from hesse.backends.numpy.machine import NUMPY_MACHINE
+from hesse.backends.numpy.pairs import _rewritten, _triples, with_shared_pairs
 from hesse.plan import make_plan
-from hesse.plan.pairs import _rewritten, _triples, with_shared_pairs
 from hesse.plan.program import Contract, Load, Program
 
 RANDOM = np.random.default_rng(0)

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import hesse
+from hesse.backends.numpy.factors import common_factors
 from hesse.backends.numpy.machine import NUMPY_MACHINE
+from hesse.backends.numpy.scales import _Waiting, with_few_scales
 from hesse.plan import make_plan
-from hesse.plan.factors import common_factors
 from hesse.plan.program import Contract, Load, Program, Scale
-from hesse.plan.scales import _Waiting, with_few_scales
 
 RANDOM = np.random.default_rng(0)
 POINTS, WIDTH = 60, 12

@@ -1,13 +1,12 @@
 """Answers to questions about formulas, as plain data: what the command line prints and the page shows."""
 
-from hesse.answers.check import CheckAnswer, check_orders
+from hesse.answers.check import check_orders
 from hesse.answers.cost import LARGEST_SIZE, Cost, cost
 from hesse.answers.question import (
     HIGHEST_ORDER,
     TYPE_CHOICES,
     Question,
     derivative_of,
-    formula_of,
 )
 from hesse.answers.result import Answer, KroneckerAnswer, Reading, answer, answer_of, reading
 from hesse.answers.steps import StepAnswer, derivation
@@ -18,7 +17,6 @@ __all__ = [
     "LARGEST_SIZE",
     "TYPE_CHOICES",
     "Answer",
-    "CheckAnswer",
     "Cost",
     "KroneckerAnswer",
     "Question",
@@ -31,7 +29,6 @@ __all__ = [
     "cost",
     "derivation",
     "derivative_of",
-    "formula_of",
     "reading",
     "structure",
 ]

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hesse.api.entries import Entry, keep
+from hesse.api.entries import Entry
 from hesse.api.signature import Argument, Call, Recipe, is_array, marks, numbered, recipe
 from hesse.api.trees import is_list_of_numbers
 from hesse.backends.arrays import Arrays, as_arrays
 from hesse.backends.executable import Executable
+from hesse.backends.kept import keep
 from hesse.backends.target import DType, Target, library_of
 from hesse.errors import ArgumentError
 from hesse.plan import split

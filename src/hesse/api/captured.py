@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hesse.api.surroundings import Found, Function, Walk
+from hesse.api.contents import Found
+from hesse.api.surroundings import Function, Walk
 from hesse.backends.arrays import Arrays
+from hesse.backends.kept import keep
 from hesse.backends.target import library_of, target_named
 from hesse.frontends.expression import Expression
 from hesse.frontends.memory import protect
@@ -60,9 +62,7 @@ class Watch:
 
     def hold(self, arrays: Sequence[Any]) -> None:
         """Make inputs of arrays that a trace met."""
-        while len(self._held) >= KEPT_KEYS and self._key not in self._held:
-            self._held.pop(next(iter(self._held)))
-        self._held.setdefault(self._key, []).extend(arrays)
+        keep(self._held, self._key, [*self._held.get(self._key, ()), *arrays], KEPT_KEYS)
 
     def fix(self, names: Collection[str]) -> None:
         """Make constants of arrays, by their names."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ from hesse.api.captured import Captured, Watch
 from hesse.api.collecting import collecting_rarely
 from hesse.api.dispatched import MISSING, Dispatch, Quick
 from hesse.api.draws import checked
-from hesse.api.entries import KEPT_ENTRIES, Builder, Built, Entry, Labels, Options, compiled, keep
+from hesse.api.entries import Builder, Built, Entry, Labels, Options, compiled
 from hesse.api.explain import Explanation
 from hesse.api.layout import is_bare
 from hesse.api.paths import Path, conditions_of, taken
@@ -28,6 +28,7 @@ from hesse.api.signature import (
 )
 from hesse.api.trace import INDEX_SUFFIX, nested_names
 from hesse.backends.arrays import Arrays, as_arrays
+from hesse.backends.kept import KEPT, keep
 from hesse.backends.target import Target, as_target, library_of
 from hesse.errors import ArgumentError, TracingError
 from hesse.frontends.explained import mixed
@@ -38,6 +39,15 @@ from hesse.ir import Variable, topological
 
 SINGLE_NEEDS = 8
 """So many times a trace that needs a value is repeated with that value; then with all that may be needed."""
+
+
+@dataclass
+class Attempts:
+    """Traces of one call that were not enough."""
+
+    count: int = 0
+    fixed: set[str] = field(default_factory=set)
+    """Captured arrays that were made constants because a trace failed."""
 
 
 class Tables:
@@ -232,8 +242,7 @@ class Derivative:
         (sizes, axes, conditions), it is traced again, and they are part of the signature from then on.
         `further` are what captured arrays are now, where they are traced by their library.
         """
-        tries = 0
-        tried: list[str] = []  # captured arrays that were made constants because the trace failed
+        attempts = Attempts()
         while True:
             tables, captured = self._present or self.look()
             call = self.building.call(names, values)
@@ -249,41 +258,48 @@ class Derivative:
             if entry is not None:
                 return call, arrays, entry
             labels = nested_names([*call.array_names, *captured.labels(call.array_names)])
-            known = self.building.known(call, labels)
-            hidden = dict(zip(labels[len(call.positions) :], captured.names, strict=True))
-            watching = [name for label in (*known, *hidden) for name in (label, label + INDEX_SUFFIX)]
-            dtype = partial(arrays.target.numpy_dtype, arrays.dtype)
-            with watched(watching) as needed, computing_in(dtype):
-                try:
-                    build = partial(self.building.nodes, call, arrays, labels, captured)
-                    built = checked(build, captured.walk, call.leaves, self.building.parameters.function_name)
-                except Met as met:
-                    tries += 1
-                    self._hold(met.arrays, tries)
-                    continue
-                except (
-                    Exception
-                ) as error:  # whatever became of the refusal to give a value, in anybody's code
-                    if own.as_numpy and self.building.library is None:
-                        self.building.library = refused_by(error)
-                        if self.building.library is not None:
-                            continue
-                    if not needed and set(hidden.values()) <= set(tried):
-                        self._watch.release(tried)
-                        self._present = None
-                        if (explanation := mixed(error)) is not None:
-                            raise explanation from error
-                        raise
-                    built = None
-            if built is not None and not needed:
+            built = self._traced(call, arrays, labels, captured, attempts)
+            if built is not None:
                 if self._watch.settle(captured):
                     tables, _ = self.look()
                 return call, arrays, self._compiled(tables, key, built, labels, call, arrays)
-            tries += 1
-            if not needed:
-                tried += hidden.values()
-            wanted = {name.removesuffix(INDEX_SUFFIX) for name in needed} or set(hidden)
-            self._fix({*known, *hidden} if tries > SINGLE_NEEDS else wanted, known, hidden)
+
+    def _traced(
+        self, call: Call, arrays: Arrays, labels: Sequence[str], captured: Captured, attempts: Attempts
+    ) -> Built | None:
+        """The nodes of a derivative, or None if it must be traced again with more values or other inputs."""
+        known = self.building.known(call, labels)
+        hidden = dict(zip(labels[len(call.positions) :], captured.names, strict=True))
+        watching = [name for label in (*known, *hidden) for name in (label, label + INDEX_SUFFIX)]
+        dtype = partial(arrays.target.numpy_dtype, arrays.dtype)
+        with watched(watching) as needed, computing_in(dtype):
+            try:
+                build = partial(self.building.nodes, call, arrays, labels, captured)
+                built = checked(build, captured.walk, call.leaves, self.building.parameters.function_name)
+            except Met as met:
+                attempts.count += 1
+                self._hold(met.arrays, attempts.count)
+                return None
+            except Exception as error:  # whatever became of the refusal to give a value, in anybody's code
+                if arrays.as_numpy and self.building.library is None:
+                    self.building.library = refused_by(error)
+                    if self.building.library is not None:
+                        return None
+                if not needed and attempts.fixed.issuperset(hidden.values()):
+                    self._watch.release(attempts.fixed)
+                    self._present = None
+                    if (explanation := mixed(error)) is not None:
+                        raise explanation from error
+                    raise
+                built = None
+        if built is not None and not needed:
+            return built
+        attempts.count += 1
+        if not needed:
+            attempts.fixed.update(hidden.values())
+        wanted = {name.removesuffix(INDEX_SUFFIX) for name in needed} or set(hidden)
+        self._fix({*known, *hidden} if attempts.count > SINGLE_NEEDS else wanted, known, hidden)
+        return None
 
     def _take_in(self, strange: Collection[str], captured: Captured, arguments: Arrays) -> None:
         """Make constants of captured arrays of another library; if they are traced, that library computes."""
@@ -351,7 +367,7 @@ class Derivative:
             conditions = compiled(conditions_of(decisions), labels._replace(variables=()), arrays, options)
         paths = tables.paths.setdefault(key, [])
         paths.insert(0, Path(decisions, conditions, entry))
-        del paths[KEPT_ENTRIES:]
+        del paths[KEPT:]
 
     def explain(self, *arguments: Any, **options: Any) -> Explanation:
         """What is computed for these arguments, and what it costs."""

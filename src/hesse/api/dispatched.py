@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hesse.api.entries import Entry, keep
+from hesse.api.entries import Entry
 from hesse.api.layout import Layout, arranged, has_results_only, is_bare
 from hesse.api.signature import may_be_fixed
 from hesse.api.trees import flattened, take_apart
+from hesse.backends.kept import keep
 from hesse.backends.target import library_of
 from hesse.errors import ArgumentError, TracingError
 

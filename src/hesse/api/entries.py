@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from hesse.api.layout import Layout, arranged
 from hesse.api.trace import INDEX_SUFFIX, Traced
@@ -21,13 +21,8 @@ from hesse.plan.origins import Origins
 from hesse.structured import Storage, Structured, check_chunk, chunk_elements, stored
 
 FORMS = ("dense", "structured")
-KEPT_ENTRIES = 256
-"""Signatures for which a derivative is kept compiled."""
-
 WORTH_IT = 0.9
 """The share of the cost of a program below which another one is taken, which uses no patterns."""
-
-Kept = TypeVar("Kept")
 
 
 @dataclass(frozen=True)
@@ -186,13 +181,6 @@ class Entry(NamedTuple):
     def computed(self) -> list[Node]:
         """The nodes that the program computes."""
         return _computed(self.built, None if self.tensors is None else self.tensors.storages)
-
-
-def keep(entries: dict[Any, Kept], key: Any, entry: Kept) -> None:
-    """Enter an entry; the oldest ones are forgotten when there are too many."""
-    while len(entries) >= KEPT_ENTRIES:
-        entries.pop(next(iter(entries)), None)
-    entries[key] = entry
 
 
 class Labels(NamedTuple):

@@ -22,10 +22,10 @@ import numpy as np
 from hesse.api.loop_factors import as_diagonal, joined
 from hesse.api.loop_runs import Run, run_jax, run_numpy, run_torch
 from hesse.backends.executable import Executable, executable
+from hesse.backends.numpy.compiling import compile_loop
 from hesse.backends.numpy.program import NumpyProgram
 from hesse.backends.numpy.recurrence import diagonal_recurrence
 from hesse.backends.numpy.target import NumpyTarget
-from hesse.backends.numpy.writer import compile_loop
 from hesse.backends.target import Target, target_for
 from hesse.calculus import pull_back, push_forward
 from hesse.calculus.batching import batched

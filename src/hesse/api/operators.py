@@ -24,11 +24,11 @@ from hesse.calculus import (
     along,
     derivative_blocks,
     enter_compositions,
-    estimate,
     taylor_cost,
     taylor_diagonal,
     taylor_laplacian,
 )
+from hesse.cost import estimate
 from hesse.errors import ArgumentError
 from hesse.ir import Node, add, place, topological, uniform
 from hesse.rewrite import simplify

@@ -14,8 +14,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
+from hesse.api.contents import DIFFERENTIATED
 from hesse.api.entries import Built, Entry
-from hesse.api.surroundings import DIFFERENTIATED
 from hesse.api.trace import INDEX_SUFFIX
 from hesse.backends.arrays import Arrays
 from hesse.backends.executable import executable

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from hesse.backends.kept import keep
 from hesse.backends.memory import keep_freed_memory
 from hesse.backends.named import Origin, enter
 from hesse.backends.target import Array, DType, Target
@@ -107,8 +108,6 @@ def executable(
     key = (others, tuple(inputs), dtype, target, in_order, frozenset(shared))
     found = kept.get(key)
     if found is None:
-        while len(kept) >= KEPT:
-            kept.pop(next(iter(kept)), None)
         origin = Origin(tuple(inputs), meaning or roots)
-        found = kept[key] = Executable(target.planned(roots), *key[1:], origin)
+        found = keep(kept, key, Executable(target.planned(roots), *key[1:], origin), KEPT)
     return found

@@ -13,9 +13,8 @@ from hesse.calculus.derivative import (
 )
 from hesse.calculus.modes import MODES, cross_country, forward, pull_back, push_forward, reverse
 from hesse.calculus.operators import Direction, along, taylor_cost, taylor_diagonal, taylor_laplacian
-from hesse.calculus.partial import partial, pull, push
+from hesse.calculus.partial import partial
 from hesse.calculus.taylor import Parameter, Propagation
-from hesse.cost import contraction_path, einsum_cost, estimate
 
 __all__ = [
     "MODES",
@@ -28,18 +27,13 @@ __all__ = [
     "along",
     "check_mode",
     "choose",
-    "contraction_path",
     "cross_country",
     "derivative_blocks",
     "differentiate",
-    "einsum_cost",
     "enter_compositions",
-    "estimate",
     "forward",
     "partial",
-    "pull",
     "pull_back",
-    "push",
     "push_forward",
     "reverse",
     "sorted_blocks",

@@ -173,24 +173,7 @@ def sorted_blocks(
     choices: list[Choice] = []
     for _, group in itertools.groupby(sorted(wanted, key=lambda prefix: (len(prefix), prefix)), key=len):
         prefixes = {prefix: sorted(wanted[prefix]) for prefix in group}
-        pairs = [(n, k) for n, last in enumerate(prefixes.values()) for k in last]
-        columns = Columns([blocks[prefix] for prefix in prefixes], variables, pairs)
-        is_limited = is_dense and mode == "auto" and _may_replace_patterns(columns)
-        try:
-            made = [
-                choose(
-                    blocks[prefix],
-                    [variables[k] for k in last],
-                    mode,
-                    tuple(MODES),
-                    machine,
-                    judge,
-                    is_limited,
-                )
-                for prefix, last in prefixes.items()
-            ]
-        except TooManyNodes:
-            made = [Choice(columns.derivatives(), COLUMNS, {})]
+        made = _next_order(blocks, variables, prefixes, mode, machine, judge, is_dense)
         choices += made
         found = [node for choice in made for node in choice.derivatives]
         for (prefix, k), block in zip(
@@ -199,6 +182,30 @@ def sorted_blocks(
             is_again = prefix and prefix[-1] == k  # by the same variable once more
             blocks[*prefix, k] = mirrored(block, variables[k].rank, machine) if is_again else block
     return Blocks(blocks, tuple(choices))
+
+
+def _next_order(
+    blocks: Mapping[tuple[int, ...], Node],
+    variables: Sequence[Node],
+    wanted: Mapping[tuple[int, ...], Sequence[int]],
+    mode: str,
+    machine: Machine,
+    judge: Judge | None,
+    is_dense: bool,
+) -> list[Choice]:
+    """The derivatives of blocks by the variables wanted of each; by columns if patterns take too long."""
+    pairs = [(n, k) for n, last in enumerate(wanted.values()) for k in last]
+    columns = Columns([blocks[prefix] for prefix in wanted], variables, pairs)
+    is_limited = is_dense and mode == "auto" and _may_replace_patterns(columns)
+    try:
+        return [
+            choose(
+                blocks[prefix], [variables[k] for k in last], mode, tuple(MODES), machine, judge, is_limited
+            )
+            for prefix, last in wanted.items()
+        ]
+    except TooManyNodes:
+        return [Choice(columns.derivatives(), COLUMNS, {})]
 
 
 def _may_replace_patterns(columns: Columns) -> bool:

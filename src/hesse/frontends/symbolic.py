@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from hesse.backends.arrays import Arrays, as_arrays
 from hesse.backends.executable import Executable, executable
+from hesse.backends.kept import keep
 from hesse.backends.target import Target, as_target
 from hesse.calculus import differentiate
 from hesse.calculus.rolling import rolled
@@ -149,11 +150,10 @@ class CompiledExpression:
         arrays = as_arrays(list(self._variables), [values[name] for name in self._variables], self._backend)
         sizes = {name: int(values[name]) for name in self._symbols - set(self._variables) if name in values}
         key = (arrays.key, tuple(sorted(sizes.items())))
-        if key not in self._programs:
-            while len(self._programs) >= KEPT_PROGRAMS:
-                self._programs.pop(next(iter(self._programs)), None)
-            self._programs[key] = self._compile(arrays, sizes)
-        return arrays, self._programs[key]
+        found = self._programs.get(key)
+        if found is None:
+            found = keep(self._programs, key, self._compile(arrays, sizes), KEPT_PROGRAMS)
+        return arrays, found
 
     def _compile(self, arrays: Arrays, sizes: dict[str, int]) -> Executable:
         for (name, variable), shape in zip(self._variables.items(), arrays.shapes, strict=True):

@@ -35,7 +35,6 @@ __all__ = [
     "lower",
     "make_plan",
     "planned_cost",
-    "require_numbers",
     "set_memory_limit",
     "split",
 ]

@@ -41,6 +41,7 @@ from hesse.plan.program import (
     Combine,
     Contract,
     Count,
+    Draft,
     Instruction,
     Literal,
     Load,
@@ -76,16 +77,14 @@ def require_numbers(roots: Sequence[Node]) -> None:
         )
 
 
-class _Lowering:
+class _Lowering(Draft):
     def __init__(self, roots: Sequence[Node], machine: Machine) -> None:
+        super().__init__()
         self.roots = roots
         self.machine = machine
         self.order = topological(roots)
         self.wanted = _wanted(self.order, roots)
         self.core_uses = _core_uses(self.order, self.wanted)
-        self.instructions: list[Instruction] = []
-        self.shapes: list[Sizes] = []
-        self.flops: list[float] = []
         self.known: dict[tuple[Instruction, Sizes], Ref] = {}
         self.refs: dict[Node, Ref] = {}
         self.sums: dict[tuple[Sizes, frozenset[tuple[Node, float]]], Ref] = {}
@@ -95,20 +94,14 @@ class _Lowering:
         for node in self.order:
             if node in self.wanted:
                 self.refs[node] = self._node(node)
-        results = tuple(self.refs[root] for root in self.roots)
-        return Program(
-            tuple(self.instructions), tuple(self.shapes), tuple(self.flops), results, len(self.order)
-        )
+        return self.program([self.refs[root] for root in self.roots], len(self.order))
 
     def _emit(self, instruction: Instruction, shape: Sequence[int], flops: float = 0.0) -> Ref:
         # arrays do not hash; constants are interned already
         key = None if isinstance(instruction, Literal) else (instruction, tuple(shape))
         known = None if key is None else self.known.get(key)
         if known is None:
-            known = len(self.instructions)
-            self.instructions.append(instruction)
-            self.shapes.append(tuple(shape))
-            self.flops.append(flops)
+            known = self.add(instruction, tuple(shape), flops)
             if key is not None:
                 self.known[key] = known
         return known

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Real
 
 from hesse.errors import ArgumentError, MemoryLimitError
 from hesse.plan.program import Program
@@ -24,7 +25,8 @@ def set_memory_limit(limit: float | None) -> None:
     >>> hesse.set_memory_limit(2e9)
     >>> hesse.set_memory_limit(None)
     """
-    if limit is not None and not limit > 0:
+    given: object = limit  # whatever the annotation says
+    if limit is not None and not (isinstance(given, Real) and limit > 0):
         raise ArgumentError(f"a memory limit must be a positive number of bytes or None, not {limit!r}")
     global _limit  # noqa: PLW0603 -- one setting for the process
     _limit = limit

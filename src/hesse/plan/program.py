@@ -276,6 +276,27 @@ class Program:
         return peak
 
 
+class Draft:
+    """A program that is being written: each instruction reads values that are there already."""
+
+    def __init__(self) -> None:
+        self.instructions: list[Instruction] = []
+        self.shapes: list[Sizes] = []
+        self.flops: list[float] = []
+
+    def add(self, item: Instruction, shape: Sizes, flops: float = 0.0) -> Ref:
+        """Write an instruction; the reference to its value."""
+        self.instructions.append(item)
+        self.shapes.append(shape)
+        self.flops.append(flops)
+        return len(self.instructions) - 1
+
+    def program(self, results: Sequence[Ref], node_count: int) -> Program:
+        """The program that has been written."""
+        parts = tuple(self.instructions), tuple(self.shapes), tuple(self.flops)
+        return Program(*parts, tuple(results), node_count)
+
+
 def reordered(program: Program, order: Sequence[Ref]) -> Program:
     """The program with its instructions in another order."""
     number = {old: new for new, old in enumerate(order)}

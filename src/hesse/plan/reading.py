@@ -11,6 +11,7 @@ from hesse.plan.program import (
     CallMap,
     Combine,
     Contract,
+    Draft,
     Instruction,
     Literal,
     Load,
@@ -32,32 +33,22 @@ def permuted(program: Program, orders: Mapping[Ref, Order]) -> Program:
     return _Permuting(program, orders).run() if orders else program
 
 
-class _Permuting:
+class _Permuting(Draft):
     def __init__(self, program: Program, orders: Mapping[Ref, Order]) -> None:
-        self.program, self.orders = program, orders
-        self.instructions: list[Instruction] = []
-        self.shapes: list[tuple[int, ...]] = []
-        self.flops: list[float] = []
+        super().__init__()
+        self.old, self.orders = program, orders
         self.new: dict[Ref, Ref] = {}
         self.straight: dict[Ref, Ref] = {}
         """For a value whose axes are in another order: the view with those it had."""
 
     def run(self) -> Program:
-        for ref, item in enumerate(self.program.instructions):
+        for ref, item in enumerate(self.old.instructions):
             self.new[ref] = self._read(ref, item)
-        results = tuple(map(self._as_it_was, self.program.results))
-        return Program(
-            tuple(self.instructions), tuple(self.shapes), tuple(self.flops), results, self.program.node_count
-        )
-
-    def _emitted(self, item: Instruction, shape: tuple[int, ...], work: float) -> Ref:
-        self.instructions.append(item)
-        self.shapes.append(shape)
-        self.flops.append(work)
-        return len(self.instructions) - 1
+        results = [self._as_it_was(ref) for ref in self.old.results]
+        return self.program(results, self.old.node_count)
 
     def _read(self, ref: Ref, item: Instruction) -> Ref:
-        shape, work = self.program.shapes[ref], self.program.flops[ref]
+        shape, work = self.old.shapes[ref], self.old.flops[ref]
         match item:
             case Contract():
                 product = replace(
@@ -68,7 +59,7 @@ class _Permuting:
                     left=self.new[item.left],
                     right=self.new[item.right],
                 )
-                return self._emitted(product, self._ordered(ref, shape), work)
+                return self.add(product, self._ordered(ref, shape), work)
             case View():
                 return self._viewed(item, shape)
             case Combine():
@@ -81,23 +72,21 @@ class _Permuting:
                     )
                     for term in item.terms
                 ]
-                return self._emitted(replace(item, terms=tuple(terms)), self._ordered(ref, shape), work)
+                return self.add(replace(item, terms=tuple(terms)), self._ordered(ref, shape), work)
             case Scale() | CallMap() if ref in self.orders:
                 read = [self._in_order(k, self.orders[ref], shape) for k in sources(item)]
-                return self._emitted(with_sources(item, read), self._ordered(ref, shape), work)
+                return self.add(with_sources(item, read), self._ordered(ref, shape), work)
             case Load() | Literal():
-                return self._emitted(item, shape, work)
+                return self.add(item, shape, work)
             case _:
-                return self._emitted(
-                    with_sources(item, [self._as_it_was(k) for k in sources(item)]), shape, work
-                )
+                return self.add(with_sources(item, [self._as_it_was(k) for k in sources(item)]), shape, work)
 
     def _viewed(self, item: View, shape: tuple[int, ...]) -> Ref:
         source, axes = self.new[item.source], self._ordered(item.source, item.axes)
         is_whole = item.labels == tuple(range(len(shape))) and axes == plain_axes(len(shape))
         if is_whole and self.shapes[source] == shape:
             return source
-        return self._emitted(replace(item, source=source, axes=axes), shape, 0.0)
+        return self.add(replace(item, source=source, axes=axes), shape, 0.0)
 
     def _ordered(self, ref: Ref, items: tuple[Item, ...]) -> tuple[Item, ...]:
         order = self.orders.get(ref)
@@ -105,18 +94,18 @@ class _Permuting:
 
     def _in_order(self, ref: Ref, order: Order, shape: tuple[int, ...]) -> Ref:
         """A value with its axes in an order; as it is, if it has another shape than the result."""
-        if self.orders.get(ref) == order or self.program.shapes[ref] != shape:
+        if self.orders.get(ref) == order or self.old.shapes[ref] != shape:
             return self.new[ref]
         labels = tuple(range(len(shape)))
         view = View(self._as_it_was(ref), plain_axes(len(shape)), tuple([labels[k] for k in order]), shape)
-        return self._emitted(view, tuple([shape[k] for k in order]), 0.0)
+        return self.add(view, tuple([shape[k] for k in order]), 0.0)
 
     def _as_it_was(self, ref: Ref) -> Ref:
         if ref not in self.orders:
             return self.new[ref]
         if ref not in self.straight:
-            shape = self.program.shapes[ref]
+            shape = self.old.shapes[ref]
             axes: tuple[Axis, ...] = self._ordered(ref, plain_axes(len(shape)))
             view = View(self.new[ref], axes, tuple(range(len(shape))), shape)
-            self.straight[ref] = self._emitted(view, shape, 0.0)
+            self.straight[ref] = self.add(view, shape, 0.0)
         return self.straight[ref]

@@ -20,6 +20,7 @@ from hesse.ir import Axis
 from hesse.plan.program import (
     Combine,
     Contract,
+    Draft,
     Instruction,
     Load,
     Placed,
@@ -115,17 +116,18 @@ def rejoined(program: Program, is_found: Callable[[Placed, Sizes], bool]) -> Pro
                 old = [piece.term for piece in pieces]
                 terms = [each for each in terms if each not in old]
                 terms.append(new.read(ref, *found))
-        new.items[ref] = replace(item, terms=tuple(terms))
-    return new.program() if new.before else program
+        new.instructions[ref] = replace(item, terms=tuple(terms))
+    return new.read_program() if new.before else program
 
 
-class _New:
+class _New(Draft):
     """A program to which instructions are added."""
 
     def __init__(self, program: Program) -> None:
+        super().__init__()
         self.old = program
-        self.items, self.shapes = list(program.instructions), list(program.shapes)
-        self.flops = list(program.flops)
+        for item, shape, work in zip(program.instructions, program.shapes, program.flops, strict=True):
+            self.add(item, shape, work)
         self.before: defaultdict[Ref, list[Ref]] = defaultdict(list)
         """The instructions to insert before each."""
 
@@ -140,21 +142,18 @@ class _New:
         return replace(term, source=refs[0])
 
     def _inserted(self, before: Ref, item: Instruction, shape: Sizes, work: float) -> Ref:
-        self.items.append(item)
-        self.shapes.append(shape)
-        self.flops.append(work)
-        self.before[before].append(len(self.items) - 1)
-        return len(self.items) - 1
+        ref = self.add(item, shape, work)
+        self.before[before].append(ref)
+        return ref
 
-    def program(self) -> Program:
+    def read_program(self) -> Program:
         """The program, without what nothing reads any more."""
-        whole = Program(
-            tuple(self.items), tuple(self.shapes), tuple(self.flops), self.old.results, self.old.node_count
-        )
+        items = self.instructions
         order = [k for ref in range(len(self.old.instructions)) for k in (*self.before.get(ref, ()), ref)]
-        read = {*whole.results, *(k for k in order if isinstance(self.items[k], Load))}
+        read = {*self.old.results, *(k for k in order if isinstance(items[k], Load))}
         for k in reversed(order):
-            read.update(sources(self.items[k]) if k in read else ())
+            read.update(sources(items[k]) if k in read else ())
+        whole = self.program(self.old.results, self.old.node_count)
         return reordered(whole, [k for k in order if k in read])
 
 

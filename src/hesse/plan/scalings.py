@@ -15,6 +15,7 @@ from hesse.plan.program import (
     CallMap,
     Combine,
     Contract,
+    Draft,
     Instruction,
     Program,
     Ref,
@@ -73,17 +74,8 @@ def _is_entrywise(item: Instruction) -> bool:
 
 
 def _moved(program: Program, factors: dict[Ref, tuple[Ref, float]]) -> Program:
-    instructions: list[Instruction] = []
-    kept: list[Ref] = []  # for each new instruction the value whose shape it has
-    flops: list[float] = []
+    draft, shapes = Draft(), program.shapes
     new: dict[Ref, Ref] = {}
-
-    def emit(item: Instruction, like: Ref, work: float) -> Ref:
-        instructions.append(item)
-        kept.append(like)
-        flops.append(work)
-        return len(instructions) - 1
-
     for ref, item in enumerate(program.instructions):
         if isinstance(item, Scale) and item.source in factors:
             new[ref] = new[item.source]
@@ -91,8 +83,7 @@ def _moved(program: Program, factors: dict[Ref, tuple[Ref, float]]) -> Program:
         read = {source: new[source] for source in sources(item)}
         if ref in factors:
             side, factor = factors[ref]
-            read[side] = emit(Scale(read[side], factor), side, float(math.prod(program.shapes[side])))
+            read[side] = draft.add(Scale(read[side], factor), shapes[side], float(math.prod(shapes[side])))
         moved = with_sources(item, [read[source] for source in sources(item)])
-        new[ref] = emit(moved, ref, program.flops[ref])
-    shapes, results = [program.shapes[k] for k in kept], [new[ref] for ref in program.results]
-    return Program(tuple(instructions), tuple(shapes), tuple(flops), tuple(results), program.node_count)
+        new[ref] = draft.add(moved, shapes[ref], program.flops[ref])
+    return draft.program([new[ref] for ref in program.results], program.node_count)

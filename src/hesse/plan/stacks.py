@@ -19,6 +19,7 @@ from hesse.plan.program import (
     CallMap,
     Combine,
     Contract,
+    Draft,
     Instruction,
     Placed,
     Program,
@@ -178,27 +179,24 @@ def _order_of_sum(item: Combine, rank: int, orders: dict[Ref, Order]) -> Order:
     return tuple(range(rank))
 
 
-class _Rewriting:
+class _Rewriting(Draft):
     """The program made anew, with values whose axes have other orders."""
 
     def __init__(self, program: Program, orders: dict[Ref, Order]) -> None:
-        self.program, self.orders = program, orders
-        self.instructions: list[Instruction] = []
-        self.shapes: list[Sizes] = []
-        self.flops: list[float] = []
+        super().__init__()
+        self.old, self.orders = program, orders
         self.new: dict[Ref, Ref] = {}
         self.views: dict[tuple[Ref, Order], Ref] = {}
 
     def run(self) -> Program:
-        for ref, item in enumerate(self.program.instructions):
+        for ref, item in enumerate(self.old.instructions):
             order = self._order(ref)
-            shape = tuple([self.program.shapes[ref][k] for k in order])
-            self.new[ref] = self._emit(self._made(ref, item, order), shape, self.program.flops[ref])
-        results = tuple([self._in_order(ref, self._straight(ref)) for ref in self.program.results])
-        made = tuple(self.instructions), tuple(self.shapes), tuple(self.flops)
-        return Program(*made, results, self.program.node_count)
+            shape = tuple([self.old.shapes[ref][k] for k in order])
+            self.new[ref] = self.add(self._made(item, order), shape, self.old.flops[ref])
+        results = [self._in_order(ref, self._straight(ref)) for ref in self.old.results]
+        return self.program(results, self.old.node_count)
 
-    def _made(self, ref: Ref, item: Instruction, order: Order) -> Instruction:
+    def _made(self, item: Instruction, order: Order) -> Instruction:
         match item:
             case Contract():
                 return replace(
@@ -228,23 +226,17 @@ class _Rewriting:
         if lying == order:
             return self.new[ref]
         if (ref, order) not in self.views:
-            shape = tuple([self.program.shapes[ref][k] for k in order])
+            shape = tuple([self.old.shapes[ref][k] for k in order])
             axes = tuple([label_axis(order.index(k)) for k in lying])
             view = View(self.new[ref], axes, tuple(range(len(order))), shape)
-            self.views[ref, order] = self._emit(view, shape, 0.0)
+            self.views[ref, order] = self.add(view, shape, 0.0)
         return self.views[ref, order]
 
     def _order(self, ref: Ref) -> Order:
         return self.orders.get(ref, self._straight(ref))
 
     def _straight(self, ref: Ref) -> Order:
-        return tuple(range(len(self.program.shapes[ref])))
-
-    def _emit(self, item: Instruction, shape: Sizes, flops: float) -> Ref:
-        self.instructions.append(item)
-        self.shapes.append(shape)
-        self.flops.append(flops)
-        return len(self.instructions) - 1
+        return tuple(range(len(self.old.shapes[ref])))
 
 
 def _taken(items: Sequence[int], order: Order) -> tuple[int, ...]:

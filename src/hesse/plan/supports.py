@@ -15,6 +15,7 @@ from hesse.ir import Axis, label_axis
 from hesse.plan.program import (
     Combine,
     Contract,
+    Draft,
     Instruction,
     Placed,
     Program,
@@ -62,14 +63,12 @@ def _passes_boxes(item: Instruction) -> bool:
     return len(set(labels)) == len(labels) and strides <= {1} and all(len(a.terms) < 2 for a in item.axes)
 
 
-class _Trimming:
+class _Trimming(Draft):
     """The program made anew, with boxes of values."""
 
     def __init__(self, program: Program, accepted: set[Ref]) -> None:
-        self.program, self.accepted = program, accepted
-        self.instructions: list[Instruction] = []
-        self.shapes: list[Sizes] = []
-        self.flops: list[float] = []
+        super().__init__()
+        self.old, self.accepted = program, accepted
         self.new: dict[Ref, Ref] = {}
         self.boxes: dict[Ref, Box] = {}
         """The boxes of values that are not made whole."""
@@ -77,21 +76,19 @@ class _Trimming:
 
     def is_begun(self, ref: Ref) -> bool:
         """Whether a sum of whole values is a box."""
-        item = self.program.instructions[ref]
+        item = self.old.instructions[ref]
         return isinstance(item, Combine) and self._hull(ref, item.terms) != self._all(ref)
 
     def run(self) -> Program:
-        for ref, item in enumerate(self.program.instructions):
+        for ref, item in enumerate(self.old.instructions):
             found = self._made(ref, item)
             made, box = found or (self._reading_whole(item), self._all(ref))
             if box != self._all(ref):
                 self.boxes[ref] = box
             shape = tuple([stop - start for start, stop in box])
-            share = math.prod(shape) / max(math.prod(self.program.shapes[ref]), 1)
-            self.new[ref] = self._emit(made, shape, self.program.flops[ref] * share)
-        results = tuple([self.new[ref] for ref in self.program.results])
-        made_of = tuple(self.instructions), tuple(self.shapes), tuple(self.flops)
-        return Program(*made_of, results, self.program.node_count)
+            share = math.prod(shape) / max(math.prod(self.old.shapes[ref]), 1)
+            self.new[ref] = self.add(made, shape, self.old.flops[ref] * share)
+        return self.program([self.new[ref] for ref in self.old.results], self.old.node_count)
 
     def _made(self, ref: Ref, item: Instruction) -> tuple[Instruction, Box] | None:
         """The instruction for boxes and the box of its value; None if it must read whole values."""
@@ -132,7 +129,7 @@ class _Trimming:
 
     def _hull(self, ref: Ref, terms: Sequence[Placed]) -> Box:
         """The box around all terms, along axes of which it is a part that is worth it."""
-        shape = self.program.shapes[ref]
+        shape = self.old.shapes[ref]
         box = []
         for k, size in enumerate(shape):
             ends = [_ends(term.output[k], term.ranges) for term in terms]
@@ -162,7 +159,7 @@ class _Trimming:
         inside = zip(box, own, strict=True)
         axes = tuple([Axis(((k, 1),), at[0] - start) for k, (at, (start, _)) in enumerate(inside)])
         shape = tuple([stop - start for start, stop in box])
-        return self._emit(View(self.new[ref], axes, tuple(range(len(shape))), shape), shape, 0.0)
+        return self.add(View(self.new[ref], axes, tuple(range(len(shape))), shape), shape, 0.0)
 
     def _view(self, item: View) -> tuple[Instruction, Box] | None:
         seen = {label: (0, item.ranges[label]) for label in item.labels}
@@ -189,24 +186,18 @@ class _Trimming:
         if ref not in self.boxes:
             return self.new[ref]
         if ref not in self.whole:
-            shape, labels = self.program.shapes[ref], tuple(range(len(self.boxes[ref])))
+            shape, labels = self.old.shapes[ref], tuple(range(len(self.boxes[ref])))
             output = _moved([label_axis(k) for k in labels], [start for start, _ in self.boxes[ref]])
             ranges = tuple([stop - start for start, stop in self.boxes[ref]])
             placed = Combine((Placed(self.new[ref], 1.0, labels, output, ranges),), is_sum=False)
-            self.whole[ref] = self._emit(placed, shape, 0.0)
+            self.whole[ref] = self.add(placed, shape, 0.0)
         return self.whole[ref]
 
     def _box(self, ref: Ref) -> Box:
         return self.boxes.get(ref, self._all(ref))
 
     def _all(self, ref: Ref) -> Box:
-        return tuple([(0, size) for size in self.program.shapes[ref]])
-
-    def _emit(self, item: Instruction, shape: Sizes, flops: float) -> Ref:
-        self.instructions.append(item)
-        self.shapes.append(shape)
-        self.flops.append(flops)
-        return len(self.instructions) - 1
+        return tuple([(0, size) for size in self.old.shapes[ref]])
 
 
 def _moved(axes: Sequence[Axis], steps: Sequence[int]) -> tuple[Axis, ...]:

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from hesse.api.entries import keep
 from hesse.api.escapes import escape_to
 from hesse.backends.executable import Executable, executable
+from hesse.backends.kept import keep
 from hesse.backends.target import Target, target_named
 from hesse.calculus import sorted_blocks
 from hesse.errors import ArgumentError

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from hesse.backends.numpy.compiling import compile_program
 from hesse.backends.numpy.machine import NUMPY_MACHINE, NumpyMachine
 from hesse.backends.numpy.program import NumpyProgram
 from hesse.backends.numpy.target import TARGET, NumpyTarget
-from hesse.backends.numpy.writer import compile_program
 from hesse.ir import Node
 
 __all__ = [

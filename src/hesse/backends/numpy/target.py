@@ -12,22 +12,22 @@ from hesse.backends.kernels import has
 from hesse.backends.numpy import elementwise
 from hesse.backends.numpy.algebra import ALGEBRA
 from hesse.backends.numpy.beside import beside_softmax
+from hesse.backends.numpy.compiling import compile_program
+from hesse.backends.numpy.early import with_early_ends
 from hesse.backends.numpy.machine import NUMPY_MACHINE, NumpyMachine
+from hesse.backends.numpy.pairs import with_shared_pairs
 from hesse.backends.numpy.program import NumpyProgram
-from hesse.backends.numpy.writer import compile_program
+from hesse.backends.numpy.scales import with_few_scales
+from hesse.backends.numpy.units import without_unit_axes
 from hesse.backends.records import Namespace
 from hesse.backends.target import Target, host_bytes
 from hesse.backends.writer import Compiled
 from hesse.plan.batches import batches_first
-from hesse.plan.early import with_early_ends
 from hesse.plan.layout import aligned
-from hesse.plan.pairs import with_shared_pairs
 from hesse.plan.program import Program
-from hesse.plan.scales import with_few_scales
 from hesse.plan.scalings import scaled_before_picking
 from hesse.plan.slices import sliced
 from hesse.plan.supports import trimmed
-from hesse.plan.units import without_unit_axes
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hesse.backends.kept import keep
 from hesse.errors import DifferentiationError
 from hesse.frontends.aten.graph_nodes import INVERSES, PREIMAGES, ROWS, Row, node_name
 from hesse.frontends.aten.graph_parts import (
@@ -228,9 +229,7 @@ class Walk:
             result = NotImplemented if handler is None else handler(*arguments, **options)
             is_handled = result is not NotImplemented
             found = [_as_expression(part) for part in _parts(result)] if is_handled else self._traced(call)
-            while len(_known) >= KEPT:
-                _known.pop(next(iter(_known)), None)
-            _known[key] = found
+            keep(_known, key, found, KEPT)
         return found
 
     def _entered(self, value: Any) -> Expression:

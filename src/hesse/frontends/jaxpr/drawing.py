@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from hesse.backends.kept import keep
 from hesse.frontends.expression import Expression
 from hesse.frontends.jaxpr import internals
 from hesse.frontends.jaxpr.foreign import called
@@ -73,11 +74,9 @@ def _same(jaxpr: Any) -> JaxprEqn:
     (equation,) = jaxpr.eqns
     constants = [np.asarray(one).tobytes() for one in internals.constants(equation)]
     key = str(jaxpr), tuple(constants)
-    while len(_equations) >= KEPT:
-        _equations.pop(next(iter(_equations)))
-    return _equations.setdefault(key, equation)
+    found = _equations.get(key)
+    return keep(_equations, key, equation) if found is None else found
 
 
-KEPT = 256
 _equations: dict[Any, JaxprEqn] = {}
 """Equations that draw random numbers, by what they compute."""

@@ -14,6 +14,7 @@ from hesse.ir import constant_axis, label_axis
 from hesse.plan.program import (
     CallMap,
     Combine,
+    Draft,
     Instruction,
     Placed,
     Program,
@@ -36,13 +37,7 @@ def without_unit_axes(program: Program) -> Program:
     writer = _Writer(program, chosen)
     for k, item in enumerate(program.instructions):
         writer.write(k, item)
-    return replace(
-        program,
-        instructions=tuple(writer.instructions),
-        shapes=tuple(writer.shapes),
-        flops=tuple(writer.flops),
-        results=tuple([writer.numbers[k] for k in program.results]),
-    )
+    return writer.program([writer.numbers[k] for k in program.results], program.node_count)
 
 
 def _chosen(program: Program) -> set[Ref]:
@@ -76,21 +71,19 @@ def _may_read(item: Instruction, shape: Sizes, is_chosen: bool) -> bool:
             return False
 
 
-class _Writer:
+class _Writer(Draft):
     """The instructions written so far, and which of them computes which value."""
 
     def __init__(self, program: Program, chosen: set[Ref]) -> None:
-        self._program, self._chosen = program, chosen
-        self.instructions: list[Instruction] = []
-        self.shapes: list[Sizes] = []
-        self.flops: list[float] = []
+        super().__init__()
+        self._old, self._chosen = program, chosen
         self.numbers: dict[Ref, Ref] = {}
         self._known: dict[Instruction, Ref] = {}
         """Functions and views: two that differed in such an axis may be one now."""
 
     def write(self, k: Ref, item: Instruction) -> None:
         """Write an instruction, for a value without axes of one entry if it is chosen."""
-        shape, is_chosen = self._program.shapes[k], k in self._chosen
+        shape, is_chosen = self._old.shapes[k], k in self._chosen
         if isinstance(item, View) and item.source in self._chosen:
             item = replace(item, axes=self._long(item.source, item.axes))
             if item.axes == tuple(map(label_axis, item.labels)) and shape == self._own_shape(item.source):
@@ -103,16 +96,16 @@ class _Writer:
         if is_chosen and isinstance(item, Combine) and self._is_whole(item, read, own):
             self.numbers[k] = read[0]
         else:
-            self.numbers[k] = self._add(with_sources(item, read), own, self._program.flops[k])
+            self.numbers[k] = self._once(with_sources(item, read), own, self._old.flops[k])
 
     def _own_shape(self, k: Ref) -> Sizes:
         """The shape of a value, without axes of one entry if it is chosen."""
-        shape = self._program.shapes[k]
+        shape = self._old.shapes[k]
         return _long(shape) if k in self._chosen else shape
 
     def _long(self, source: Ref, values: tuple[Value, ...]) -> tuple[Value, ...]:
         """What belongs to the axes of a value that have more entries than one."""
-        pairs = zip(values, self._program.shapes[source], strict=True)
+        pairs = zip(values, self._old.shapes[source], strict=True)
         return tuple([value for value, size in pairs if size != 1])
 
     def _placed(self, term: Placed, shape: Sizes, is_chosen: bool) -> Placed:
@@ -132,23 +125,20 @@ class _Writer:
 
     def _narrow(self, source: Ref) -> Ref:
         """A value without axes of one entry."""
-        shape, number = self._program.shapes[source], self.numbers[source]
+        shape, number = self._old.shapes[source], self.numbers[source]
         if source in self._chosen or 1 not in shape:
             return number
         long = _long(shape)
         labels = iter(range(len(long)))
         axes = tuple([constant_axis(0) if size == 1 else label_axis(next(labels)) for size in shape])
-        return self._add(View(number, axes, tuple(range(len(long))), long), long, 0.0)
+        return self._once(View(number, axes, tuple(range(len(long))), long), long, 0.0)
 
-    def _add(self, item: Instruction, shape: Sizes, flops: float) -> Ref:
-        number = len(self.instructions)
+    def _once(self, item: Instruction, shape: Sizes, flops: float) -> Ref:
         if isinstance(item, CallMap | View):
-            number = self._known.setdefault(item, number)
-        if number == len(self.instructions):
-            self.instructions.append(item)
-            self.shapes.append(shape)
-            self.flops.append(flops)
-        return number
+            if item not in self._known:
+                self._known[item] = self.add(item, shape, flops)
+            return self._known[item]
+        return self.add(item, shape, flops)
 
 
 def _long(shape: Sizes) -> Sizes:

@@ -13,12 +13,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from hesse.plan.factors import CALL, LARGEST, common_factors
+from hesse.backends.numpy.factors import CALL, LARGEST, common_factors
 from hesse.plan.program import (
     CallApply,
     CallMap,
     Combine,
     Contract,
+    Draft,
     Instruction,
     Literal,
     Placed,
@@ -60,26 +61,23 @@ def _scaling(program: Program) -> int:
     return sum(math.prod(program.shapes[k]) + CALL for k in scaled)
 
 
-class _Waiting:
+class _Waiting(Draft):
     """The instructions of a new program, and for each value of the old one where it is, but for a factor."""
 
     def __init__(self, program: Program, common: Mapping[Ref, float]) -> None:
-        self.program = program
+        super().__init__()
+        self.old = program
         self.common = common
         """For each sum the factor that is taken out of it."""
-        self.instructions: list[Instruction] = []
-        self.shapes: list[Sizes] = []
-        self.flops: list[float] = []
         self.known: list[tuple[Ref, float]] = []
         self.emitted: dict[tuple[Instruction, Sizes] | None, Ref] = {}
         self.scaled: dict[tuple[Ref, float], Ref] = {}
 
     def run(self) -> Program:
-        for k, item in enumerate(self.program.instructions):
+        for k, item in enumerate(self.old.instructions):
             self.known.append(self._value(k, item))
-        results = tuple(self._whole(k) for k in self.program.results)
-        parts = tuple(self.instructions), tuple(self.shapes), tuple(self.flops)
-        return Program(*parts, results, self.program.node_count)
+        results = [self._whole(k) for k in self.old.results]
+        return self.program(results, self.old.node_count)
 
     def _emit(self, item: Instruction, shape: Sizes, flops: float) -> Ref:
         """An instruction, unless it is there already: multiples of one value are no different any more."""
@@ -88,10 +86,7 @@ class _Waiting:
             return self.emitted[key]
         if key is not None:
             self.emitted[key] = len(self.instructions)
-        self.instructions.append(item)
-        self.shapes.append(shape)
-        self.flops.append(flops)
-        return len(self.instructions) - 1
+        return self.add(item, shape, flops)
 
     def _scaled(self, ref: Ref, factor: float) -> Ref:
         """A new value times a number."""
@@ -111,7 +106,7 @@ class _Waiting:
         return self._scaled(*self.known[k])
 
     def _value(self, k: Ref, item: Instruction) -> tuple[Ref, float]:
-        shape, flops = self.program.shapes[k], self.program.flops[k]
+        shape, flops = self.old.shapes[k], self.old.flops[k]
         match item:
             case Scale():
                 ref, factor = self.known[item.source]
@@ -147,8 +142,8 @@ class _Waiting:
 
     def _sum(self, k: Ref, item: Combine) -> tuple[Ref, float]:
         """The terms with what is left of their factors, once one that waits is taken out of them."""
-        shape = self.program.shapes[k]
-        sizes = [math.prod(self.program.shapes[term.source]) for term in item.terms]
+        shape = self.old.shapes[k]
+        sizes = [math.prod(self.old.shapes[term.source]) for term in item.terms]
         factors = [term.factor * self.known[term.source][1] for term in item.terms]
         common = self.common[k] * (-1.0 if factors and max(factors) < 0 else 1.0)
         terms: list[Placed] = []
@@ -156,5 +151,5 @@ class _Waiting:
             ref = self._scaled(self.known[term.source][0], abs(factor / common))
             terms.append(replace(term, source=ref, factor=math.copysign(1.0, factor / common)))
         before = sum(size for term, size in zip(item.terms, sizes, strict=True) if abs(term.factor) != 1)
-        made = self._emit(replace(item, terms=tuple(terms)), shape, self.program.flops[k] - before)
+        made = self._emit(replace(item, terms=tuple(terms)), shape, self.old.flops[k] - before)
         return self._waiting(made, common)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from itertools import combinations
 from typing import NamedTuple
 
-from hesse.plan.program import Contract, Instruction, Program, Ref, sources, with_sources
+from hesse.plan.program import Contract, Draft, Instruction, Program, Ref, sources, with_sources
 
 Labels = tuple[int, ...]
 
@@ -106,18 +106,9 @@ def _best_first(operands: Operands, counts: Mapping[Contract, int]) -> Operands:
 def _rewritten(program: Program, triples: Mapping[Ref, Triple], orders: Mapping[Ref, Operands]) -> Program:
     """The program with products in these orders; equal pairs are one instruction."""
     inner = {triple.inner for triple in triples.values()}
-    items: list[Instruction] = []
-    shapes: list[tuple[int, ...]] = []
-    flops: list[float] = []
+    draft = Draft()
     new: dict[Ref, Ref] = {}
     pairs: dict[Contract, Ref] = {}
-
-    def emitted(item: Instruction, shape: tuple[int, ...], work: float) -> Ref:
-        items.append(item)
-        shapes.append(shape)
-        flops.append(work)
-        return len(items) - 1
-
     for k, item in enumerate(program.instructions):
         if k in inner:
             continue
@@ -129,10 +120,9 @@ def _rewritten(program: Program, triples: Mapping[Ref, Triple], orders: Mapping[
                 sizes = dict(zip(item.labels, program.shapes[k], strict=True))
                 shape = tuple(sizes[label] for label in labels)
                 read = with_sources(pair, [new[pair.left], new[pair.right]])
-                pairs[pair] = emitted(read, shape, float(math.prod(shape)))
+                pairs[pair] = draft.add(read, shape, float(math.prod(shape)))
             item = Contract(pairs[pair], new[last.ref], labels, last.labels, item.labels)  # noqa: PLW2901
         else:
             item = with_sources(item, [new[source] for source in sources(item)])  # noqa: PLW2901
-        new[k] = emitted(item, program.shapes[k], program.flops[k])
-    results = tuple(new[k] for k in program.results)
-    return Program(tuple(items), tuple(shapes), tuple(flops), results, program.node_count)
+        new[k] = draft.add(item, program.shapes[k], program.flops[k])
+    return draft.program([new[k] for k in program.results], program.node_count)
