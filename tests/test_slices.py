@@ -187,6 +187,19 @@ def test_slices_are_put_together_and_added() -> None:
     assert_close(found[2], x.sum(axis=1))
 
 
+@pytest.mark.parametrize(("n", "is_cut"), [(256, False), (600, True)])
+def test_slices_lead_through_softmax_where_that_saves_much(n: int, is_cut: bool) -> None:
+    random = np.random.default_rng(n)
+    q, k, v = (random.normal(size=(n, 16)) / 4 for _ in range(3))
+    derivative = hesse.value_and_grad(lambda q, k, v: np.sum(attention(q, k, v) ** 2))
+    rows, program = derivative.explain(q, k, v).source.split("def program")
+    assert "in_slices" in program
+    assert ("softmax(" in rows) == is_cut and ("softmax(" in program) != is_cut
+    whole = derivative.compile(machine=NumpyMachine(least_saved=2**40))
+    for found, expected in zip(derivative(q, k, v), whole(q, k, v), strict=True):
+        assert_close(found, expected)
+
+
 def test_small_programs_are_straight() -> None:
     x = variable("x", (50, 3))
     assert make_plan([differentiate(pairs(Expression(x)).node, [x])[0]]).slices is None

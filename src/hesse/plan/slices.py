@@ -59,18 +59,30 @@ def sliced(program: Program, machine: SliceMachine, kind: type[P]) -> P:
     if sum(sizes[k] for k in large) < machine.least_saved:
         return kind.of(program)
     graph = _Graph(program, sizes, frozenset(stored), machine)
-    has_large = any(way.arranged > machine.largest_whole for ways in graph.ways for way in ways)
-    limits = (machine.largest_whole, machine.largest_read) if has_large else (machine.largest_whole,)
-    chains = [
-        _Chain(graph, seed, axis, largest)
-        for seed in sorted(large, key=lambda k: -sizes[k])[: machine.most_seeds]
-        for axis in range(len(program.shapes[seed]))
-        for largest in limits
-    ]
-    best = max(chains, key=lambda chain: chain.saved, default=None)
+    seeds = sorted(large, key=lambda k: -sizes[k])[: machine.most_seeds]
+    best = _best(graph, seeds, has_records=False)
+    if graph.records:
+        longer = _best(graph, seeds, has_records=True)
+        if longer is not None and longer.saved > machine.least_saved + (0 if best is None else best.saved):
+            best = longer
     if best is None or best.saved < machine.least_saved:
         return kind.of(program)
     return best.cut(kind)
+
+
+def _best(graph: _Graph, seeds: Sequence[Ref], has_records: bool) -> _Chain | None:
+    """The chain that saves most, from one of the seeds."""
+    machine = graph.machine
+    has_large = any(way.arranged > machine.largest_whole for ways in graph.ways for way in ways)
+    chains = [
+        _Chain(graph, seed, axis, largest, has_records)
+        for seed in seeds
+        for axis in range(len(graph.program.shapes[seed]))
+        for largest in (
+            (machine.largest_whole, machine.largest_read) if has_large else (machine.largest_whole,)
+        )
+    ]
+    return max(chains, key=lambda chain: chain.saved, default=None)
 
 
 def _stored(program: Program, machine: SliceMachine) -> list[Ref]:
@@ -99,6 +111,11 @@ class _Graph:
         self.machine = machine
         self.sources = [sources(item) for item in program.instructions]
         self.ways = [list(_ways(program, k, machine)) for k in range(len(sizes))]
+        self.records = {
+            k
+            for k, item in enumerate(program.instructions)
+            if isinstance(item, CallApply) and not _is_gather(item) and self.ways[k]
+        }
         self.readers: list[list[Ref]] = [[] for _ in sizes]
         for k, read in enumerate(self.sources):
             for source in set(read):
@@ -169,13 +186,15 @@ def _is_matrix_product(item: Contract) -> bool:
 class _Chain:
     """The instructions that are cut when a value is cut along an axis, each with its way.
 
-    Products read matrices of at most `largest` entries for each slice.
+    Products read matrices of at most `largest` entries for each slice. Only with `has_records` it goes
+    through softmax and the like: that is another call for each slice of what may fit the cache anyway.
     """
 
-    def __init__(self, graph: _Graph, seed: Ref, axis: int, largest: int) -> None:
+    def __init__(self, graph: _Graph, seed: Ref, axis: int, largest: int, has_records: bool) -> None:
         self.graph = graph
         self.machine = graph.machine
         self.largest = largest
+        self.left_out = set() if has_records else graph.records
         self.length = graph.program.shapes[seed][axis]
         self.ways = self._without(self._consistent(self._reached(seed, axis)), self.machine.small_instruction)
         self.arranged = max((way.arranged for way in self.ways.values()), default=0)
@@ -199,7 +218,7 @@ class _Chain:
         waiting = [(seed, way) for way in self.graph.ways[seed] if way.axis == axis]
         while waiting:
             k, way = waiting.pop()
-            if k in ways or way.arranged > self.largest:
+            if k in ways or k in self.left_out or way.arranged > self.largest:
                 continue
             ways[k] = way
             # small values lead back to other chains, and need not be cut
