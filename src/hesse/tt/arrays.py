@@ -15,6 +15,7 @@ import numpy as np
 
 from hesse.backends.target import library_of
 from hesse.errors import ArgumentError
+from hesse.tt import rows_kernel
 
 Array = Any
 """An array of NumPy, PyTorch or JAX."""
@@ -108,7 +109,10 @@ def _gram(a: np.ndarray) -> np.ndarray:
     NumPy takes the product for symmetric results. Where there is little to multiply, that takes longer than
     any other, and wakes the threads of BLAS. One column is left to it: its sum is more exact there.
     """
-    if a.shape[1] < 2 or a.size * a.shape[1] >= ALONE:
+    work = a.size * a.shape[1]
+    if a.shape[1] > 1 and rows_kernel.serves(a.dtype, a.shape[1], work):
+        return rows_kernel.gram(a)
+    if a.shape[1] < 2 or work >= ALONE:
         return np.asarray(a.T @ a)
     blas = importlib.import_module("scipy.linalg.blas")
     multiply = blas.dgemm if a.dtype == np.float64 else blas.sgemm
