@@ -1,6 +1,7 @@
 """Frames of points, and how long they are kept."""
 
 import copy
+import pickle
 import weakref
 
 import jax
@@ -151,6 +152,17 @@ def test_a_copied_tangent_vector_belongs_to_the_train_of_its_own_point():
     copied = copy.deepcopy(gradient)
     assert copied.point.train is not X
     found = hesse.manifolds.hvp(f)(copied.point.train, copied)
+    close(found.dense(), hesse.manifolds.hvp(f)(X, gradient).dense(), 1e-12)
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch", "jax"])
+def test_tangent_vectors_can_be_stored(library):
+    X, operator = in_library(point(), library), in_library(S, library)
+    f = lambda X: tt.dot(operator @ X, X)  # noqa: E731
+    gradient = hesse.manifolds.grad(f)(X)
+    stored = pickle.loads(pickle.dumps(gradient))
+    close(stored.dense(), gradient.dense(), 1e-14)
+    found = hesse.manifolds.hvp(f)(stored.point.train, stored)
     close(found.dense(), hesse.manifolds.hvp(f)(X, gradient).dense(), 1e-12)
 
 

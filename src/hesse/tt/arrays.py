@@ -152,6 +152,11 @@ def _numpy_svd(a: Array) -> tuple[Array, Array, Array]:
     try:
         u, s, vt = np.linalg.svd(a, full_matrices=False)
     except np.linalg.LinAlgError:  # divide and conquer may fail where QR iteration does not
+        if not np.isfinite(a).all():
+            raise ArgumentError(
+                "entries that are not finite (nan or inf) have no singular values; look for them in the "
+                "cores, or in the dense tensor"
+            ) from None
         scipy_linalg = importlib.import_module("scipy.linalg")
         u, s, vt = scipy_linalg.svd(a, full_matrices=False, lapack_driver="gesvd")
     return u, s, vt

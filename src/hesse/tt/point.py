@@ -60,8 +60,17 @@ class Point:
             self.unit_links = links
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the train: a copy of the point has one of its own, not the one that was copied."""
-        return {**self.__dict__, "_train": _nothing}
+        """Without the train: a copy of the point has one of its own, not the one that was copied.
+
+        Versions of arrays begin anew when these are stored; what counts is whether cores are still the same.
+        """
+        is_current = TensorTrain(self._cores).version == self._version
+        return {**self.__dict__, "_train": _nothing, "library": None, "_version": is_current}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        own = TensorTrain(state["_cores"])
+        self.__dict__ |= {**state, "library": own.library}
+        self._version = own.version if state["_version"] else ()
 
     @property
     def train(self) -> TensorTrain:
