@@ -10,7 +10,7 @@ import hesse
 from hesse import tt
 from hesse.errors import ArgumentError
 from hesse.manifolds import TensorTrains
-from hesse.tt import entries_kernel, positions
+from hesse.tt import compiler, positions
 from hesse.tt.merged import best_groups
 
 COUNT = 3
@@ -68,7 +68,7 @@ def test_entries_of_batches(name):
 @pytest.mark.parametrize("kernel", [True, False])
 def test_entries_of_batches_of_short_trains(shape, kernel, monkeypatch):
     if not kernel:
-        monkeypatch.setattr(entries_kernel, "is_installed", lambda: False)
+        monkeypatch.setattr(compiler, "is_installed", lambda: False)
     where = np.random.default_rng(0).integers(0, shape, (50, len(shape)))
     check(
         lambda k: lambda X: (tt.gather(X, where) ** 4).sum(),
@@ -83,7 +83,7 @@ def test_many_entries_of_batches(monkeypatch):
     make = lambda k: lambda X: (tt.gather(X, where) ** 2).sum()  # noqa: E731
     for installed in (True, False):
         if not installed:
-            monkeypatch.setattr(entries_kernel, "is_installed", lambda: False)
+            monkeypatch.setattr(compiler, "is_installed", lambda: False)
             monkeypatch.setattr(positions, "CHUNK", 700)
         batch, f = batch_of_trains(), make(0)
         Z = TensorTrains(SHAPE, RANK).random_tangent(batch, rng=0)
@@ -147,7 +147,7 @@ def test_one_train_of_a_batch():
 
 def test_rows_of_all_trains_share_what_may_be_kept(monkeypatch):
     """Against a batch of one train, whose rows may all be kept."""
-    monkeypatch.setattr(entries_kernel, "is_installed", lambda: False)
+    monkeypatch.setattr(compiler, "is_installed", lambda: False)
     axes = len(best_groups(SHAPE, (1, RANK, RANK, RANK, 1), len(VALUES))) - 1
     numbers = 2 * (axes - 1) * len(VALUES) * RANK
     kept = {}

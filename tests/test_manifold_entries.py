@@ -20,7 +20,7 @@ import hesse
 from hesse import tt
 from hesse.manifolds import TensorTrains
 from hesse.manifolds.derivatives import Objective
-from hesse.tt import entries_kernel, merged, positions, runs, threads
+from hesse.tt import compiler, entries_kernel, merged, positions, runs, threads
 
 jnp = jax.numpy
 
@@ -29,7 +29,7 @@ jnp = jax.numpy
 @pytest.mark.parametrize("kernel", [True, False])
 def test_entries_with_and_without_a_compiler(shape, kernel, monkeypatch):
     if not kernel:
-        monkeypatch.setattr(entries_kernel, "is_installed", lambda: False)
+        monkeypatch.setattr(compiler, "is_installed", lambda: False)
     monkeypatch.setattr(positions, "CHUNK", 700)
     monkeypatch.setattr(entries_kernel, "ALONE", 500)
     rank = 1 if len(shape) == 1 else 3

@@ -1,6 +1,7 @@
 """Frames of points, and how long they are kept."""
 
 import copy
+import pickle
 import weakref
 
 import jax
@@ -17,8 +18,8 @@ from tests.test_trains import dense, in_library
 
 import hesse
 from hesse import tt
-from hesse.tt import arrays, gram_frames
-from hesse.tt.point import _pay_threads, point_of
+from hesse.tt import arrays, compiler, gram_frames
+from hesse.tt.point import _are_large, point_of
 
 jnp = jax.numpy
 
@@ -88,7 +89,7 @@ def test_frames_of_large_cores_meet(dtype, least):
     )
     made = point_of(X)
     eps, whole = np.finfo(dtype).eps, X.dense()
-    assert _pay_threads(X.library, X.cores)
+    assert _are_large(X.library, X.cores)
     for frame, axis in [(made.left.cores[0], 2), (made.left.cores[1], 2), (made.right.cores[1], 0)]:
         rows = np.moveaxis(frame, axis, 0).reshape(12, -1)
         assert np.abs(rows @ rows.T - np.eye(12)).max() < 100 * eps
@@ -103,7 +104,7 @@ def test_large_cores_of_ranks_that_one_half_cannot_have():
     shapes = (1, 3, 5), (5, 4000, 5), (5, 3, 1)
     X = tt.TensorTrain([generator.standard_normal(shape) for shape in shapes])
     made = point_of(X)
-    assert not _pay_threads(X.library, X.cores)
+    assert not _are_large(X.library, X.cores)
     assert made.ranks == (1, 3, 3, 1)
     close(tt.TensorTrain([*made.left.cores[:2], made.centre(2)]).dense(), X.dense())
 
@@ -154,6 +155,17 @@ def test_a_copied_tangent_vector_belongs_to_the_train_of_its_own_point():
     close(found.dense(), hesse.manifolds.hvp(f)(X, gradient).dense(), 1e-12)
 
 
+@pytest.mark.parametrize("library", ["numpy", "torch", "jax"])
+def test_tangent_vectors_can_be_stored(library):
+    X, operator = in_library(point(), library), in_library(S, library)
+    f = lambda X: tt.dot(operator @ X, X)  # noqa: E731
+    gradient = hesse.manifolds.grad(f)(X)
+    stored = pickle.loads(pickle.dumps(gradient))
+    close(stored.dense(), gradient.dense(), 1e-14)
+    found = hesse.manifolds.hvp(f)(stored.point.train, stored)
+    close(found.dense(), hesse.manifolds.hvp(f)(X, gradient).dense(), 1e-12)
+
+
 def test_a_point_does_not_belong_to_cores_that_were_changed():
     torch = pytest.importorskip("torch")
     cores = [torch.as_tensor(np.array(core)) for core in point().cores]
@@ -171,10 +183,12 @@ def test_a_point_does_not_belong_to_cores_that_were_changed():
 
 
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
-@pytest.mark.parametrize("shape", [(400, 1), (400, 7), (5000, 10), (40_000, 9)])
+@pytest.mark.parametrize("shape", [(400, 1), (400, 7), (5000, 10), (40_000, 9), (1301, 32), (900, 33)])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_gram_matrices_of_tall_matrices(shape, order, dtype):
-    """Small and large, with rows or columns that follow each other."""
+@pytest.mark.parametrize("kernel", [True, False])
+def test_gram_matrices_of_tall_matrices(kernel, shape, order, dtype, monkeypatch):
+    """Small and large, with rows or columns that follow each other, compiled and not."""
+    monkeypatch.setattr(compiler, "is_installed", lambda: kernel)
     a = np.asarray(np.random.default_rng(0).standard_normal(shape), dtype=dtype, order=order)
     wanted = a.astype("f8").T @ a.astype("f8")
     assert np.abs(arrays._gram(a) - wanted).max() <= 50 * np.finfo(dtype).eps * np.abs(wanted).max()

@@ -50,6 +50,26 @@ def test_recovery_from_random_starts(shape, rank, oversampling):
         assert error(result.point, target) < 1e-4
 
 
+@pytest.mark.parametrize("seed", [22, 24, 32, 49])
+def test_recovery_from_starts_of_another_size(seed):
+    """Random starts whose size alone led to minima with a few large entries."""
+    target, misfit = sampled((200, 200), 5, 3, seed)
+    result = minimize(misfit, tt.random((200, 200), 5, rng=50 + seed))
+    assert error(result.point, target) < 1e-4
+
+
+def test_first_steps_along_the_point_itself():
+    """For matrices, to the best multiple, if there is one that pays."""
+    target, start = tt.random((5, 6), 2, rng=0), tt.random((5, 6), 2, rng=1)
+    result = minimize(lambda X: tt.dot(X - target, X - target), start, steps=1)
+    best = float(tt.dot(start, target))
+    np.testing.assert_allclose(result.point.dense(), best * np.asarray(start.dense()), atol=1e-12)
+    A = tt.random_matrix([(n, n) for n in (5, 6)], 2, rng=2)
+    f = lambda X: tt.dot((A + A.T) @ X, X) / tt.dot(X, X)  # noqa: E731
+    found = minimize(f, start, steps=1).point
+    assert abs(tt.dot(found, start)) < (1.0 - 1e-6) * found.norm()
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_conjugate_directions_from_near_starts(seed):
     target, misfit = sampled((20,) * 4, 3, 2, seed)

@@ -1,6 +1,8 @@
 """Tensor trains against dense arrays."""
 
+import copy
 import itertools
+import pickle
 import re
 import warnings
 
@@ -220,6 +222,15 @@ ones = np.ones
         (lambda: tt.rank_one([ones(2), ones((2, 2))]), ShapeError, "takes vectors"),
         (lambda: tt.cross(lambda i: i, (3, 3), 1), ShapeError, "one entry for each"),
         (lambda: list(tt.ones((2, 2))), TypeError, "X.dense"),
+        (lambda: tt.random((2, 2.5), 1), ArgumentError, "sizes of a shape must be whole numbers"),
+        (lambda: tt.random((2, 2), "2"), ArgumentError, "ranks must be whole numbers, not '2'"),
+        (lambda: tt.random((2, 2, 2), (1.5, 2)), ArgumentError, "ranks must be whole numbers"),
+        (lambda: tt.ones((2, 2)).round(rank=1.5), ArgumentError, "ranks must be whole numbers, not 1.5"),
+        (lambda: tt.from_dense(ones((3, 0))), ShapeError, r"shape \(3, 0\) has no axes or no entries"),
+        (lambda: tt.from_dense(np.full((3, 3), np.nan)), ArgumentError, "not finite"),
+        (lambda: tt.TensorTrain([np.full((1, 3, 1), np.nan)] * 2).round(rank=1), ArgumentError, "not finite"),
+        (lambda: tt.eye((2, 2)) @ ones((2, 2)), ArgumentError, "take tt.from_dense"),
+        (lambda: tt.ones((2, 2)) @ tt.eye((2, 2)), ArgumentError, "write A.T @ X"),
     ],
 )
 def test_errors(make, error, message):
@@ -286,3 +297,23 @@ def test_products_of_trains_and_entries_without_a_value_are_refused():
         train @ train
     with pytest.raises(ArgumentError, match=r"gave nan at the position \(1, 1, 1\)"):
         tt.cross(lambda i: np.where((i == 1).all(1), np.nan, 1.0), (2, 2, 2), 2, rng=0)
+
+
+def test_dense_tensors_of_whole_numbers_and_lists():
+    for given in (np.arange(12).reshape(3, 4), np.arange(3), [[1.0, 2.0], [3.0, 5.0]], np.eye(3, dtype=bool)):
+        found = tt.from_dense(given)
+        assert found.dtype == np.float64
+        np.testing.assert_allclose(found.dense(), np.asarray(given, np.float64), atol=1e-12)
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch", "jax"])
+def test_trains_can_be_stored(library):
+    """What is kept with a train is not, nor that nobody else may write to it."""
+    train = random_train(library=library)
+    train.round(rank=1)
+    for chain in (train, tt.random_matrix(((2, 3), (4, 5)), 2, rng=0)):
+        for again in (pickle.loads(pickle.dumps(chain)), copy.copy(chain), copy.deepcopy(chain)):
+            assert type(again) is type(chain) and again.ranks == chain.ranks
+            np.testing.assert_array_equal(again.dense(), chain.dense())
+            assert type(again.cores[0]) is type(chain.cores[0])
+            assert not isinstance(again.cores[0], np.ndarray) or not again.cores[0].flags.writeable

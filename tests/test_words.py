@@ -8,8 +8,9 @@ import pytest
 from hesse import tt
 from hesse.manifolds import TensorTrains
 from hesse.manifolds.derivatives import Objective
-from hesse.tt.point import Point, _pay_threads, point_of
-from hesse.tt.words import WordsFunctional
+from hesse.tt import compiler, rows_kernel, spread_kernel
+from hesse.tt.point import Point, _are_large, point_of
+from hesse.tt.words import WordsFunctional, _combined
 
 SHAPE, RANK = (900, 300, 250, 900), 16
 SMALLEST = [1.0, 0.2, 5e-3, 1e-6, 1e-12, 0.0]
@@ -49,7 +50,7 @@ def test_frames_that_are_multiplied_later(least, dtype):
     """Orthogonal to rounding, and with each link the train; cores that are far from even come as they are."""
     X = train(least, dtype)
     point, eps = Point(X), np.finfo(dtype).eps
-    assert _pay_threads(X.library, X.cores)
+    assert _are_large(X.library, X.cores)
     waits = [[matrix is not None for _, matrix in chain] for chain in point.factors]
     assert waits[0][0] and waits[1][3] and (1e-12 < least < 0.2 or waits[1][2] == (least == 1.0))
     left, links, right = point.left.cores, point.links, point.right.cores
@@ -67,7 +68,9 @@ def test_frames_that_are_multiplied_later(least, dtype):
 
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
 @pytest.mark.parametrize("least", SMALLEST)
-def test_derivatives_agree_with_those_of_each_word(least, dtype):
+@pytest.mark.parametrize("kernel", [True, False])
+def test_derivatives_agree_with_those_of_each_word(kernel, least, dtype, monkeypatch):
+    monkeypatch.setattr(compiler, "is_installed", lambda: kernel)
     X = train(least, dtype)
     Z = TensorTrains(SHAPE, RANK).random_tangent(X, rng=5)
     f, g = map(Objective, sines(vectors(dtype)))
@@ -98,6 +101,52 @@ def test_gradients_do_not_multiply_frames():
     again = Objective(f).value_and_grad(X)[1]
     assert (again - G).norm() <= 1e-14 * G.norm()
     np.testing.assert_array_equal(other.left.cores[1], point.left.cores[1])
+
+
+def test_values_need_no_frames():
+    """And what they read serves the gradient, whether or not somebody made the frames in between."""
+    X, words = train(1.0), tt.rank_one(vectors())
+    f = lambda X: np.sin(tt.dot(words, X)).sum()  # noqa: E731
+    objective = Objective(f)
+    objective.value(X)
+    point = point_of(X)
+    assert not {"factors", "unit_links", "turns", "left", "unit"} & set(vars(point))
+    given = objective._recorded._last.functionals[0]._given
+    G = objective.value_and_grad(X)[1]
+    assert objective._recorded._last.functionals[0]._given is given
+    other = tt.TensorTrain(X.cores)
+    made = point_of(other)
+    assert len(made.turns) == len(made.unit_links) == len(made.left) == len(made.unit) == 4
+    again = Objective(f).value_and_grad(other)[1]
+    np.testing.assert_allclose(again.norm(), G.norm(), rtol=1e-13)
+    for mine, own in zip(G.deltas, again.deltas, strict=True):
+        np.testing.assert_allclose(mine, own, atol=1e-12 * np.abs(mine).max())
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize(
+    ("count", "size", "left", "right"),
+    [(5, 300, 16, 16), (1, 8, 1, 4), (3, 41, 7, 5), (6, 100, 5, 32), (4, 1100, 3, 29), (32, 65, 10, 10)],
+)
+@pytest.mark.parametrize("kernel", [True, False])
+def test_derivatives_by_large_cores(kernel, count, size, left, right, dtype):
+    """Compiled and not, for sizes that no tile divides, whatever order entries have in memory."""
+    generator = np.random.default_rng(0)
+    words, matrices, core, inside = (
+        generator.standard_normal(shape).astype(dtype)
+        for shape in [(count, size), (left, count, right), (left, size, right), (right, right)]
+    )
+    function = spread_kernel.spread if kernel else _combined
+    wanted = np.einsum("si,asb->aib", words.astype("f8"), matrices.astype("f8"))
+    inner = np.einsum("aib,bc->aic", core.astype("f8"), inside.astype("f8"))
+    tolerance = 100 * np.finfo(dtype).eps
+    for order in ("C", "F"):
+        own = [np.asarray(array, order=order) for array in (words, matrices, core, inside)]
+        assert np.abs(function(*own[:2], None, None) - wanted).max() < tolerance
+        found = function(*own)
+        assert found.dtype == dtype and np.abs(found - (wanted - inner)).max() < tolerance
+        read = rows_kernel.read(own[0], own[2])
+        assert np.abs(read - np.einsum("si,aib->abs", words, core)).max() < tolerance * size**0.5
 
 
 @pytest.mark.parametrize(("scale", "by_words"), [(1e-9, True), (1e12, True), (1e30, False), (1e-30, True)])

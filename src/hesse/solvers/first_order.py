@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from hesse.manifolds.tangent import Tangent
@@ -10,6 +11,8 @@ from hesse.solvers.scaling import Scaling
 
 LONGEST = 0.2
 """The longest step, compared with the norm of the point."""
+WORTH = 0.01
+"""The part of the value by which the start must decrease for another size of it."""
 
 
 def gradient_steps(problem: Problem, state: State) -> Iterator[State]:
@@ -30,8 +33,14 @@ def cg_steps(problem: Problem, state: State) -> Iterator[State]:
     """Steps along conjugate directions (Polak and Ribière's, never backwards).
 
     The last direction is carried to the new point by projection. The first length that is tried is that of
-    the minimum along the direction in the tangent space. Near a minimum gradients are scaled.
+    the minimum along the direction in the tangent space. Near a minimum gradients are scaled. The first step
+    of a matrix may be one to the best multiple of the start: random ones are far too large, and steps from
+    there led to minima with a few large entries in a fifth of 40 completions. Longer trains had none such.
     """
+    resized = _of_best_size(problem, state) if len(state.X) == 2 else None
+    if resized is not None:
+        yield resized
+        state = resized
     scaling = Scaling(problem)
     scaled = scaling(state.gradient)
     direction = -scaled
@@ -48,6 +57,19 @@ def cg_steps(problem: Problem, state: State) -> Iterator[State]:
         direction = _conjugate(problem, state, new, direction, scaled, before)
         state = new
         yield state
+
+
+def _of_best_size(problem: Problem, state: State) -> State | None:
+    """The multiple of a point that has the least value, about; None: it is worth little, or not known."""
+    point = state.gradient.point
+    cores = [core * 0.0 for core in point.left.cores]
+    radius = Tangent(point, [*cores[:-1], point.centre(len(cores) - 1)])
+    slope = -inner(state.gradient, radius)
+    curvature = inner(radius, problem.product(state, radius))
+    if not (curvature > 0.0 and slope**2 / (2.0 * curvature) > WORTH * abs(state.value)):
+        return None
+    found = problem.search(state, radius * math.copysign(1.0, slope), abs(slope) / curvature)
+    return None if found is None else problem.state(found[0])
 
 
 def _conjugate(

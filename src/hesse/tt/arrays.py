@@ -15,6 +15,7 @@ import numpy as np
 
 from hesse.backends.target import library_of
 from hesse.errors import ArgumentError
+from hesse.tt import rows_kernel
 
 Array = Any
 """An array of NumPy, PyTorch or JAX."""
@@ -108,7 +109,10 @@ def _gram(a: np.ndarray) -> np.ndarray:
     NumPy takes the product for symmetric results. Where there is little to multiply, that takes longer than
     any other, and wakes the threads of BLAS. One column is left to it: its sum is more exact there.
     """
-    if a.shape[1] < 2 or a.size * a.shape[1] >= ALONE:
+    work = a.size * a.shape[1]
+    if a.shape[1] > 1 and rows_kernel.serves(a.dtype, a.shape[1], work):
+        return rows_kernel.gram(a)
+    if a.shape[1] < 2 or work >= ALONE:
         return np.asarray(a.T @ a)
     blas = importlib.import_module("scipy.linalg.blas")
     multiply = blas.dgemm if a.dtype == np.float64 else blas.sgemm
@@ -148,6 +152,11 @@ def _numpy_svd(a: Array) -> tuple[Array, Array, Array]:
     try:
         u, s, vt = np.linalg.svd(a, full_matrices=False)
     except np.linalg.LinAlgError:  # divide and conquer may fail where QR iteration does not
+        if not np.isfinite(a).all():
+            raise ArgumentError(
+                "entries that are not finite (nan or inf) have no singular values; look for them in the "
+                "cores, or in the dense tensor"
+            ) from None
         scipy_linalg = importlib.import_module("scipy.linalg")
         u, s, vt = scipy_linalg.svd(a, full_matrices=False, lapack_driver="gesvd")
     return u, s, vt

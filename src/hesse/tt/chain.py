@@ -35,6 +35,10 @@ class Chain:
         self._layouts: dict[Any, Array] = {}
         self._memo: dict[str, Any] = {}
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What is made from the cores is not copied with them."""
+        return type(self), (self.cores,)
+
     def _checked(self) -> int | None:
         rank = self.inner + 2
         for k, core in enumerate(self.cores):

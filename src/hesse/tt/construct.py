@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 from hesse.errors import ArgumentError, ShapeError
 from hesse.tt.arrays import Array, library
 from hesse.tt.chain import sealed
-from hesse.tt.rounding import rank_limits, rounded
+from hesse.tt.rounding import rank_limits, rounded, whole_numbers
 from hesse.tt.train import TensorTrain, TTMatrix
 
 Generator = int | np.random.Generator | None
@@ -38,7 +39,7 @@ def feasible_ranks(sizes: Sequence[int], rank: int | Sequence[int]) -> list[int]
 
 def checked_sizes(shape: Any) -> list[int]:
     """The sizes of the axes of a train."""
-    sizes = [int(size) for size in shape]
+    sizes = whole_numbers("the sizes of a shape", shape)
     if not sizes or any(size < 1 for size in sizes):
         raise ShapeError(f"the shape of a train has sizes of at least 1, not {tuple(shape)!r}")
     return sizes
@@ -113,8 +114,12 @@ def from_dense(array: Array, tol: float = 1e-14, rank: int | Sequence[int] | Non
     >>> tt.from_dense(np.add.outer(np.arange(4.0), np.arange(5.0)))
     TensorTrain(shape=(4, 5), ranks=(1, 2, 1))
     """
-    if not len(array.shape):
-        raise ShapeError("a number has no axes to make a train of")
+    if not hasattr(array, "shape") or (isinstance(array, np.ndarray) and array.dtype.kind in "biu"):
+        array = np.asarray(array, np.float64)
+    if not math.prod(array.shape) or not len(array.shape):
+        raise ShapeError(
+            f"an array of shape {tuple(array.shape)} has no axes or no entries to make a train of"
+        )
     own = library(array)
     flat = array.reshape((1, *array.shape, 1))
     cores = []

@@ -8,14 +8,14 @@ the interpreter, and parts of the entries run on several threads, each with delt
 from __future__ import annotations
 
 import functools
-import importlib
-import importlib.util
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from hesse.tt import compiler
 from hesse.tt.arrays import Array
+from hesse.tt.compiler import compiled
 from hesse.tt.threads import on_threads, shares
 from hesse.tt.train import TensorTrain
 
@@ -25,15 +25,9 @@ TILE = 4096
 """Axes longer than this are cut into tiles of this length, in whose order samples are taken."""
 
 
-@functools.cache
-def is_installed() -> bool:
-    """Whether there is a compiler."""
-    return importlib.util.find_spec("numba") is not None
-
-
 def serves(train: TensorTrain) -> bool:
     """Whether these kernels compute with the cores of a train."""
-    return len(train) == 2 and isinstance(train.cores[0], np.ndarray) and is_installed()
+    return len(train) == 2 and isinstance(train.cores[0], np.ndarray) and compiler.is_installed()
 
 
 def _factors(cores: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -118,11 +112,6 @@ def pull(
     return [first[None], second.T[:, :, None].copy()]
 
 
-def _compiled(kernel: Callable[..., None]) -> Any:
-    numba = importlib.import_module("numba")
-    return numba.njit(nogil=True, fastmath={"reassoc", "contract", "nsz"}, boundscheck=False)(kernel)
-
-
 @functools.lru_cache(maxsize=64)
 def _value_kernel(rank: int) -> Any:
     """Products of rows of two factors, for a rank."""
@@ -135,7 +124,7 @@ def _value_kernel(rank: int) -> Any:
                 total += left[i, a] * right[j, a]
             result[s] = total
 
-    return _compiled(kernel)
+    return compiled(kernel)
 
 
 @functools.lru_cache(maxsize=64)
@@ -150,4 +139,4 @@ def _pull_kernel(rank: int) -> Any:
             for a in range(rank):
                 second[j, a] += weight * left[i, a]
 
-    return _compiled(kernel)
+    return compiled(kernel)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hesse.backends.memory import keep_freed_memory
-from hesse.tt import gram_frames
+from hesse.tt import gram_frames, rows_kernel
 from hesse.tt.arrays import ALONE, Array, Library
 from hesse.tt.chain import sealed
 from hesse.tt.gram_frames import Frames
@@ -49,20 +49,28 @@ class Point:
         self.is_short = is_short(library, train.cores)
         with self.widely():
             given = of_size_one(library, train.cores) if self.is_short else (train.cores, 0.0)
-        cores: Sequence[Array] = given[0]
+        self.given: Sequence[Array] = given[0]
+        """The cores of the train; in single precision divided by their sizes."""
         self.log_scale: Any = given[1]
-        if _pay_threads(library, cores):
-            frames, unit_links = _met_frames(cores)
-        else:
-            left, unit_links, unit = _gram_frames(train) or _swept_frames(library, cores)
-            frames = Factors([Factored(core, None) for core in left], [Factored(core, None) for core in unit])
-        self.factors = frames
-        self.unit_links: list[Array] = unit_links
-        """Like `links`; in single precision those of the train divided by about its norm."""
+        self.is_large = _are_large(library, self.given)
+        """Whether frames cost much. They are made when they are asked for: values need not have them."""
+        if not self.is_large:
+            left, links, unit = _gram_frames(train) or _swept_frames(library, self.given)
+            self.factors = Factors(*([Factored(core, None) for core in chain] for chain in (left, unit)))
+            self.unit_links = links
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the train: a copy of the point has one of its own, not the one that was copied."""
-        return {**self.__dict__, "_train": _nothing}
+        """Without the train: a copy of the point has one of its own, not the one that was copied.
+
+        Versions of arrays begin anew when these are stored; what counts is whether cores are still the same.
+        """
+        is_current = TensorTrain(self._cores).version == self._version
+        return {**self.__dict__, "_train": _nothing, "library": None, "_version": is_current}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        own = TensorTrain(state["_cores"])
+        self.__dict__ |= {**state, "library": own.library}
+        self._version = own.version if state["_version"] else ()
 
     @property
     def train(self) -> TensorTrain:
@@ -88,11 +96,35 @@ class Point:
         train = self.train.train(k)
         made._cores, made._version, made._train = train.cores, train.version, _nothing
         made.library, made.is_short, made.log_scale = self.library, False, 0.0
+        made.given, made.is_large = train.cores, False
         made.factors = Factors(
             *([Factored(core, None) for core in x.train(k).cores] for x in (self.left, self.unit))
         )
         made.unit_links = [link[k] for link in self.unit_links]
         return made
+
+    @cached_property
+    def factors(self) -> Factors:
+        """The frames, which need not be multiplied out yet."""
+        found, self.unit_links, self.turns = _met_frames(self.given)
+        return found
+
+    @cached_property
+    def unit_links(self) -> list[Array]:
+        """Like `links`; in single precision those of the train divided by about its norm."""
+        found: list[Array] = self._beside_factors("unit_links")
+        return found
+
+    @cached_property
+    def turns(self) -> list[Turn | None]:
+        """Of large cores: what makes each core of the train that of `unit`; None: nothing that is small."""
+        found: list[Turn | None] = self._beside_factors("turns")
+        return found
+
+    def _beside_factors(self, name: str) -> Any:
+        """Something that is found together with the frames."""
+        _ = self.factors
+        return vars(self)[name]
 
     @cached_property
     def left(self) -> TensorTrain:
@@ -154,6 +186,13 @@ class Factors(NamedTuple):
     unit: list[Factored]
 
 
+class Turn(NamedTuple):
+    """Matrices by which a core is multiplied on both sides, if by any."""
+
+    left: Array | None
+    right: Array | None
+
+
 def _multiplied(times: Callable[[Array, Array], Array], factors: Sequence[Factored]) -> TensorTrain:
     """The cores of a frame, on threads where all of them are large."""
 
@@ -178,7 +217,7 @@ def _swept_frames(library: Library, cores: Sequence[Array]) -> Frames:
     return Frames(left, links, right)
 
 
-def _pay_threads(library: Library, cores: Sequence[Array]) -> bool:
+def _are_large(library: Library, cores: Sequence[Array]) -> bool:
     """Whether cores are large, and of ranks that both halves can have."""
     is_plain = library.name == "numpy" and all(isinstance(core, np.ndarray) for core in cores)
     if not is_plain or cores[0].ndim != 3 or sum(core.size for core in cores) < MANY * len(cores):
@@ -186,8 +225,8 @@ def _pay_threads(library: Library, cores: Sequence[Array]) -> bool:
     return all(left <= size * right and right <= left * size for left, size, right in map(np.shape, cores))
 
 
-def _met_frames(cores: Sequence[Array]) -> tuple[Factors, list[Array]]:
-    """Both sweeps, each from its end on: what they leave at a bond makes its link.
+def _met_frames(cores: Sequence[Array]) -> tuple[Factors, list[Array], list[Turn | None]]:
+    """Both sweeps, each from its end on: what they leave at a bond makes its link. Also the turns of V.
 
     They are made at once where products are large; else threads wait for each other longer than that saves.
     """
@@ -201,19 +240,26 @@ def _met_frames(cores: Sequence[Array]) -> tuple[Factors, list[Array]]:
             core = core if after is None else times_left(factor, after)
         return frames, factors
 
-    def from_right() -> tuple[list[Factored], list[Array]]:
-        frames, factors, core = [], [], cores[-1]
+    def from_right() -> tuple[list[Factored], list[Array], list[Turn | None]]:
+        frames: list[Factored] = []
+        factors: list[Array] = []
+        turns: list[Turn | None] = []
+        core = cores[-1]
         for before in cores[-2::-1]:
             factor, frame = right_factored(core)
+            turn = Turn(frame.matrix, factors[-1] if factors else None)
+            turns.append(turn if np.may_share_memory(frame.core, core) else None)  # else it was decomposed
             frames.append(frame)
             factors.append(factor)
             core = times_right(before, factor)
-        return [Factored(core, None), *frames[::-1]], factors[::-1]
+        turns.append(Turn(None, factors[-1] if factors else None))
+        return [Factored(core, None), *frames[::-1]], factors[::-1], turns[::-1]
 
-    work = sum(core.size * core.shape[-1] for core in cores)
-    numbers = 2 * MANY if work >= ALONE * len(cores) else 0
-    (left, ahead), (unit, back) = each(lambda sweep: sweep(), [from_left, from_right], numbers=numbers)
-    return Factors(left, unit), [*(a @ b for a, b in zip(ahead, back, strict=False)), ahead[-1]]
+    work = sum(core.size * core.shape[-1] for core in cores) // len(cores)
+    numbers = 2 * MANY if work >= ALONE or rows_kernel.serves(cores[0].dtype, 1, work) else 0
+    (left, ahead), (unit, back, turns) = each(lambda sweep: sweep(), [from_left, from_right], numbers=numbers)
+    links = [*(a @ b for a, b in zip(ahead, back, strict=False)), ahead[-1]]
+    return Factors(left, unit), links, turns
 
 
 def _gram_frames(train: TensorTrain) -> Frames | None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -52,6 +54,14 @@ def _rounded(
     return made
 
 
+def whole_numbers(what: str, given: Any) -> list[int]:
+    """Sizes or ranks, none of which is cut off to a whole number."""
+    try:
+        return [operator.index(number) for number in given]
+    except TypeError:
+        raise ArgumentError(f"{what} must be whole numbers, not {given!r}") from None
+
+
 def rank_limits(rank: int | Sequence[int] | None, count: int) -> list[int | None]:
     """The largest rank for each inner bond of a train with so many positions."""
     if rank is None:
@@ -59,7 +69,7 @@ def rank_limits(rank: int | Sequence[int] | None, count: int) -> list[int | None
     if isinstance(rank, int | np.integer):
         limits = [int(rank)] * (count - 1)
     else:
-        limits = [int(limit) for limit in rank]
+        limits = whole_numbers("ranks", rank)
         if len(limits) == count + 1 and limits[0] == limits[-1] == 1:
             limits = limits[1:-1]
     if len(limits) != count - 1:

@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hesse.tt import entries_kernel
+from hesse.tt import compiler
 from hesse.tt.chunks import MANY
+from hesse.tt.compiler import compiled, inner
 from hesse.tt.threads import on_threads, shares
 from hesse.tt.train import TensorTrain
 
@@ -34,7 +35,7 @@ def serves(train: TensorTrain, count: int) -> bool:
         is_long
         and count * max(train.ranks) ** 2 >= WORTH
         and count >= MANY * max(train.shape[1:-1])
-        and entries_kernel.is_installed()
+        and compiler.is_installed()
     )
 
 
@@ -184,16 +185,12 @@ def pull(
 @functools.cache
 def _kernels(dtype: str) -> tuple[Any, Any]:
     """Those of entries and of derivatives, for a type of numbers."""
-    numba = importlib.import_module("numba")
     address = importlib.import_module("numba.extending").get_cython_function_address
     gemm = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 13)(address("scipy.linalg.cython_blas", GEMM[dtype]))
-    options = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz"}, "boundscheck": False}
-    compiled = numba.njit(**options, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-    called = numba.njit(**options)
     size = np.dtype(dtype).itemsize
     plain, turned = (np.frombuffer(letter, np.uint8) for letter in (b"N", b"T"))
 
-    @compiled
+    @inner
     def multiply(rows, start, count, matrix, place, made, numbers, sizes):  # type: ignore[no-untyped-def]
         """Some rows times the matrix at a place; BLAS counts along columns, and so transposes all."""
         a, b = matrix.shape[1], matrix.shape[2]
@@ -203,7 +200,7 @@ def _kernels(dtype: str) -> tuple[Any, Any]:
         result, no = made.ctypes.data + start * b * size, plain.ctypes.data
         gemm(no, no, s, s + 4, s + 8, one, factor, s, given, s + 8, one + size, result, s)
 
-    @compiled
+    @inner
     def add_outer(left, right, start, count, total, place, numbers, sizes):  # type: ignore[no-untyped-def]
         """The sum of the products of some rows, added to the matrix at a place."""
         a, b = left.shape[1], right.shape[1]
@@ -213,10 +210,10 @@ def _kernels(dtype: str) -> tuple[Any, Any]:
         result, no, yes = total.ctypes.data + place * a * b * size, plain.ctypes.data, turned.ctypes.data
         gemm(no, yes, s, s + 4, s + 8, one, second, s, first, s + 4, one, result, s)
 
-    take, run_end = compiled(_take), compiled(_run_end)
-    behind = compiled(_behind_kernel(take, run_end, multiply))
-    ahead = compiled(_ahead_kernel(take, run_end, multiply, add_outer))
-    return called(_value_kernel(behind)), called(_pull_kernel(behind, ahead))
+    take, run_end = inner(_take), inner(_run_end)
+    behind = inner(_behind_kernel(take, run_end, multiply))
+    ahead = inner(_ahead_kernel(take, run_end, multiply, add_outer))
+    return compiled(_value_kernel(behind)), compiled(_pull_kernel(behind, ahead))
 
 
 def _take(table, at, start, count, made):  # type: ignore[no-untyped-def]

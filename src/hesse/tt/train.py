@@ -189,7 +189,7 @@ class TensorTrain(_Algebra):
                 "entries, X * Y for these products, or A @ X with a tt.TTMatrix A"
             )
         if isinstance(other, Chain):
-            return NotImplemented
+            raise ArgumentError("X @ A is no product of a train: write A.T @ X")
         self._is_matrix("a matrix product with an array")
         return TensorTrain([self.cores[0], self.library.einsum("...aib,ij->...ajb", self.cores[1], other)])
 
@@ -250,6 +250,8 @@ class TTMatrix(_Algebra):
         return bool((np.abs(there - back) <= limit * (np.abs(there) + np.abs(back))).all())
 
     def __matmul__(self, other: Any) -> Any:
+        if hasattr(other, "__array__"):
+            raise ArgumentError("A @ x multiplies trains: take tt.from_dense(x) for an array x")
         if not isinstance(other, TensorTrain | TTMatrix):
             return NotImplemented
         same_place("a product A @ X", self, other)

@@ -18,13 +18,14 @@ from typing import Any
 
 import numpy as np
 
+from hesse.tt import rows_kernel, spread_kernel
 from hesse.tt.arrays import Array
 from hesse.tt.chain import Chain
 from hesse.tt.forms import Form
 from hesse.tt.functional import Deltas, FormFunctional
 from hesse.tt.nets import Occurrence
 from hesse.tt.orthogonal import Factored
-from hesse.tt.point import Point
+from hesse.tt.point import Point, Turn
 from hesse.tt.scales import exponential
 from hesse.tt.threads import each
 from hesse.tt.train import TensorTrain
@@ -68,22 +69,26 @@ class WordsFunctional(FormFunctional):
         return [core[:, 0, :, 0] for core in source.cores]
 
     @cached_property
+    def _given(self) -> list[np.ndarray]:
+        """The matrices of the cores of the train."""
+        return _all_read(self._words, self.point.given)
+
+    @cached_property
     def _matrices(self) -> list[np.ndarray]:
-        """Those of the frames V, whose cores may still have to be multiplied at their left bonds."""
-        factors = self.point.factors.unit
-        found = _all_read(self._words, [core for core, _ in factors])
-        return [
-            own if matrix is None else np.matmul(matrix, own)
-            for own, (_, matrix) in zip(found, factors, strict=True)
-        ]
+        """Those of the frames V. Large cores are read as they are given, if those only have to be turned."""
+        if not self.point.is_large:
+            return _all_read(self._words, self.point.unit.cores)
+        turns = self.point.turns
+        own = [k for k, turn in enumerate(turns) if turn is None]
+        unit = self.point.unit.cores if own else ()
+        others = iter(_all_read([self._words[k] for k in own], [unit[k] for k in own]))
+        pairs = zip(self._given, turns, strict=True)
+        return [next(others) if turn is None else _turned(given, turn) for given, turn in pairs]
 
     @cached_property
     def _behind(self) -> list[np.ndarray]:
         """For each bond what is behind it, with axes (word, bond)."""
-        found = [np.ones((len(self._words[0]), 1))]
-        for matrices in reversed(self._matrices):
-            found.append(np.einsum("sab,sb->sa", matrices, found[-1]))
-        return found[::-1]
+        return _products(self._matrices)
 
     @cached_property
     def _inverses(self) -> list[np.ndarray | None]:
@@ -119,7 +124,8 @@ class WordsFunctional(FormFunctional):
     @property
     def value(self) -> np.ndarray:
         half = float(exponential(self.point.log_scale / 2.0))
-        return self._behind[0][:, 0] * half * half
+        rows = _products(self._given) if self.point.is_large else self._behind
+        return rows[0][:, 0] * half * half
 
     def pull(self, weights: np.ndarray) -> Deltas:
         return self._spread(weights, [None] * len(self._words))
@@ -146,6 +152,21 @@ class WordsFunctional(FormFunctional):
         return total
 
 
+def _turned(matrices: np.ndarray, turn: Turn) -> np.ndarray:
+    """What is read from a core when that is turned."""
+    if turn.right is not None:
+        matrices = matrices @ turn.right
+    return matrices if turn.left is None else np.matmul(turn.left, matrices)
+
+
+def _products(matrices: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """For each bond the products of the matrices behind it, with axes (word, bond)."""
+    found = [np.ones((len(matrices[0]), 1))]
+    for own in reversed(matrices):
+        found.append(np.einsum("sab,sb->sa", own, found[-1]))
+    return found[::-1]
+
+
 def _all_read(words: Sequence[np.ndarray], cores: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Cores times the vectors of each word, with axes (word, left bond, right bond)."""
     return each(_read, words, cores, numbers=sum(core.size for core in cores))
@@ -155,6 +176,8 @@ def _read(words: Array, core: Array) -> Array:
     """A core times vectors at its position: a stack of products for its left bond."""
     if core.shape[2] == 1:
         return (words @ core[:, :, 0].T)[:, :, None].astype(np.float64, copy=False)
+    if rows_kernel.serves(core.dtype, core.shape[2], core.size * len(words)):
+        return rows_kernel.read(words, core).transpose(2, 0, 1).astype(np.float64, copy=False)
     return (words @ core).transpose(1, 0, 2).astype(np.float64, copy=False)
 
 
@@ -168,12 +191,22 @@ def _spread(
     matrices, size = before.T[:, :, None] * behind, 1.0
     if words.dtype != matrices.dtype:
         matrices, size = _of_type(words.dtype, matrices)
-    delta = words.T @ matrices
+    core = None
     if frame is not None and inside is not None:
         core, matrix = frame
-        inside = (inside if matrix is None else matrix @ inside) / size
-        delta -= core @ inside.astype(core.dtype, copy=False)
+        inside = ((inside if matrix is None else matrix @ inside) / size).astype(core.dtype, copy=False)
+    delta = _combined(words, matrices, core, inside)
     return delta if size == 1.0 else (delta.astype(np.float64) * size).astype(delta.dtype)
+
+
+def _combined(words: Array, matrices: Array, core: Array | None, inside: Array | None) -> Array:
+    """Words times matrices, less a core times what is inside of it."""
+    if spread_kernel.serves(words, matrices):
+        return spread_kernel.spread(words, matrices, core, inside)
+    delta = words.T @ matrices
+    if core is not None:
+        delta -= core @ inside
+    return delta
 
 
 def _of_type(dtype: Any, numbers: np.ndarray) -> tuple[np.ndarray, float]:
