@@ -98,6 +98,21 @@ def test_many_rows_times_a_small_matrix(monkeypatch):
     np.testing.assert_allclose(by_matrix, 2 * np.einsum("ik,ij->kj", product, rows), rtol=1e-11)
 
 
+def test_parts_of_products_whose_columns_are_several_axes(monkeypatch):
+    """The array of a value that is done with has all of its axes: parts are written to another one."""
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
+
+    def f(matrix, x):
+        done = np.sum(np.cos(np.exp(np.sin(x)) + np.sum(np.sin(x) ** 2)))
+        return np.einsum("ij,jab->iab", matrix, np.tanh(x) * done)
+
+    compiled = hesse.compile(f, backend=NumpyTarget(machine=WHOLE))
+    matrix, x = RANDOM.normal(size=(32, 32)), RANDOM.normal(size=(32, 60, 50))
+    assert "wide_product(" in compiled.explain(matrix, x).source
+    for k in range(2):
+        np.testing.assert_allclose(compiled(matrix, x + k), f(matrix, x + k), rtol=1e-9, atol=1e-9)
+
+
 @pytest.mark.parametrize("count", [990, 1953, 2000, 9000, 15_000])
 def test_parts_are_small(monkeypatch, count):
     """A part of one row more would be copied by BLAS as the whole is."""

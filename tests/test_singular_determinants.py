@@ -15,7 +15,7 @@ import torch
 import hesse
 import hesse.torch
 import naive
-from hesse.errors import ArgumentError
+from hesse.errors import ArgumentError, MemoryLimitError
 
 ROUNDED = np.array([[0.1, 0.2, 0.3], [0.2, 0.4, 0.6], [1.0, 0.0, 1.0]])  # its inverse is rounding alone
 MATRICES = {
@@ -51,6 +51,45 @@ def test_derivatives_of_orders_two_and_three(name: str, backend: str) -> None:
     )
     assert_near(hesse.derivative(np.linalg.det, 3, backend=backend)(a), minors(a, 3))
     assert_near(hesse.jacobian(hesse.grad(np.linalg.det), backend=backend)(a), second)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("order", [2, 3])
+def test_no_order_loses_many_digits_at_badly_conditioned_matrices(
+    order: int, dtype: type[np.floating]
+) -> None:
+    """Each order has one more inverse, and loses the digits of a condition number more."""
+    left, right = (np.linalg.qr(np.random.default_rng(k).normal(size=(4, 4)))[0] for k in (1, 2))
+    derivative = hesse.derivative(np.linalg.det, order)
+    eps = float(np.finfo(dtype).eps)
+    for condition in eps ** -np.array([0.1, 0.2, 0.25, 0.34, 0.5, 0.9]):
+        a = (left @ np.diag([1.0, 1.0, 1.0, 1 / condition]) @ right).astype(dtype)
+        expected = minors(a.astype(float), order)
+        np.testing.assert_allclose(np.asarray(derivative(a)), expected, atol=50 * eps**0.625)
+
+
+def test_the_fourth_derivative_is_of_signs() -> None:
+    left, right = (np.linalg.qr(np.random.default_rng(k).normal(size=(4, 4)))[0] for k in (1, 2))
+    a = left @ np.diag([1.0, 1.0, 1.0, 1e-5]) @ right
+    expected = np.zeros((4,) * 8)
+    for rows, columns in itertools.product(itertools.permutations(range(4)), repeat=2):
+        place = tuple(itertools.chain(*zip(rows, columns, strict=True)))
+        expected[place] = round(np.linalg.det(np.eye(4)[[*rows]]) * np.linalg.det(np.eye(4)[[*columns]]))
+    assert_near(hesse.derivative(np.linalg.det, 4)(a), expected)
+
+
+def test_what_runs_instead_keeps_to_the_memory_limit() -> None:
+    product = hesse.hvp(np.linalg.det, backend="numpy")
+    regular, direction = 3.0 * np.eye(24) + 0.1, np.ones((24, 24))
+    singular = regular.copy()
+    singular[0] = singular[1]
+    try:
+        hesse.set_memory_limit(1e6)  # the minors have 2.7 MB
+        assert np.isfinite(product(regular, direction)).all()
+        with pytest.raises(MemoryLimitError, match="more than the 1 MB allowed"):
+            product(singular, direction)
+    finally:
+        hesse.set_memory_limit(None)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -63,6 +63,7 @@ class Executable:
         """The function without inverses."""
         assert self.escape is not None and self.escape.roots is not None
         other = executable(self.escape.roots(), self.inputs, self.dtype, self.target, self.in_order)
+        other.check_memory()
         return other.compiled.function
 
     @property

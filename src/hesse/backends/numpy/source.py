@@ -103,11 +103,11 @@ def contract_source(
     groups = [found.rows, found.summed, found.columns]
     if second.endswith(".T") and _is_slow_transposed(groups, sizes, machine):
         second = f"np.ascontiguousarray({second})"
+    is_plain = not found.drop and len(found.rows) == len(found.columns) == 1 and found.produced == item.labels
     if not item.is_symmetric and item.left != item.right:  # BLAS knows a square by itself
-        own_buffer = buffer if found.produced == item.labels else lambda: None
+        own_buffer = buffer if is_plain else lambda: None
         if in_parts := parts_source(found, sizes, machine, own_buffer):
             return found.finished(in_parts, item, sizes, NUMPY), found.produced
-    is_plain = not found.drop and len(found.rows) == len(found.columns) == 1 and found.produced == item.labels
     if is_plain and not item.is_symmetric and (held := buffer()) is not None:
         return f"np.matmul({found.first}, {second}, out={held})", item.labels
     is_small = math.prod(sizes[label] for label in item.labels) <= machine.large_array
