@@ -65,6 +65,9 @@ QUESTIONS: dict[str, Callable[[Any], Any]] = {
     "isscalar of a complex value": lambda x: np.isscalar(1j * x[0]),
     "match": lambda x: matched(x[0]),
     "match of an array": matched,
+    "array of a number": lambda x: isinstance(np.asarray(x[0]), np.ndarray),
+    "copy of a number": lambda x: isinstance(np.copy(x[0]), np.ndarray),
+    "copied number": lambda x: isinstance(x[0].copy(), float),
     "array without axes": lambda x: isinstance(np.zeros_like(x[0]), np.ndarray),
     "derivative": lambda x: isinstance(hesse.grad(np.sum)(x), np.ndarray),
 }

@@ -203,7 +203,33 @@ def rational(x: Any) -> Any:
     return size(numerator / np.polyval([1j, x[3], 2.0], x[4] + 1j)) + np.abs(np.polyval([1j, 2], x[0]))
 
 
+def flattened(x: Any) -> Any:
+    z = x * (1 + 2j)
+    row = z.flatten()
+    row *= 3j
+    row[0] = x[1]
+    return size(z) + size(row)
+
+
+def copied_where(x: Any) -> Any:
+    z = x * (1 + 2j)
+    np.copyto(z, x, "same_kind", KNOWN)
+    return size(z)
+
+
+def without_axes(x: Any) -> Any:
+    one, other = np.array(1j * x[0]), np.copy(x[1] + 1j)
+    same, also = one, np.asarray(other)
+    same += 1.0
+    also *= x[2]
+    number = (x[3] * 1j).copy()
+    kept = number
+    number += 2.0
+    return np.abs(one) ** 2 + np.abs(other) ** 4 + np.abs(kept) ** 2
+
+
 FUNCTIONS = (
+    *(flattened, copied_where, without_axes),
     *(compared, powers),
     *(parts_assigned, flat_entries, filled_by_out, made_like, copied, statistics, rational),
     *(filled, filled_by_a_loop, from_a_list),
@@ -265,3 +291,27 @@ def test_methods(method: Callable[[Any], Any]) -> None:
     x = np.arange(1.0, 7.0)
     np.testing.assert_allclose(hesse.compile(f)(x), f(x))
     np.testing.assert_allclose(hesse.jvp(f)(x, x), (f(x + 1e-5 * x) - f(x - 1e-5 * x)) / 2e-5, rtol=1e-8)
+
+
+def test_shapes_of_parts_are_not_changed_in_place() -> None:
+    def of_part(x: Any) -> Any:
+        z = np.full_like(1j * x[:4], 2j)
+        part = z.real
+        part.shape = (4, 1)
+        return np.sum(np.abs(z + x[:4]) ** 2)
+
+    with pytest.raises(TracingError, match=r"in place of a part of a complex value.*x\.reshape"):
+        hesse.grad(of_part)(POINT)
+
+    def of_all(x: Any) -> Any:
+        z = 2 * x[:4] + 3j * x[1:]
+        z.shape = (2, 2)
+        return np.sum(np.abs(z @ z) ** 2)
+
+    agrees(of_all, POINT)
+
+
+@pytest.mark.parametrize("dtype", [None, float])
+def test_imaginary_parts_are_not_dropped(dtype: Any) -> None:
+    with pytest.raises(TracingError, match="a complex value where a real one is needed"):
+        hesse.grad(lambda x: np.sum(np.abs(np.full_like(x, 2j * x[0], dtype=dtype) + x)))(POINT)

@@ -221,3 +221,36 @@ def test_upper_quantiles_and_their_derivatives_also_in_the_tail(name: str) -> No
     by_scale = hesse.grad(lambda s: theirs.isf(0.2, *shapes, 0.5, s))(2.0)
     np.testing.assert_allclose(by_scale, theirs.isf(0.2, *shapes), rtol=1e-12)
     assert np.isnan(ours.isf(1.5, *shapes))
+
+
+POINT = np.array([0.3, 0.7, 1.2])
+OF_LISTS: dict[str, Callable[[Any], Any]] = {
+    "points": lambda x: stats.norm.logpdf((x[0], x[1]), 0.0, [x[2], 1.0]),
+    "probabilities": lambda x: stats.norm.isf([0.1, x[0]]),
+    "parameters": lambda x: stats.poisson.cdf([1, 2], (x[0], x[1])),
+    "vectors": lambda x: stats.multivariate_normal.logpdf(
+        (x[0], x[1]), (0.0, x[2]), [[2.0, 0.5], [0.5, 1.0]]
+    ),
+    "parts": lambda x: stats.dirichlet.logpdf((x[0], 1.0 - x[0]), (x[1], x[2])),
+}
+
+
+@pytest.mark.parametrize("name", OF_LISTS)
+def test_lists_of_traced_numbers(name: str) -> None:
+    function = OF_LISTS[name]
+    agrees(lambda x: np.sum(np.sin(function(x))), POINT)
+
+
+def test_entropies_of_sizes_that_do_not_fit() -> None:
+    for mean, cov in ((0.0, np.eye(3)), (np.zeros(3), [[2.0]]), (np.zeros(3), np.ones(2))):
+        with pytest.raises(ArgumentError, match="does not fit to a mean of size"):
+            stats.multivariate_normal.entropy(mean, cov)
+
+
+@pytest.mark.parametrize("name, shapes", [("poisson", (2.5,)), ("nbinom", (3.0, 0.4)), ("geom", (0.3,))])
+def test_all_numbers_are_below_infinity(name: str, shapes: tuple[float, ...]) -> None:
+    ours = getattr(stats, name)
+    for method, expected in (("cdf", 1.0), ("sf", 0.0)):
+        function = lambda p, m=method: getattr(ours, m)(np.inf, *shapes[:-1], p)  # noqa: E731
+        assert function(shapes[-1]) == expected
+        assert hesse.grad(function)(shapes[-1]) == 0.0

@@ -318,3 +318,12 @@ def test_slopes_of_rrelu(training: bool, rectified: Callable[..., Tensor]) -> No
     backward(z, 2)
     torch.testing.assert_close(x.hgrad[0][0], 3.0 * slopes**3 * x.detach() ** 2)
     torch.testing.assert_close(x.hgrad[1].reshape(6, 6), (6.0 * slopes**3 * x.detach()).flatten().diag())
+
+
+def test_what_was_read_is_changed_afterwards_although_the_result_is_the_same() -> None:
+    x, scale = torch.zeros(3, requires_grad=True), torch.ones(3)
+    with hesse.torch.record():
+        y = (x**2 * scale).sum()
+    scale.add_(1.0)
+    with pytest.raises(ArgumentError, match=r"of shape \(3,\) was changed in place after the recording"):
+        backward(y, 2)

@@ -521,3 +521,54 @@ def test_new_arrays_by_columns_are_copied_by_reshape() -> None:
     except TracingError:
         return  # that it is a copy need not be known, but never that it is a view
     assert found == 0.0
+
+
+SAME: dict[str, Callable[[Any], Any]] = {
+    "conj": lambda y: y.conj(),
+    "conjugate": lambda y: y.conjugate(),
+    "np.conj": np.conj,
+    "astype": lambda y: y.astype(float),
+    "astype without a copy": lambda y: y.astype(float, copy=False),
+    "asarray": np.asarray,
+}
+
+
+@pytest.mark.parametrize("make", SAME.values(), ids=SAME)
+def test_writes_to_what_may_be_the_same_array(make: Callable[[Any], Any]) -> None:
+    def f(x: Any) -> Any:
+        y = 2.0 * x
+        z = make(y)
+        z *= x[0]
+        z[1] = x[2] ** 2
+        return weighted(y) + weighted(z * z)
+
+    np.testing.assert_allclose(hesse.compile(f)(POINT), f(POINT), rtol=1e-12)
+    step = 1e-6 * np.eye(len(POINT))
+    differences = [(f(POINT + e) - f(POINT - e)) / 2e-6 for e in step]
+    np.testing.assert_allclose(hesse.grad(f)(POINT), differences, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("make", [np.array, np.asarray, np.copy])
+def test_arrays_of_numbers_are_written_to(make: Callable[[Any], Any]) -> None:
+    def f(x: Any) -> Any:
+        y = make(x[0])
+        z = y
+        z += x[1]
+        z[...] = y * x[2]
+        return y**2
+
+    np.testing.assert_allclose(hesse.compile(f)(POINT), f(POINT), rtol=1e-12)
+    a, b, c = POINT[:3]
+    expected = [2 * (a + b) * c**2, 2 * (a + b) * c**2, 2 * (a + b) ** 2 * c]
+    np.testing.assert_allclose(hesse.grad(f)(POINT)[:3], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("make", [np.require, lambda y: np.lib.stride_tricks.as_strided(y, (2,), (8,))])
+def test_entries_that_are_no_view_are_not_written_to(make: Callable[[Any], Any]) -> None:
+    def f(x: Any) -> Any:
+        y = 2.0 * x
+        make(y)[...] = 1.0
+        return np.sum(y)
+
+    with pytest.raises(ValueError, match="read-only"):
+        hesse.grad(f)(POINT)

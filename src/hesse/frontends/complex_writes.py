@@ -12,29 +12,33 @@ from hesse.frontends.dispatch import COMPLEX, call, complexes
 from hesse.frontends.tracing import ComplexError, ComplexNumbersNeeded
 
 
-def _writing(function: Any) -> Callable[..., None]:
-    """The handler of a function that writes to its first argument, and is linear in what it writes."""
+def _writing(function: Any, place: int) -> Callable[..., None]:
+    """The handler of a function that writes to its first argument, and is linear in what it writes.
+
+    `place` says which of its further arguments that is.
+    """
 
     def handler(target: Any, *arguments: Any, **options: Any) -> None:
         if not isinstance(target, Complex):
             raise complex_met(ComplexNumbersNeeded if isinstance(target, np.ndarray) else ComplexError)
-        *lead, value = arguments
+        before, value, after = arguments[:place], arguments[place], arguments[place + 1 :]
         for own, part in zip((target.real, target.imag), both_parts(value), strict=True):
-            call(function, (own, *lead, part), options)
+            call(function, (own, *before, part, *after), options)
 
     return handler
 
 
-WRITING: tuple[Any, ...] = (np.copyto, np.add.at, np.subtract.at, np.fill_diagonal)
-COMPLEX.update({function: _writing(function) for function in WRITING})
+WRITING: dict[Any, int] = {np.copyto: 0, np.fill_diagonal: 0, np.add.at: 1, np.subtract.at: 1}
+COMPLEX.update({function: _writing(function, place) for function, place in WRITING.items()})
 
 
 @complexes(np.full_like)
 def full_like(a: Any, fill_value: Any, dtype: Any = None, *, shape: Any = None) -> Any:
     """A value everywhere, in an array of a type that is given, or else of that of `a`."""
-    kind = np.dtype(float if dtype is None else dtype).kind
     like = np.real(a)
-    if kind in "biu" or (dtype is not None and kind == "f"):
+    if (a.dtype if dtype is None else np.dtype(dtype)).kind != "c":
+        if np.iscomplexobj(fill_value):  # NumPy would drop the imaginary part
+            raise complex_met(ComplexNumbersNeeded)
         return call(np.full_like, (like, fill_value, dtype), {"shape": shape})
     parts = [call(np.full_like, (like, part, float), {"shape": shape}) for part in both_parts(fill_value)]
     return Complex.view(*parts)

@@ -18,6 +18,7 @@ from hesse.frontends.dispatch import COMPLEX, call, call_complex, function_name
 from hesse.frontends.expression import Expression
 from hesse.frontends.flat import Flat
 from hesse.frontends.operands import as_expression
+from hesse.frontends.orders import reshape_in_place
 from hesse.frontends.tracing import ComplexError, ComplexNumbersNeeded, untraceable
 
 Pair = tuple[Any, Any]
@@ -35,12 +36,14 @@ class Complex:
     def __init__(self, real: Any, imag: Any) -> None:
         self._real: Expression = copy(as_expression(real).astype(float))
         self._imag: Expression = copy(as_expression(imag).astype(float))
+        self._real.is_part = self._imag.is_part = True
 
     @classmethod
     def view(cls, real: Expression, imag: Expression) -> Complex:
         """Parts of an array, to which writes go through."""
         found = cls.__new__(cls)
         found._real, found._imag = real, imag
+        real.is_part = imag.is_part = True
         return found
 
     def __copy__(self) -> Complex:
@@ -91,7 +94,8 @@ class Complex:
 
     @shape.setter
     def shape(self, shape: Any) -> None:
-        self._real.shape = self._imag.shape = shape
+        for part in (self._real, self._imag):
+            reshape_in_place(part, shape)
 
     @property
     def flat(self) -> Flat:
@@ -129,6 +133,14 @@ class Complex:
     def transpose(self, *order: Any) -> Any:
         """The axes in a new order, given as numbers or as one tuple; reversed without arguments."""
         return call_complex(np.transpose, (self, order[0] if len(order) == 1 else order or None))
+
+    def copy(self, order: str = "C") -> Any:
+        """The same entries, in an array of its own if it is none that NumPy makes a number of."""
+        return copy(self) if self.is_number else call_complex(np.copy, (self,), {"order": order})
+
+    def flatten(self, order: str = "C") -> Any:
+        """The entries in one row, in an array of its own."""
+        return call_complex(np.ravel, (self,), {"order": order}).copy()
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         raise complex_met(ComplexNumbersNeeded)
@@ -209,8 +221,8 @@ _OPERATORS: dict[str, Any] = {
 }
 _METHODS: dict[str, Any] = {
     **{"__neg__": np.negative, "__pos__": np.positive, "__abs__": np.absolute},
-    **{"conj": np.conjugate, "conjugate": np.conjugate, "sum": np.sum, "mean": np.mean, "copy": np.copy},
-    **{"flatten": np.ravel, "ravel": np.ravel, "dot": np.dot, "squeeze": np.squeeze},
+    **{"conj": np.conjugate, "conjugate": np.conjugate, "sum": np.sum, "mean": np.mean},
+    **{"ravel": np.ravel, "dot": np.dot, "squeeze": np.squeeze},
     **{"swapaxes": np.swapaxes, "cumsum": np.cumsum, "repeat": np.repeat, "take": np.take},
     **{"trace": np.trace, "diagonal": np.diagonal, "prod": np.prod, "var": np.var, "std": np.std},
 }
@@ -277,10 +289,10 @@ def _by_parts(function: Any) -> Callable[..., Any]:
 VIEWS = frozenset(
     {
         *(np.reshape, np.ravel, np.transpose, np.swapaxes, np.moveaxis, np.squeeze, np.expand_dims, np.flip),
-        *(np.fliplr, np.flipud, np.diag, np.diagonal, np.broadcast_to, np.rot90, np.atleast_1d),
+        *(np.fliplr, np.flipud, np.diag, np.diagonal, np.broadcast_to, np.rot90, np.atleast_1d, np.copy),
     }
 )
-"""Functions whose results are views of their arguments, or may be."""
+"""Functions whose results are views of their arguments, or may be, and are arrays of their own else."""
 LINEAR: tuple[Any, ...] = (
     *(np.sum, np.mean, np.cumsum, np.reshape, np.ravel, np.transpose, np.swapaxes, np.moveaxis, np.squeeze),
     *(np.expand_dims, np.flip, np.fliplr, np.flipud, np.roll, np.repeat, np.tile, np.take, np.diag, np.trace),

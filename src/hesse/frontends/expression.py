@@ -22,7 +22,7 @@ from hesse.frontends.indices import Index
 from hesse.frontends.memory import Part, refresh
 from hesse.frontends.methods import answered, binary, in_place, method_of, reflected, refused, valueless
 from hesse.frontends.objects import OBJECT_LOOPS, array_of_entries
-from hesse.frontends.orders import reshape_in_place
+from hesse.frontends.orders import NO_SHAPE_IN_PLACE, reshape_in_place
 from hesse.frontends.symbolic import SymbolicMethods
 from hesse.frontends.tracing import NumbersNeeded, decided, note_need, of_tensors, real_dtype, untraceable
 from hesse.ir import Node, Shape
@@ -59,12 +59,23 @@ class Expression(SymbolicMethods):
 
     `boolean` marks results of comparisons. `index` says what to read where the expression serves as an
     index array; `is_index` marks integers that have no real node of their own, such as the result of argmax.
-    `is_ordered` says that its entries are known to lie in memory in the order of the axes.
+    `is_ordered` says that its entries are known to lie in memory in the order of the axes, `is_part` that a
+    complex value has it as one of its parts.
     `part` says what is changed by a write besides the expression itself; None: nothing. `quotient` says how
     the node was written as a quotient; None: it was not.
     """
 
-    __slots__ = ("__weakref__", "boolean", "index", "is_index", "is_ordered", "node", "part", "quotient")
+    __slots__ = (
+        "__weakref__",
+        "boolean",
+        "index",
+        "is_index",
+        "is_ordered",
+        "is_part",
+        "node",
+        "part",
+        "quotient",
+    )
     __array_priority__ = 1000.0
 
     def __init__(
@@ -76,7 +87,7 @@ class Expression(SymbolicMethods):
         if index is None and node.kind == "integer":
             index = node
         self.index = Index(index) if isinstance(index, Node) else index
-        self.is_ordered = False
+        self.is_ordered = self.is_part = False
         self.part: Part | None = None
         self.quotient: Quotient | None = None
 
@@ -115,6 +126,8 @@ class Expression(SymbolicMethods):
 
     @shape.setter
     def shape(self, shape: Any) -> None:
+        if self.is_part:  # in NumPy z.real is another array each time
+            raise untraceable("a new shape in place of a part of a complex value", NO_SHAPE_IN_PLACE)
         reshape_in_place(self, shape)
 
     @property
@@ -285,8 +298,8 @@ class Expression(SymbolicMethods):
         call(np.copyto, (self, call(np.partition, (self, kth, axis), options)))
 
     def copy(self, order: str = "C") -> Any:
-        """An array of its own, with the same entries."""
-        return call(np.copy, (self,), {"order": order})
+        """The same entries, in an array of its own if it is none that NumPy makes a number of."""
+        return self.__copy__() if self.is_number else call(np.copy, (self,), {"order": order})
 
     def flatten(self, order: str = "C") -> Any:
         """A copy along one axis."""
@@ -303,7 +316,12 @@ class Expression(SymbolicMethods):
     swapaxes, squeeze, ravel = method_of(np.swapaxes), method_of(np.squeeze), method_of(np.ravel)
     take, repeat = method_of(np.take), method_of(np.repeat)
     clip, round = method_of(np.clip), method_of(np.round)
-    conj, conjugate = method_of(np.conjugate), method_of(np.conjugate)
+
+    def conj(self) -> Expression:
+        """Itself, as in NumPy: a write to it is one to the array."""
+        return self
+
+    conjugate = conj
 
     def reshape(self, *shape: Any, **options: Any) -> Any:
         """The same entries in row-major order in another shape, given as numbers or as one tuple."""
@@ -316,6 +334,9 @@ class Expression(SymbolicMethods):
     def astype(self, dtype: Any, **options: Any) -> Any:
         """The same values in another type: floating types change nothing, integers lose their fractions."""
         kind = np.dtype(dtype).kind
+        own = "b" if self.boolean else "f" if self.index is None else None
+        if kind == own and not options.get("copy", True):
+            return self
         if kind == "b":
             return self.__copy__() if self.boolean else call(np.not_equal, (self, 0.0))
         if kind in "iu":
@@ -372,7 +393,7 @@ class Expression(SymbolicMethods):
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         """What `np.array` and `np.asarray` make of it: an array of objects, each of them a traced entry."""
-        return array_of_entries(self, dtype)
+        return array_of_entries(self, dtype, bool(copy))
 
     __delitem__ = refused("the deletion of entries of a traced value (del x[i])", _BUILD)
 

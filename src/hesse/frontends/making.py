@@ -16,6 +16,7 @@ import sys
 import weakref
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from copy import copy
 from types import ModuleType
 from typing import Any
 
@@ -43,8 +44,9 @@ def _maker(name: str, copies: bool = False, least_axes: int = 0) -> Pair:
         if not is_traced(value) or _is_in_library() or (dtype is not None and np.dtype(dtype) == object):
             made = own(*arguments, **options)
             return made if _is_in_library() else _to_write(made)
-        made = _converted(joined(value), dtype)
-        made = made[(None,) * max(0, options.get("ndmin", least_axes) - made.ndim)]
+        made = _no_number(_converted(joined(value), dtype))
+        missing = options.get("ndmin", least_axes) - made.ndim
+        made = made[(None,) * missing] if missing > 0 else made
         return made.copy() if options.get("copy", copies) else made
 
     return own, make
@@ -183,6 +185,15 @@ def joined(value: Any) -> Any:
     if isinstance(value, Complex) or np.iscomplexobj(value):
         return value
     return Expression(as_node(value)) if isinstance(value, np.ndarray) else as_expression(value)
+
+
+def _no_number(value: Any) -> Any:
+    """An array, also where NumPy made a number: to arrays without axes others can be written."""
+    if not value.is_number:
+        return value
+    if isinstance(value, Complex):
+        return Complex.view(*(written_to(copy(part), False) for part in (value.real, value.imag)))
+    return written_to(copy(value), False)
 
 
 def _converted(value: Any, dtype: Any) -> Any:

@@ -38,8 +38,11 @@ def _is_asked_by(library: str) -> bool:
     return str(frame.f_globals.get("__name__")).startswith(library)
 
 
-def array_of_entries(array: Expression, dtype: Any) -> np.ndarray:
-    """The entries as an array of objects; refused where numbers are needed, and for masked arrays."""
+def array_of_entries(array: Expression, dtype: Any, is_copy: bool) -> np.ndarray:
+    """The entries as an array of objects; refused where numbers are needed, and for masked arrays.
+
+    Nothing can be written to it, unless it is meant for a copy: it would not change the traced array.
+    """
     if _is_asked_by("numpy.ma."):
         kind, _, way_out = str(other_arithmetic(np.ma.masked_array(0.0))).partition(", ")
         raise untraceable(kind, f"{way_out[:1].upper()}{way_out[1:]}.")
@@ -65,4 +68,5 @@ def array_of_entries(array: Expression, dtype: Any) -> np.ndarray:
     found = np.empty(sizes, object)
     for position in np.ndindex(*sizes):
         found[position] = array[position] if position else array
+    found.flags.writeable = is_copy or dtype is not None
     return found

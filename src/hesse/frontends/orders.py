@@ -18,6 +18,7 @@ from hesse.ir import reshape as reshape_node
 if TYPE_CHECKING:
     from hesse.frontends.expression import Expression
 
+NO_SHAPE_IN_PLACE = "Write x = x.reshape(...) instead."
 ALWAYS = frozenset({np.outer, np.linalg.outer})
 """Functions whose results lie in order."""
 AS_OPERANDS = frozenset(
@@ -62,9 +63,7 @@ def _descends(array: np.ndarray) -> bool:
 def reshape_in_place(array: Expression, shape: Any) -> None:
     """`array.shape = shape`, for a new array that nobody has viewed."""
     if not (_is_own(array) and is_in_order(array)):
-        raise untraceable(
-            "a new shape of a traced array in place (x.shape = ...)", "Write x = x.reshape(...) instead."
-        )
+        raise untraceable("a new shape of a traced array in place (x.shape = ...)", NO_SHAPE_IN_PLACE)
     sizes = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
     count = int(np.prod([number(size) for size in array.node.shape]))
     try:

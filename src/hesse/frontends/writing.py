@@ -209,7 +209,7 @@ def copy_(a: Any, order: str = "K") -> Expression:
     result = copy.copy(as_expression(a))
     if order == "C" and result.shape and not any(isinstance(size, str) for size in result.shape):
         part_of(result, is_ordered=True)
-    return result
+    return _as_array(result)
 
 
 def zeros(shape: Any) -> Any:

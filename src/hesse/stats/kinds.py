@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from hesse.errors import ArgumentError
+from hesse.frontends.making import joined
+from hesse.frontends.standing_in import is_traced
 
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 Formula = Callable[..., Any]
@@ -185,7 +187,7 @@ class Discrete:
         """A formula between the first and the last whole number, and what holds on both sides of them."""
         shapes, loc, _ = _arguments(self.name, self.shapes, ("loc",), parameters, named)
         k = np.floor(array_of(k) - loc)
-        inside = self._inside(k, *shapes)
+        inside = self._inside(k, *shapes) & np.less(k, np.inf)
         outside = np.where(k < 1.0, below, np.where(k >= 1.0, above, k))  # of no number there is none
         found = np.where(inside, formula(np.where(inside, k, 1.0), *shapes), outside)
         return valid(found, self._is_valid(*shapes))
@@ -193,7 +195,9 @@ class Discrete:
 
 def array_of(values: Any) -> Any:
     """The array that a list stands for."""
-    return np.asarray(values) if isinstance(values, list | tuple) else values
+    if not isinstance(values, list | tuple):
+        return values
+    return joined(values) if is_traced(values) else np.asarray(values)
 
 
 def is_probability(p: Any) -> Any:

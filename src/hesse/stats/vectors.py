@@ -49,6 +49,7 @@ class MultivariateNormal:
 
         The size of a point is that of the mean, or of the matrix; without both points are numbers.
         """
+        x, mean, cov = array_of(x), array_of(mean), array_of(cov)
         size = np.shape(cov)[0] if mean is None and np.ndim(cov) == 2 else 1
         mean = np.zeros(size) if mean is None else np.reshape(mean, -1)
         size = np.size(mean)
@@ -70,7 +71,13 @@ class MultivariateNormal:
 
     def entropy(self, mean: Any = None, cov: Any = 1.0) -> Any:
         """The mean of the negative logarithm of the density; of `cov` the lower triangle is read."""
-        size = np.size(mean) if mean is not None else np.shape(cov)[0] if np.ndim(cov) else 1
+        mean, cov = array_of(mean), array_of(cov)
+        size = np.size(mean) if mean is not None else np.shape(cov)[0] if np.ndim(cov) == 2 else 1
+        if np.shape(cov) not in ((), (size,), (size, size)):
+            raise ArgumentError(
+                f"multivariate_normal: a covariance of shape {np.shape(cov)} does not fit to a mean of size "
+                f"{size}"
+            )
         factor = np.linalg.cholesky(cov * np.eye(size) if np.ndim(cov) < 2 else cov)
         return np.sum(np.log(np.diagonal(factor))) + size * (HALF_LOG_TWO_PI + 0.5)
 
@@ -87,6 +94,7 @@ class Dirichlet:
 
         The last part may be left out.
         """
+        x, alpha = array_of(x), array_of(alpha)
         if np.shape(x)[0] + 1 == np.shape(alpha)[0]:
             x = np.concatenate([x, 1.0 - np.sum(x, axis=0, keepdims=True)])
         powers = np.reshape(alpha, (-1,) + (1,) * (np.ndim(x) - 1))

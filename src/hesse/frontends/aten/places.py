@@ -15,6 +15,8 @@ import torch
 from torch import Tensor
 from torch.utils.weak import TensorWeakRef
 
+from hesse.errors import ArgumentError
+
 Place = tuple[Any, ...]
 """Where the entries of a tensor are: the number of the memory, the offset, shape, strides and the dtype."""
 NAME = "_hesse_memory"
@@ -78,16 +80,39 @@ def seen(tensor: Tensor) -> Seen:
     )
 
 
+def _version_of(tensor: Tensor) -> int | None:
+    """How often something was written to a tensor; None: nobody counts that."""
+    return None if tensor.is_inference() else tensor._version
+
+
 class Outside:
     """A tensor that a recording did not compute: its entries, and the object itself while somebody has it."""
 
     def __init__(self, tensor: Tensor, is_copied: bool) -> None:
         self.entries = tensor.detach().clone() if is_copied else tensor.detach()
         self._object = TensorWeakRef(tensor)
+        self._version = None if is_copied else _version_of(tensor)
 
     def keep(self) -> None:
         """Copy the entries before something else is written there."""
-        self.entries = self.entries.clone()
+        if not self._is_changed():
+            self.entries, self._version = self.entries.clone(), None
+
+    def kept(self) -> Tensor:
+        """The entries, unless something else is there by now."""
+        if self._is_changed():
+            raise ArgumentError(
+                f"a tensor of shape {tuple(self.entries.shape)} was changed in place after the recording had "
+                "read it, so that the recording no longer says what was computed. Change a copy (x = x + 1 "
+                "instead of x += 1), or compute the result again"
+            )
+        return self.entries
+
+    def _is_changed(self) -> bool:
+        tensor = self.tensor
+        if tensor is None or self._version is None:
+            return False
+        return _version_of(tensor) != self._version
 
     @property
     def tensor(self) -> Tensor | None:

@@ -268,7 +268,7 @@ class _Replay:
                     f"a tensor of shape {tuple(operand.shape)} was computed before the recording began; "
                     "compute it inside of hesse.torch.record()"
                 )
-            value = self._inputs.hidden(self._outside[place, False].entries)
+            value = self._inputs.hidden(self._outside[place, False].kept())
             self._traced[place] = self._made(value, operand)
         return self._traced[place]
 
