@@ -301,7 +301,7 @@ class Expression(SymbolicMethods):
     cumsum, cumprod = method_of(np.cumsum), method_of(np.cumprod)
     dot, trace, diagonal = method_of(np.dot), method_of(np.trace), method_of(np.diagonal)
     swapaxes, squeeze, ravel = method_of(np.swapaxes), method_of(np.squeeze), method_of(np.ravel)
-    take, repeat = method_of(np.take), method_of(np.repeat)
+    take, repeat, searchsorted = method_of(np.take), method_of(np.repeat), method_of(np.searchsorted)
     clip, round = method_of(np.clip), method_of(np.round)
     conj, conjugate = method_of(np.conjugate), method_of(np.conjugate)
 

@@ -155,7 +155,7 @@ def contract(name: str, a: Node, b: Node, axes_a: Sequence[int], axes_b: Sequenc
     return einsum_node([a, b], axes, [label_axis(label) for label in labels], shape, ranges)
 
 
-@implements(np.matmul)
+@implements(np.matmul, np.linalg.matmul)
 def matmul(x1: Any, x2: Any, /) -> Expression:
     """Matrix products over the last two axes; vectors are rows or columns, leading axes broadcast."""
     _refuse_booleans("matmul", (x1, x2))
@@ -182,7 +182,7 @@ def vecmat(x1: Any, x2: Any, /) -> Expression:
     return einsum("...i,...ij->...j", x1, x2)
 
 
-@implements(np.vecdot)
+@implements(np.vecdot, np.linalg.vecdot)
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Expression:
     """Inner products along an axis."""
     first, second = (Expression(moveaxis(as_node(value), axis, -1)) for value in (x1, x2))
@@ -286,6 +286,12 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     symbol[[0, 1, 2], [1, 2, 0], [2, 0, 1]] = 1.0
     symbol[[0, 2, 1], [2, 1, 0], [1, 0, 2]] = -1.0
     return Expression(moveaxis(einsum("ijk,...j,...k->...i", symbol, first, second).node, -1, axisc))
+
+
+@implements(np.linalg.cross)
+def cross_along(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    """The vector product along an axis."""
+    return cross(x1, x2, axis=axis)
 
 
 @implements(np.convolve)
