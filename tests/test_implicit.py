@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
+from math import exp
 from typing import Any
 
 import jax
@@ -230,8 +231,6 @@ def test_no_solution(solve: Any, message: str) -> None:
 
 
 def test_functions_that_fill_arrays_and_know_others_by_name() -> None:
-    from math import exp
-
     def reaction(u: Any, p: Any) -> Any:
         rest = np.zeros(2)
         rest[0] = p[0] - u[0] * u[1] ** 2 - 0.1 * u[0]

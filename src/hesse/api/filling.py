@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def with_arrays(name: str, run: Callable[[], T], is_known: bool) -> tuple[T, bool]:
-    """What a trace of a function gives, and whether its arrays had to be traced, as `is_known` says before."""
+    """What a trace of a function gives; and whether its arrays had to be traced, as may be known before."""
     refusal: NumbersNeeded | None = None
     if not is_known:
         try:
@@ -45,7 +45,7 @@ def with_arrays(name: str, run: Callable[[], T], is_known: bool) -> tuple[T, boo
 
 
 def _both(first: TracingError, second: HesseError) -> TracingError:
-    """Which of the two is to be mended the function alone knows: the second may lie in what arrays cannot do."""
+    """Which of the two is to be mended nobody knows: the second may lie in what such arrays cannot do."""
     if str(first) == str(second):
         return first
     return type(first)(f"{first} With all arrays of the function traced, it ends here: {second}")

@@ -120,8 +120,8 @@ def check_start(name: str, x0: Any) -> None:
     """What is looked for is one array."""
     if is_container(x0) and not is_list_of_numbers(x0):
         raise ArgumentError(
-            f"{name} looks for one array, and x0 is a {type(x0).__name__}; start at np.concatenate of its parts, "
-            "and take x apart inside of the function (parameters may be containers)"
+            f"{name} looks for one array, and x0 is a {type(x0).__name__}; start at np.concatenate of its "
+            "parts, and take x apart inside of the function (parameters may be containers)"
         )
 
 

@@ -18,6 +18,7 @@ from hesse.errors import TracingError
 from hesse.frontends.handlers import Handlers
 from hesse.frontends.orders import note_order
 from hesse.frontends.tracing import ComplexError, NumbersNeeded, note_need, untraceable
+from hesse.frontends.truths import note_truths
 
 FUNCTIONS = Handlers()
 """NumPy function or ufunc -> handler with the same signature, taking and returning expressions."""
@@ -102,6 +103,7 @@ def call(function: Any, arguments: tuple[Any, ...], options: Mapping[str, Any] |
         raise
     if not options or options.keys().isdisjoint(("out", "order")):
         note_order(function, arguments, found)
+    note_truths(function, arguments, found)
     return found
 
 

@@ -212,6 +212,7 @@ def inner(a: Any, b: Any, /) -> Expression:
 @implements(np.vdot)
 def vdot(a: Any, b: Any, /) -> Expression:
     """The sum of the products of all entries."""
+    _refuse_booleans("vdot", (a, b))
     return inner(Expression(ravel(as_node(a))), Expression(ravel(as_node(b))))
 
 
@@ -297,6 +298,7 @@ def cross_along(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 @implements(np.convolve)
 def convolve(a: Any, v: Any, mode: str = "full") -> Expression:
     """`result[i + k] += a[i] v[k]`."""
+    _refuse_booleans("convolve", (a, v))
     first, second = as_node(a), as_node(v)
     sizes = known_sizes("convolve", first.shape + second.shape)
     if first.rank != 1 or second.rank != 1 or 0 in sizes:
@@ -314,6 +316,7 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Expression:
 @implements(np.correlate)
 def correlate(a: Any, v: Any, mode: str = "valid") -> Expression:
     """`result[i] += a[i + k] v[k]`; with the longer vector second, the same backwards."""
+    _refuse_booleans("correlate", (a, v))
     first, second = as_node(a), as_node(v)
     if first.rank != 1 or second.rank != 1:
         raise ShapeError(f"correlate takes two vectors, not the shapes {first.shape} and {second.shape}")
