@@ -413,3 +413,19 @@ def test_truth_values_stay_truth_values(name: str) -> None:
 def test_products_of_truth_values_only_are_refused(function: Callable[..., Any]) -> None:
     with pytest.raises(hesse.TracingError, match=rf"{function.__name__} of truth values only.*by 1\.0"):
         hesse.grad(lambda x: np.sum(x * function(x > 0, x > 1)))(np.ones(3))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        np.median,
+        lambda x: np.median(x.reshape(2, 3), axis=1),
+        lambda x: np.quantile(x, [0.1, 0.5]),
+        lambda x: np.percentile(x.reshape(2, 3), 30, axis=1, keepdims=True),
+        lambda x: np.heaviside(x, 0.25),
+    ],
+)
+def test_what_is_no_number_shows(function: Callable[..., Any]) -> None:
+    """Also where it is not among the entries that are taken."""
+    for x in (np.array([1.0, 2.0, 5.0, np.nan, 0.0, -1.0]), np.array([1.0, 2.0, 5.0, 7.0, 0.0, -1.0])):
+        np.testing.assert_array_equal(hesse.compile(function)(x), function(x))

@@ -298,19 +298,6 @@ def cumprod(a: Any, axis: Any = None) -> Expression:
     return _along("cumprod", structural.cumulative_product, axis, node, 0)
 
 
-@implements(np.median)
-def median(a: Any, axis: Any = None, *, keepdims: bool = False) -> Expression:
-    """The middle value, or the mean of the two in the middle."""
-    node = as_node(a)
-    axes = axis_numbers("median", axis, node.rank)
-    ordered = Expression(structural.sort(merged_axes(node, tuple(axes), last=True)))
-    count = known_sizes("median", ordered.shape[-1:])[0]
-    if count == 0:
-        raise ShapeError(f"median: the axes {axes} of the shape {node.shape} are empty")
-    middle = mean(ordered[..., (count - 1) // 2 : count // 2 + 1], -1)
-    return Expression(_kept(middle.node, axes, keepdims))
-
-
 @implements(np.linalg.norm)
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Expression:
     """Vector norms of one axis, matrix norms of two."""

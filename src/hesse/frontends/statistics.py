@@ -138,10 +138,34 @@ def nan_to_num(
     return where(value == math.inf, high, where(value == -math.inf, low, result))
 
 
-METHODS = {"lower": math.floor, "higher": math.ceil, "nearest": round, "midpoint": None}
+@implements(np.median)
+def median(a: Any, axis: Any = None, *, keepdims: bool = False) -> Expression:
+    """The middle value, or the mean of the two in the middle."""
+    ordered, axes = _in_order("median", a, axis)
+    (count,) = known_sizes("median", ordered.shape[-1:])
+    middle = mean(ordered[..., (count - 1) // 2 : count // 2 + 1], -1)
+    return _of_order(ordered, middle, axes, keepdims)
+
+
+def _in_order(name: str, a: Any, axis: Any) -> tuple[Expression, tuple[int, ...]]:
+    """The values along axes, which become the last one, in ascending order; and the axes."""
+    node = as_node(a)
+    axes = tuple(axis_numbers(name, axis, node.rank))
+    ordered = Expression(structural.sort(merged_axes(node, axes, last=True)))
+    if not known_sizes(name, ordered.shape[-1:])[0]:
+        raise ShapeError(f"{name}: the axes {axes} of the shape {node.shape} are empty")
+    return ordered, axes
+
+
+def _of_order(ordered: Expression, taken: Expression, axes: tuple[int, ...], keepdims: bool) -> Expression:
+    """What was taken of values in order, unless one of them is missing: such are the last."""
+    found = where(_is_missing(ordered[..., -1]), math.nan, taken)
+    return Expression(expand_dims(found.node, axes)) if keepdims and axes else found
+
+
+METHODS = {"linear": None, "lower": math.floor, "higher": math.ceil, "nearest": round, "midpoint": None}
 """How `np.quantile` chooses between two entries."""
 CONTINUOUS = {
-    "linear": (1.0, 1.0),
     "interpolated_inverted_cdf": (0.0, 1.0),
     "hazen": (0.5, 0.5),
     "weibull": (0.0, 0.0),
@@ -162,17 +186,12 @@ def quantile(
     if ((parts < 0) | (parts > 1)).any():
         raise ArgumentError("quantiles must be in the range [0, 1]")
     if method not in METHODS and method not in CONTINUOUS:
-        known = ", ".join([*CONTINUOUS, *METHODS])
+        known = ", ".join([*METHODS, *CONTINUOUS])
         raise untraceable(f"np.quantile with method={method!r}", f"Use one of {known}.")
-    node = as_node(a)
-    axes = axis_numbers("quantile", axis, node.rank)
-    ordered = Expression(structural.sort(merged_axes(node, axes, last=True)))
+    ordered, axes = _in_order("quantile", a, axis)
     (count,) = known_sizes("quantile", ordered.shape[-1:])
-    if not count:
-        raise ShapeError(f"quantile: the axes {axes} of the shape {node.shape} are empty")
     taken = [_between(ordered, _place(float(part), count, method), method) for part in parts.ravel()]
-    if keepdims and axes:
-        taken = [Expression(expand_dims(one.node, axes)) for one in taken]
+    taken = [_of_order(ordered, one, axes, keepdims) for one in taken]
     if not parts.shape:
         return taken[0]
     return np.stack(taken).reshape(parts.shape + taken[0].shape)  # type: ignore[return-value]
@@ -180,7 +199,9 @@ def quantile(
 
 def _place(part: float, count: int, method: str) -> float:
     """Where a part of so many entries ends."""
-    before, after = CONTINUOUS.get(method, (1.0, 1.0))
+    if method not in CONTINUOUS:
+        return part * (count - 1)
+    before, after = CONTINUOUS[method]
     place = count * part + before + part * (1.0 - before - after) - 1.0
     return min(max(place, 0.0), count - 1.0)
 
