@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -61,6 +62,7 @@ _REDUCTIONS: dict[Any, Callable[..., Any]] = {
     np.logical_or: np.any,
 }
 _ACCUMULATIONS: dict[Any, Callable[..., Any]] = {np.add: np.cumsum, np.multiply: np.cumprod}
+SPECIAL = "scipy.special"
 OWN: dict[Any, Any] = {}
 """Functions that stand in the places of NumPy's while a function is traced, and NumPy's own."""
 _NEUTRAL_OPTIONS: dict[str, Callable[[Any], bool]] = {
@@ -87,9 +89,17 @@ def function_name(function: Any) -> str:
     if isinstance(getattr(function, "__self__", None), np.ufunc):
         return f"{function_name(function.__self__)}.{name}"
     module = getattr(function, "__module__", None) or ("numpy" if getattr(np, name, None) is function else "")
+    if _is_special(function):
+        module = SPECIAL
     if module.split(".")[0] != "numpy":
         return f"{module}.{name}" if module else str(name)
     return f"np{module.removeprefix('numpy')}.{name}"
+
+
+def _is_special(function: Any) -> bool:
+    """Whether a function is a ufunc of `scipy.special`, which does not say where it is from."""
+    name = getattr(function, "__name__", "")
+    return isinstance(function, np.ufunc) and getattr(sys.modules.get(SPECIAL), name, None) is function
 
 
 def call(function: Any, arguments: tuple[Any, ...], options: Mapping[str, Any] | None = None) -> Any:
@@ -251,6 +261,11 @@ def unknown(function: Any) -> Exception:
     near = [
         known[match] for match in difflib.get_close_matches(name, known) if known[match].startswith("np.")
     ]
+    if _is_special(function):
+        raise untraceable(
+            f"{function_name(function)}, for which hesse has no rule,",
+            "Wrap it with hesse.custom_derivative and say what its derivative is.",
+        )
     way_out = WAYS_OUT.get(name) or (
         (f"Near names that hesse knows: {', '.join(near)}. " if near else "")
         + "Rewrite the line with functions of the operation table, or add a handler with "

@@ -24,7 +24,15 @@ from hesse.frontends.methods import answered, binary, in_place, method_of, refle
 from hesse.frontends.objects import OBJECT_LOOPS, array_of_entries
 from hesse.frontends.orders import reshape_in_place
 from hesse.frontends.symbolic import SymbolicMethods
-from hesse.frontends.tracing import NumbersNeeded, decided, note_need, of_tensors, real_dtype, untraceable
+from hesse.frontends.tracing import (
+    NumbersNeeded,
+    UnknownAttribute,
+    decided,
+    note_need,
+    of_tensors,
+    real_dtype,
+    untraceable,
+)
 from hesse.ir import Node, Shape
 from hesse.ops.choices import ratio
 from hesse.ops.integers import as_integer, as_real
@@ -189,7 +197,7 @@ class Expression(SymbolicMethods):
         if name in OBJECT_LOOPS:  # NumPy asks the entries of arrays of objects for them
             return functools.partial(self._of_ufunc, getattr(np, name))
         way_out = "Use the NumPy function instead of the method, if there is one."
-        raise AttributeError(str(untraceable(f"the attribute .{name} of a traced value", way_out)))
+        raise untraceable(f"the attribute .{name} of a traced value", way_out, kind=UnknownAttribute)
 
     def _of_ufunc(self, ufunc: np.ufunc, *others: Any) -> Any:
         return call(ufunc, (self, *others))
