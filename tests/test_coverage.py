@@ -20,6 +20,8 @@ def random(*shape: int) -> np.ndarray:
 X = np.array([0.3, 1.2, 2.7, -0.8, 1.9])
 POSITIVE = np.abs(X) + 0.1
 TALL, WIDE, SQUARE = random(4, 3), random(2, 4), random(3, 3)
+PARTS = (0.0, 0.1, 0.37, 0.9, 1.0)
+BETWEEN = ("hazen", "weibull", "median_unbiased", "normal_unbiased", "interpolated_inverted_cdf")
 WEIGHTS = np.arange(1.0, 200.0)
 
 
@@ -132,6 +134,67 @@ CASES: dict[str, Case] = {
     "insert": (lambda x: weighted(np.insert(x**2, 2, x[0])), X),
     "delete": (lambda x: weighted(np.delete(x**2, [1, 3])), X),
     "ediff1d": (lambda x: weighted(np.ediff1d(x**2, to_begin=x[0])), X),
+    "insert several": (lambda x: weighted(np.insert(x**2, [1, 3, 1], [x[0], 2.0, x[1]])), X),
+    "insert slice": (lambda x: weighted(np.insert(x**2, slice(0, 2), x[4])), X),
+    "insert mask": (lambda x: weighted(np.insert(x**2, X > 1, 3.0)), X),
+    "insert columns": (lambda x: weighted(np.insert(x**2, [0, 2], [[1.0], [2.0], [3.0]], axis=1)), SQUARE),
+    "nanargmax": (lambda x: x[np.nanargmax(missing(x)[:4])] ** 2 + x[np.nanargmin(x)] ** 3, X),
+    "cov weights": (lambda x: weighted(np.cov(x**2, fweights=[1, 2, 1], aweights=[0.5, 1.0, 2.0])), TALL),
+    "cov weighted": (lambda x: weighted(np.cov(TALL.T, aweights=x[:4] ** 2, ddof=0)), X),
+    "quantile methods": (
+        lambda x: weighted(np.stack([np.quantile(x**2, q, method=m) for m in BETWEEN for q in PARTS])),
+        X,
+    ),
+    "interp periodic": (lambda x: weighted(np.interp(7 * x, [4.0, 0.0, 1.7], x[:3], period=3.0)), X),
+    "average returned": (lambda x: np.prod(np.average(x**2, weights=x + 3, returned=True)), X),
+    "cumulative_sum": (lambda x: weighted(np.cumulative_sum(x**2, include_initial=True)), X),
+    "cumulative_prod": (lambda x: weighted(np.cumulative_prod(x, axis=1)), TALL),
+    "apply_over_axes": (lambda x: weighted(np.apply_over_axes(np.sum, x[None] ** 2, [0, -1])), TALL),
+    "linalg of today": (
+        lambda x: (
+            weighted(np.linalg.cross(x, x[::-1] ** 2)) + weighted(np.linalg.matmul(x, np.linalg.vecdot(x, x)))
+        ),
+        SQUARE,
+    ),
+    "tensorsolve": (
+        lambda x: weighted(np.linalg.tensorsolve((x + 4 * np.eye(3)).reshape(1, 3, 3), X[None, :3])),
+        SQUARE,
+    ),
+    "tensorinv": (
+        lambda x: weighted(np.linalg.tensorinv((x + 4 * np.eye(3)).reshape(3, 1, 3), ind=1)),
+        SQUARE,
+    ),
+    "types and indices": (
+        lambda x: (
+            weighted(np.zeros(3, dtype=np.result_type(x, np.float32)) + x[np.diag_indices_from(x)])
+            + weighted(x[np.tril_indices_from(x)])
+            + np.einsum("ij,ij", x, x, optimize=np.einsum_path("ij,ij", x, x)[0])
+            + len(np.array2string(x)) * 0.0
+        ),
+        SQUARE,
+    ),
+    "infinite": (lambda x: weighted(np.where(np.isposinf(x) | np.isneginf(x), 0.0, np.astype(x, float))), X),
+    "P.polyval of columns": (lambda x: weighted(np.polynomial.polynomial.polyval(x[:3], SQUARE)), X),
+    "chebval of columns": (lambda x: weighted(np.polynomial.chebyshev.chebval(X[:3], x)), SQUARE),
+    "legval of columns": (lambda x: weighted(np.polynomial.legendre.legval(x[:2], x[2:, None])), X),
+    "polyval2d": (lambda x: weighted(np.polynomial.polynomial.polyval2d(x[0], x[1], x)), SQUARE),
+    "polygrid2d": (lambda x: weighted(np.polynomial.polynomial.polygrid2d(x[0], x[1], SQUARE)), SQUARE),
+    "P.polymul": (lambda x: weighted(np.polynomial.polynomial.polymul(x, x[:2])), X),
+    "P.polyfromroots": (lambda x: weighted(np.polynomial.polynomial.polyfromroots(x)), X),
+    "Polynomials": (
+        lambda x: weighted(
+            (np.polynomial.Polynomial(x) ** 2 - np.polynomial.Polynomial(X) * 3).deriv()(0.1 * x)
+        ),
+        X,
+    ),
+    "chebfit": (lambda x: weighted(np.polynomial.chebyshev.chebfit(X, x**2, 2)), X),
+    "polyfit": (lambda x: weighted(np.polyfit(X, x**2, 2, w=x**2 + 1)), X),
+    "poly": (lambda x: weighted(np.poly(x)), X),
+    "polydiv": (lambda x: weighted(np.concatenate(np.polydiv(x, [1.0, 2.0, 0.5]))), X),
+    "irfft2": (lambda x: weighted(np.fft.irfft2(np.fft.rfft2(x**2), s=(4, 3))), TALL),
+    "irfftn": (lambda x: weighted(np.fft.irfftn(2j * np.fft.rfftn(x, axes=(1, 0)), axes=(1, 0))), TALL),
+    "hfft": (lambda x: weighted(np.fft.hfft(x * (1 + 2j), norm="ortho")), X),
+    "ihfft": (lambda x: weighted(np.abs(np.fft.ihfft(x**2, norm="forward"))), X),
     "trapezoid": (lambda x: np.trapezoid(x**2, dx=0.3), X),
     "convolve": (lambda x: weighted(np.convolve(x, x[:3], "same")), X),
     "correlate": (lambda x: weighted(np.correlate(x, x[:3], "full")), X),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
+from math import exp
 from typing import Any
 
 import jax
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 import torch
+from scipy.special import logsumexp
 
 import hesse
 
@@ -226,6 +228,45 @@ def test_newton_makes_steps_shorter() -> None:
 def test_no_solution(solve: Any, message: str) -> None:
     with pytest.raises(hesse.ConvergenceError, match=message):
         solve()
+
+
+def test_functions_that_fill_arrays_and_know_others_by_name() -> None:
+    def reaction(u: Any, p: Any) -> Any:
+        rest = np.zeros(2)
+        rest[0] = p[0] - u[0] * u[1] ** 2 - 0.1 * u[0]
+        rest[1] = u[0] * u[1] ** 2 - exp(p[1]) * u[1]
+        return rest
+
+    def energy(u: Any, p: Any) -> Any:
+        return logsumexp(u) + np.sum((u - p) ** 2)
+
+    def steady(p: Any) -> Any:
+        return hesse.root(reaction, np.ones(2), p)
+
+    def lowest(p: Any) -> Any:
+        return hesse.argmin(energy, np.zeros(2), p)
+
+    p = np.array([0.5, -1.0])
+    np.testing.assert_allclose(reaction(steady(p), p), 0.0, atol=1e-12)
+    for f in (steady, lowest):
+        steps = 1e-5 * np.eye(2)
+        slopes = np.stack([(f(p + step) - f(p - step)) / 2e-5 for step in steps], -1)
+        np.testing.assert_allclose(hesse.jacobian(f)(p), slopes, rtol=1e-7, atol=1e-9)
+
+
+def test_parameters_in_containers() -> None:
+    def f(x: Any, p: Any, c: Any) -> Any:
+        return x**2 - p["a"] * p["rest"][0] - c
+
+    p = {"a": 2.0, "rest": (np.array([1.5, 3.0]), 7.0)}
+    np.testing.assert_allclose(hesse.root(f, np.ones(2), p, 1.0), [2.0, np.sqrt(7.0)])
+    g = hesse.grad(lambda p: np.sum(hesse.root(f, np.ones(2), p, 1.0)))(p)
+    np.testing.assert_allclose(g["rest"][0], [0.5, 1 / np.sqrt(7.0)])
+    np.testing.assert_allclose(g["a"], 1.5 / 4 + 3 / (2 * np.sqrt(7.0)))
+    least = hesse.grad(lambda p: hesse.argmin(lambda x, p: (x - p["a"]) ** 2 + x**2, 0.0, p))
+    np.testing.assert_allclose(least({"a": 3.0})["a"], 0.5)
+    with pytest.raises(hesse.ArgumentError, match=r"x0 is a dict; start at np\.concatenate"):
+        hesse.root(f, {"x": 1.0}, p, 1.0)
 
 
 def test_no_solution_inside_of_a_derivative() -> None:

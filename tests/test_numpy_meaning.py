@@ -376,3 +376,56 @@ def test_comparisons_decide() -> None:
     x = np.array([1.0, 2.0, 3.0])
     with np.errstate(all="ignore"):
         np.testing.assert_allclose(hesse.grad(function)(x), 2 * x)
+
+
+KEEP_TRUTHS: dict[str, Callable[[Any], Any]] = {
+    "pad": lambda m: np.pad(m, 1),
+    "sort": np.sort,
+    "partition": lambda m: np.partition(m, 2),
+    "choose": lambda m: np.choose([0, 1, 0, 1, 0], [m, ~m]),
+    "outer": lambda m: np.outer(m, m),
+    "kron": lambda m: np.kron(m, m),
+    "abs": np.abs,
+    "maximum": lambda m: np.maximum(m, False),
+    "fmin": lambda m: np.fmin(m, m[::-1]),
+    "clip": lambda m: np.clip(m, False, True),
+    "diff": np.diff,
+    "diff twice": lambda m: np.diff(m, n=2, prepend=False),
+    "accumulate": np.maximum.accumulate,
+    "nan_to_num": np.nan_to_num,
+    "nanmax": np.nanmax,
+}
+
+
+@pytest.mark.parametrize("name", KEEP_TRUTHS)
+def test_truth_values_stay_truth_values(name: str) -> None:
+    """Their sum is `or` in NumPy, not two."""
+
+    def f(m: Any, n: Any) -> Any:
+        return 1.0 * (KEEP_TRUTHS[name](m) + KEEP_TRUTHS[name](n))
+
+    m, n = np.array([True, False, True, True, False]), np.array([True, True, False, True, False])
+    np.testing.assert_array_equal(hesse.compile(f)(m, n), f(m, n))
+    np.testing.assert_array_equal(hesse.compile(lambda x, y: f(x > 0, y > 0))(m * 1.0, n * 1.0), f(m, n))
+
+
+@pytest.mark.parametrize("function", [np.vdot, np.convolve, np.correlate, np.dot], ids=lambda f: f.__name__)
+def test_products_of_truth_values_only_are_refused(function: Callable[..., Any]) -> None:
+    with pytest.raises(hesse.TracingError, match=rf"{function.__name__} of truth values only.*by 1\.0"):
+        hesse.grad(lambda x: np.sum(x * function(x > 0, x > 1)))(np.ones(3))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        np.median,
+        lambda x: np.median(x.reshape(2, 3), axis=1),
+        lambda x: np.quantile(x, [0.1, 0.5]),
+        lambda x: np.percentile(x.reshape(2, 3), 30, axis=1, keepdims=True),
+        lambda x: np.heaviside(x, 0.25),
+    ],
+)
+def test_what_is_no_number_shows(function: Callable[..., Any]) -> None:
+    """Also where it is not among the entries that are taken."""
+    for x in (np.array([1.0, 2.0, 5.0, np.nan, 0.0, -1.0]), np.array([1.0, 2.0, 5.0, 7.0, 0.0, -1.0])):
+        np.testing.assert_array_equal(hesse.compile(function)(x), function(x))

@@ -327,3 +327,34 @@ def test_whole_numbers_whose_values_are_not_needed_stay_traced() -> None:
     for i in (np.array([1, 2]), np.array([-2, 0])):
         np.testing.assert_allclose(jacobian(X, i, 2), np.eye(4)[i + 1] * (2 * X), atol=1e-12)
     assert len(calls) == traced
+
+
+class Settings:
+    """An object that answers for attributes in a way of its own, as many libraries' settings do."""
+
+    def __init__(self, **values: Any) -> None:
+        self.__dict__["values"] = values
+
+    def __getattr__(self, name: str) -> Any:
+        return self.__dict__["values"][name]  # which raises a KeyError
+
+
+class Named(dict[str, Any]):
+    """A dict whose keys are attributes."""
+
+    __getattr__ = dict.__getitem__
+
+
+def test_objects_that_raise_what_they_like_when_asked_for_an_attribute() -> None:
+    settings, named = Settings(scale=3.0), Named(scale=2.0)
+    x = np.ones(2)
+    f = hesse.grad(lambda x, s: np.sum(x**2) * s.scale)
+    np.testing.assert_array_equal(f(x, settings), [6.0, 6.0])
+    settings.values["scale"] = 5.0
+    np.testing.assert_array_equal(f(x, settings), [10.0, 10.0])
+    g = hesse.grad(lambda x: np.sum(x**2) * named.scale * settings.scale)
+    np.testing.assert_array_equal(g(x), [20.0, 20.0])
+    named["scale"] = 1.0
+    np.testing.assert_array_equal(g(x), [10.0, 10.0])
+    with pytest.raises(ArgumentError, match="close over it"):
+        f(x, named)

@@ -228,6 +228,14 @@ CASES: dict[str, tuple[Callable[[Any], Any], np.ndarray]] = {
         SQUARE,
     ),
     "Fourier transform": (lambda x: np.sum(np.abs(scipy.fft.fft(x)) ** 3) + scipy.fft.rfft(x).real[1], POINT),
+    "further Fourier transforms": (
+        lambda x: np.sum(
+            scipy.fft.irfftn(2j * scipy.fft.rfftn(x**2)) ** 2
+            + scipy.fft.irfft2(scipy.fft.rfft2(np.outer(x, x)), s=(len(x),) * 2)[0] ** 3
+        )
+        + np.sum(np.abs(scipy.fft.ihfft(scipy.fft.hfft(x, norm="ortho"))) ** 2),
+        np.append(POINT, 0.7)[: 2 * (len(POINT) // 2)],
+    ),
     "distributions": (
         lambda x: np.sum(
             scipy.stats.norm.logpdf(COUNTS, loc=x[0], scale=x[1]) + norm.cdf(COUNTS * x[2]) + norm.logsf(x)

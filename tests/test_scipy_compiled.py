@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.cluster.vq
+import scipy.fft
 import scipy.interpolate
 import scipy.linalg
 import scipy.ndimage
@@ -81,6 +82,11 @@ def check(function: Callable[[Any], Any], message: str) -> None:
 @pytest.mark.parametrize("name", REFUSED)
 def test_compiled_code_is_refused_by_its_public_name(name: str) -> None:
     check(REFUSED[name], rf"{re.escape(name)}, which computes with numbers.*(custom_derivative|formula|loop)")
+
+
+def test_sparse_matrices_and_transforms_name_the_way_out() -> None:
+    check(lambda t: (scipy.sparse.eye(6).tocsr() @ t).sum(), r"csr_matrix\.__matmul__.*A\.toarray\(\) @ x")
+    check(lambda t: scipy.fft.dctn(t).sum(), r"scipy\.fft\.dctn, which computes with numbers")
 
 
 def test_constructors_are_back_in_their_places() -> None:

@@ -165,3 +165,12 @@ def test_errors_of_scipy_about_numbers_pass_unchanged() -> None:
         hesse.grad(indefinite)(POINT)
     with pytest.raises(ValueError, match=r"^of the user$"):
         hesse.grad(failing)(POINT)
+
+
+@pytest.mark.parametrize("name", ["ellipk", "ellipe"])
+def test_elliptic_integrals_beyond_their_domain_are_no_numbers(name: str) -> None:
+    function, m = getattr(scipy.special, name), np.array([0.5, 1.0, 1.5, -2.0])
+    np.testing.assert_allclose(hesse.compile(function)(m), function(m), rtol=1e-14)
+    slopes = hesse.grad(lambda m: np.sum(function(m)))(np.array([0.5, 1.5]))
+    assert np.isfinite(slopes[0])
+    assert np.isnan(slopes[1])

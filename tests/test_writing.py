@@ -216,6 +216,18 @@ def added_at_pairs(x: Any) -> Any:
     return weighted(y)
 
 
+def applied_at(x: Any) -> Any:
+    y = x * 1.0
+    np.multiply.at(y, [0, 0, 2, 0], x[:4])
+    np.power.at(y[::-1], [0, 0], 2)
+    np.sin.at(y, 1)
+    z = np.ones((2, 3))
+    np.maximum.at(z, (slice(None), [1, 1]), x[:2])
+    np.minimum.at(z, np.array([True, False]), -x[3])
+    np.divide.at(z, (1, 0), x[4])
+    return weighted(y) + weighted(z)
+
+
 def out_argument(x: Any) -> Any:
     y = np.zeros_like(x)
     z = np.multiply(x, x, out=y)
@@ -299,7 +311,7 @@ PROGRAMS: list[Callable[[Any], Any]] = [
     number_is_not_a_view, ellipsis_is_a_view, filled_by_a_loop, recurrence, filled_rows, empty_then_filled,
     rows_by_iteration, transposed_view, reshaped_views, ravel_of_a_copy, known_mask, traced_mask,
     traced_mask_of_rows, fancy, fancy_pairs, traced_index, traced_indices_that_repeat, added_at,
-    added_at_pairs, out_argument, methods, truth_values, integers, numbers_assigned_to_integers,
+    added_at_pairs, applied_at, out_argument, methods, truth_values, integers, numbers_assigned_to_integers,
     broadcast_values, diagonal_sees_writes, power_and_matmul, split_parts,
 ]  # fmt: skip
 
@@ -412,6 +424,12 @@ def traced_mask_with_values(x: Any) -> Any:
     return np.sum(y)
 
 
+def fills_and_then_fails(x: Any) -> Any:
+    y = np.zeros(2)
+    y[0] = x[0]
+    return np.unique(y).sum()
+
+
 REFUSED: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
     (writes_to_a_captured_array, TracingError, r"an entry of a NumPy array.*hesse\.zeros\(3\)"),
     (updates_a_captured_view, TracingError, r"out= of np\.add.*hesse\.zeros\(3\)"),
@@ -419,7 +437,8 @@ REFUSED: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
     (reads_what_may_be_a_copy, TracingError, r"depends on its layout in memory.*x\.copy\(\)\.reshape"),
     (writes_below_what_may_be_a_copy, TracingError, r"depends on its layout in memory.*x\.copy\(\)\.reshape"),
     (traced_mask_with_values, TracingError, r"depends on the data.*np\.where\(mask, y, x\)"),
-    (lambda x: np.multiply.at(x, [0], 2.0), TracingError, r"np\.multiply\.at.*np\.add\.at"),
+    (lambda x: np.multiply.at(x, np.argsort(x), 2.0), TracingError, r"np\.multiply\.at.*np\.add\.at"),
+    (fills_and_then_fails, TracingError, r"np\.zeros_like.*it ends here: np\.unique"),
     (lambda x: np.add.at(np.zeros(3), [0], x[0]), TracingError, r"np\.zeros_like\(x\) or hesse\.zeros\(3\)"),
     (lambda x: np.exp(x, out=np.zeros(6)), TracingError, r"np\.zeros_like\(x\) or hesse\.zeros\(3\)"),
     (lambda x: x.__setitem__(7, 1.0), ShapeError, r"index 7 is out of bounds"),

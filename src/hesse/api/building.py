@@ -12,6 +12,7 @@ from hesse.api.arguments import Parameters, check_argnums, check_differentiable
 from hesse.api.captured import Captured
 from hesse.api.entries import Builder, Built, Extra, Options, Request
 from hesse.api.escapes import escape
+from hesse.api.filling import with_arrays
 from hesse.api.layout import Branches, Layout, arranged
 from hesse.api.paths import Decision, decides, followed
 from hesse.api.signature import Argument, Call, fixed_leaves, fixed_value, may_be_fixed
@@ -19,14 +20,12 @@ from hesse.api.trace import Run, argument, as_numbers, nested_names, stand_in, t
 from hesse.api.trees import leaf_names, take_apart_like, tuple_of
 from hesse.backends.arrays import Arrays
 from hesse.backends.target import library_of
-from hesse.errors import HesseError, TracingError
 from hesse.frontends.expression import Expression
 from hesse.frontends.libraries import Input, nested, session
-from hesse.frontends.making import forget
 from hesse.frontends.memory import protect
 from hesse.frontends.operands import as_node, constant
 from hesse.frontends.standing_in import in_place_of, known_by_name
-from hesse.frontends.tracing import NumbersNeeded, deciding_as, is_need_noted, tensors_given, tracing_arrays
+from hesse.frontends.tracing import deciding_as, tensors_given
 from hesse.ir import Node, carried, number, shortcuts_kept, shortcuts_wanted, substitute
 
 
@@ -109,28 +108,11 @@ class Building:
     def nodes(self, call: Call, arrays: Arrays, labels: Sequence[str], captured: Captured) -> Built:
         """The derivative as nodes; where arrays of the function would need numbers, they are traced, too."""
         with known_by_name(captured.walk.named(), captured.walk.names):
-            if not self.arrays_traced:
-                try:
-                    return self._followed(call, arrays, labels, captured)
-                except NumbersNeeded as error:
-                    if is_need_noted():
-                        raise
-                    refusal = error
-            with tracing_arrays() as made:
-                try:
-                    built = self._followed(call, arrays, labels, captured)
-                except Exception as error:
-                    forget(made)
-                    if self.arrays_traced or not isinstance(error, HesseError):
-                        raise
-                    raise refusal from None  # what such arrays cannot do is of no interest
-            if forget(made):
-                raise TracingError(
-                    f"{self.parameters.function_name} fills arrays with traced values, and it keeps an array "
-                    "that it made for later calls (in an attribute, a global or a cache). Make that array "
-                    "outside of it, or fill np.zeros_like(x) or hesse.zeros(3) instead of np.zeros(3)."
-                )
-            self.arrays_traced = True
+            built, self.arrays_traced = with_arrays(
+                self.parameters.function_name,
+                lambda: self._followed(call, arrays, labels, captured),
+                self.arrays_traced,
+            )
             return built
 
     def _followed(self, call: Call, arrays: Arrays, labels: Sequence[str], captured: Captured) -> Built:

@@ -183,8 +183,8 @@ class Derivative:
                 self._quick = tables.dispatch.quick(arguments, captured.is_same)
             return tables.dispatch.call(arguments, captured.arrays)
         kinds = [type(a) is np.ndarray or library_of(a) is not None for a in arguments]
-        is_weak = any(hasattr(a, "weak_type") for a in arguments)  # the key does not tell such apart
-        if is_flat and all(kinds) and not is_weak:
+        # the key does not tell weak types apart
+        if is_flat and all(kinds) and not any(hasattr(a, "weak_type") for a in arguments):
             keep(tables.fast, _fast_key(arguments), found)
         else:
             self._remember(tables, arguments, options, call, found)

@@ -58,7 +58,8 @@ def checked(build: Callable[[], Built], walk: Walk, leaves: Iterable[Any], name:
 def _is_generator(value: Any) -> bool:
     if isinstance(value, FunctionType) and value.__module__ == secrets.__name__:
         return True
-    is_bound = isinstance(getattr(value, "__self__", None), GENERATORS)
+    # asked of the class: an object may answer for any attribute, or raise what it likes
+    is_bound = hasattr(type(value), "__self__") and isinstance(value.__self__, GENERATORS)
     return value is os.urandom or is_bound or isinstance(value, GENERATORS)
 
 

@@ -6,13 +6,16 @@ expression in y itself, so higher derivatives follow by differentiating that.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from hesse.api.filling import traced_alone
 from hesse.api.trace import argument, nested_trace
+from hesse.api.trees import is_container, is_list_of_numbers, take_apart
 from hesse.backends.arrays import as_arrays
 from hesse.backends.executable import Executable, executable
 from hesse.backends.numpy.target import TARGET
@@ -66,7 +69,8 @@ def root(F: Callable[..., Any], x0: Any, *theta: Any, solver: Solver | None = No
 
     F is traced, and its result has the shape of x. Newton's method finds the solution, with the Jacobian of F
     in its structured form; it begins at `x0`, or at what `solver(residual, x0)` returns. The solution does
-    not depend on `x0`. Traced values that F closes over are differentiated by, too.
+    not depend on `x0`. Parameters may be containers of arrays. Traced values that F closes over are
+    differentiated by, too.
 
     >>> import numpy as np, hesse
     >>> hesse.root(lambda x, a: x**2 - a, np.ones(2), np.array([4.0, 9.0]))
@@ -105,8 +109,42 @@ def _solution(
 ) -> Any:
     if not callable(given):
         raise ArgumentError(f"{name} takes a function, not a {type(given).__name__}")
-    shapes = [shape_of(value) for value in (x0, *theta)]
-    return solved(ImplicitRule(name, residual, shapes, solver), (x0, *theta))
+    check_start(name, x0)
+    function, values = with_leaves(residual, theta)
+    shapes = [shape_of(value) for value in (x0, *values)]
+    rule = traced_alone(given, lambda: ImplicitRule(name, function, shapes, solver))
+    return solved(rule, (x0, *values))
+
+
+def check_start(name: str, x0: Any) -> None:
+    """What is looked for is one array."""
+    if is_container(x0) and not is_list_of_numbers(x0):
+        raise ArgumentError(
+            f"{name} looks for one array, and x0 is a {type(x0).__name__}; start at np.concatenate of its "
+            "parts, and take x apart inside of the function (parameters may be containers)"
+        )
+
+
+def with_leaves(function: Callable[..., Any], theta: tuple[Any, ...]) -> tuple[Callable[..., Any], list[Any]]:
+    """A function of x and parameters as one of x and the leaves of these; and the leaves."""
+    is_array = [not is_container(value) or is_list_of_numbers(value) for value in theta]
+    if all(is_array):
+        return function, list(theta)
+    inside = [None if known else take_apart(value) for known, value in zip(is_array, theta, strict=True)]
+    leaves = [[value] if part is None else part[0] for value, part in zip(theta, inside, strict=True)]
+
+    def of_leaves(x: Any, *values: Any) -> Any:
+        rest = iter(values)
+        own = [list(itertools.islice(rest, len(part))) for part in leaves]
+        return function(
+            x,
+            *(
+                part[0] if held is None else held[1].unflatten(part)
+                for part, held in zip(own, inside, strict=True)
+            ),
+        )
+
+    return of_leaves, list(itertools.chain.from_iterable(leaves))
 
 
 def solved(rule: ImplicitRule, values: tuple[Any, ...]) -> Any:

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from hesse.api.implicit import ImplicitRule, Residual, shape_of, solved
+from hesse.api.filling import traced_alone
+from hesse.api.implicit import ImplicitRule, Residual, check_start, shape_of, solved, with_leaves
 from hesse.backends.executable import Executable, executable
 from hesse.backends.numpy.target import TARGET
 from hesse.calculus import differentiate
@@ -47,8 +48,11 @@ def argmin(f: Callable[..., Any], x0: Any, *theta: Any, method: str = "trust-exa
     """
     if not callable(f):
         raise ArgumentError(f"argmin takes a function, not a {type(f).__name__}")
-    values = (x0, *theta)
-    return solved(_MinimumRule(f, [shape_of(value) for value in values], method), values)
+    check_start("argmin", x0)
+    function, parameters = with_leaves(f, theta)
+    values = (x0, *parameters)
+    shapes = [shape_of(value) for value in values]
+    return solved(traced_alone(f, lambda: _MinimumRule(function, shapes, method)), values)
 
 
 class _MinimumRule(ImplicitRule):

@@ -167,9 +167,11 @@ SPECIAL: dict[str, Function] = {
     "polygamma": special.polygamma,
 }
 FOURIER: dict[str, Function] = {
-    **{name: _along_axis(getattr(np.fft, name)) for name in ("fft", "ifft", "rfft", "irfft")},
-    **{name: _along_axes(getattr(np.fft, name), (-2, -1)) for name in ("fft2", "ifft2", "rfft2")},
-    **{name: _along_axes(getattr(np.fft, name), None) for name in ("fftn", "ifftn")},
+    **{
+        name: _along_axis(getattr(np.fft, name)) for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
+    },
+    **{name: _along_axes(getattr(np.fft, name), (-2, -1)) for name in ("fft2", "ifft2", "rfft2", "irfft2")},
+    **{name: _along_axes(getattr(np.fft, name), None) for name in ("fftn", "ifftn", "rfftn", "irfftn")},
     **{name: getattr(np.fft, name) for name in ("fftshift", "ifftshift")},
     **{name: _linear("scipy.fft", name) for name in ("dct", "idct", "dst", "idst")},
 }

@@ -149,7 +149,9 @@ def is_array(leaf: Any) -> bool:
         isinstance(leaf, Expression | np.ndarray | np.generic | int | float | complex)
         or is_list_of_numbers(leaf)
         or library_of(leaf) is not None
-        or hasattr(leaf, "__array__")
+        or hasattr(
+            type(leaf), "__array__"
+        )  # an object itself may answer for any name, or raise what it likes
     )
 
 
@@ -209,10 +211,9 @@ def _leaf_mark(leaf: Any, by_value: bool) -> Hashable:
         return kind, leaf
     if kind in (float, int):
         return (kind,)
-    try:
-        return kind, leaf.shape, leaf.dtype, getattr(leaf, "weak_type", None)
-    except AttributeError:
-        raise LookupError from None
+    if not hasattr(kind, "shape") or not hasattr(kind, "dtype"):
+        raise LookupError
+    return kind, leaf.shape, leaf.dtype, getattr(leaf, "weak_type", None)
 
 
 def _is_marked_by_value(leaf: Any) -> bool:

@@ -89,7 +89,9 @@ def as_arrays(
 
     `in_kind` says that the results are arrays of the backend even where no argument is.
     """
-    values = [value.dense() if hasattr(value, "dense") else value for value in values]  # of `Structured`
+    values = [
+        value.dense() if hasattr(type(value), "dense") else value for value in values
+    ]  # of `Structured`
     target = target_for(values, backend)
     libraries = [library_of(value) for value in values]
     arrays = [
@@ -139,7 +141,7 @@ def other_arithmetic(value: Any) -> str | None:
 
 def _as_array(name: str, value: Any) -> np.ndarray:
     known = isinstance(value, np.ndarray | np.generic | int | float | complex | list | tuple)
-    if not known and not hasattr(value, "__array__"):
+    if not known and not hasattr(type(value), "__array__"):
         raise not_an_array(name, value)
     refusal = other_arithmetic(value)
     if refusal is not None:

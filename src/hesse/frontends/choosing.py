@@ -122,6 +122,17 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *arguments
     return call(np.moveaxis, (whole, [len(lead) + k for k in new], [number + k for k in new]))
 
 
+@implements(np.apply_over_axes)
+def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Any:
+    """A function with an axis as its second argument, for one axis after the other; axes are kept."""
+    value: Any = as_expression(a)
+    rank = value.ndim
+    for axis in np.atleast_1d(axes).tolist():
+        found = as_expression(func(value, axis_number("apply_over_axes", axis, rank)))
+        value = found if found.ndim == rank else np.expand_dims(found, axis)
+    return value
+
+
 @implements(np.putmask)
 def putmask(a: Any, mask: Any, values: Any) -> None:
     """Write where a mask holds what stands at the same place among values, which repeat."""

@@ -16,6 +16,8 @@ from hesse.frontends.tracing import depth
 
 LIBRARIES = frozenset({"numpy", "scipy", "jax", "jaxlib", "torch", "hesse", *sys.stdlib_module_names})
 """Whose code is not the user's."""
+TRACED = ("functools", "numpy.polynomial")
+"""What does with traced values what it does with arrays, and asks what they are for the user."""
 
 
 def class_of(value: Any, own: type) -> type:
@@ -25,8 +27,8 @@ def class_of(value: Any, own: type) -> type:
     frame = sys._getframe(2)
     if _module_of(frame) == "abc":  # `isinstance(x, numbers.Real)` asks there
         frame = frame.f_back or frame
-    package = _module_of(frame)
-    if package in LIBRARIES and package != "functools":  # whose `singledispatch` asks for the user
+    is_traced = str(frame.f_globals.get("__name__")).startswith(TRACED)
+    if _module_of(frame) in LIBRARIES and not is_traced:
         return own
     found: type = value.dtype.type if value.is_number else np.ndarray
     return found

@@ -19,7 +19,7 @@ from hesse.frontends.expression import Expression
 from hesse.frontends.flat import Flat
 from hesse.frontends.operands import as_expression
 from hesse.frontends.orders import reshape_in_place
-from hesse.frontends.tracing import ComplexError, ComplexNumbersNeeded, untraceable
+from hesse.frontends.tracing import ComplexError, ComplexNumbersNeeded, UnknownAttribute, untraceable
 
 Pair = tuple[Any, Any]
 """The real and the imaginary part; None: that is zero."""
@@ -57,7 +57,7 @@ class Complex:
 
     def __getattr__(self, name: str) -> Any:
         way_out = "Use the NumPy function instead of the method, or z.real, z.imag, np.abs(z), np.angle(z)."
-        raise AttributeError(str(untraceable(f"the attribute .{name} of a complex value", way_out)))
+        raise untraceable(f"the attribute .{name} of a complex value", way_out, kind=UnknownAttribute)
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -18,6 +19,7 @@ from hesse.errors import TracingError
 from hesse.frontends.handlers import Handlers
 from hesse.frontends.orders import note_order
 from hesse.frontends.tracing import ComplexError, NumbersNeeded, note_need, untraceable
+from hesse.frontends.truths import note_truths
 
 FUNCTIONS = Handlers()
 """NumPy function or ufunc -> handler with the same signature, taking and returning expressions."""
@@ -46,12 +48,9 @@ WAYS_OUT: dict[str, str] = {
     "trim_zeros": "The number of results depends on the data; instead of np.poly1d use np.polyval.",
     "histogram": "Counts have no derivatives; count with the values outside of the function.",
     "lexsort": "Use np.argsort of one key.",
-    "polyfit": "Write np.linalg.lstsq(np.vander(x, degree + 1), y)[0].",
     "unique": "The number of results depends on the data; np.sort keeps equal entries.",
     "frexp": "Write x / 2.0 ** np.floor(np.log2(np.abs(x)) + 1).",
     "isin": "Compare with each value: (x[..., None] == values).any(-1).",
-    "triu_indices_from": "Write np.triu_indices(n), with a size from x.shape.",
-    "tril_indices_from": "Write np.tril_indices(n), with a size from x.shape.",
 }
 
 _REDUCTIONS: dict[Any, Callable[..., Any]] = {
@@ -63,6 +62,7 @@ _REDUCTIONS: dict[Any, Callable[..., Any]] = {
     np.logical_or: np.any,
 }
 _ACCUMULATIONS: dict[Any, Callable[..., Any]] = {np.add: np.cumsum, np.multiply: np.cumprod}
+SPECIAL = "scipy.special"
 OWN: dict[Any, Any] = {}
 """Functions that stand in the places of NumPy's while a function is traced, and NumPy's own."""
 _NEUTRAL_OPTIONS: dict[str, Callable[[Any], bool]] = {
@@ -89,9 +89,17 @@ def function_name(function: Any) -> str:
     if isinstance(getattr(function, "__self__", None), np.ufunc):
         return f"{function_name(function.__self__)}.{name}"
     module = getattr(function, "__module__", None) or ("numpy" if getattr(np, name, None) is function else "")
+    if _is_special(function):
+        module = SPECIAL
     if module.split(".")[0] != "numpy":
         return f"{module}.{name}" if module else str(name)
     return f"np{module.removeprefix('numpy')}.{name}"
+
+
+def _is_special(function: Any) -> bool:
+    """Whether a function is a ufunc of `scipy.special`, which does not say where it is from."""
+    name = getattr(function, "__name__", "")
+    return isinstance(function, np.ufunc) and getattr(sys.modules.get(SPECIAL), name, None) is function
 
 
 def call(function: Any, arguments: tuple[Any, ...], options: Mapping[str, Any] | None = None) -> Any:
@@ -105,6 +113,7 @@ def call(function: Any, arguments: tuple[Any, ...], options: Mapping[str, Any] |
         raise
     if not options or options.keys().isdisjoint(("out", "order")):
         note_order(function, arguments, found)
+    note_truths(function, arguments, found)
     return found
 
 
@@ -252,6 +261,11 @@ def unknown(function: Any) -> Exception:
     near = [
         known[match] for match in difflib.get_close_matches(name, known) if known[match].startswith("np.")
     ]
+    if _is_special(function):
+        raise untraceable(
+            f"{function_name(function)}, for which hesse has no rule,",
+            "Wrap it with hesse.custom_derivative and say what its derivative is.",
+        )
     way_out = WAYS_OUT.get(name) or (
         (f"Near names that hesse knows: {', '.join(near)}. " if near else "")
         + "Rewrite the line with functions of the operation table, or add a handler with "

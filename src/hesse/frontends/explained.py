@@ -61,6 +61,10 @@ INSTEAD: dict[str, str] = {
     "softmax": "hesse.softmax(x, axis=axis)",
     "sosfilt": "the recurrence as a loop, or with hesse.scan",
     "solve": "np.linalg.solve(a, b)",
+    "__matmul__": "A.toarray() @ x, or with A = A.tocoo() outside: np.bincount(A.row, A.data * x[A.col], "
+    "minlength=len(x))",
+    "dot": "A.toarray() @ x",
+    "diags": "np.diag(x)",
     "solve_banded": "np.linalg.solve(a, b) with the whole matrix, a sum of np.diag(band, k)",
     "solve_ivp": "the steps of a method, such as Runge-Kutta, as a loop or with hesse.scan",
     "solve_sylvester": "np.linalg.solve(np.kron(a, np.eye(n)) + np.kron(np.eye(m), b.T), q.ravel())",
@@ -194,6 +198,8 @@ def _name_of(frame: FrameType) -> str:
     """The name by which a user knows a function of SciPy that is being called."""
     values, module = frame.f_locals, frame.f_globals["__name__"]
     owner, name = values.get("self"), frame.f_code.co_name
+    if name == "__ua_function__":  # by which `scipy.fft` calls what is to transform
+        return f"scipy.fft.{getattr(values.get('method'), '__name__', '')}"
     if wrapped := _wrapped(frame):
         name, module = wrapped.__qualname__, wrapped.__module__
     public = module.split("._")[0]

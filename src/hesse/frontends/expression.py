@@ -24,7 +24,15 @@ from hesse.frontends.methods import answered, binary, in_place, method_of, refle
 from hesse.frontends.objects import OBJECT_LOOPS, array_of_entries
 from hesse.frontends.orders import NO_SHAPE_IN_PLACE, reshape_in_place
 from hesse.frontends.symbolic import SymbolicMethods
-from hesse.frontends.tracing import NumbersNeeded, decided, note_need, of_tensors, real_dtype, untraceable
+from hesse.frontends.tracing import (
+    NumbersNeeded,
+    UnknownAttribute,
+    decided,
+    note_need,
+    of_tensors,
+    real_dtype,
+    untraceable,
+)
 from hesse.ir import Node, Shape
 from hesse.ops.choices import ratio
 from hesse.ops.integers import as_integer, as_real
@@ -202,7 +210,7 @@ class Expression(SymbolicMethods):
         if name in OBJECT_LOOPS:  # NumPy asks the entries of arrays of objects for them
             return functools.partial(self._of_ufunc, getattr(np, name))
         way_out = "Use the NumPy function instead of the method, if there is one."
-        raise AttributeError(str(untraceable(f"the attribute .{name} of a traced value", way_out)))
+        raise untraceable(f"the attribute .{name} of a traced value", way_out, kind=UnknownAttribute)
 
     def _of_ufunc(self, ufunc: np.ufunc, *others: Any) -> Any:
         return call(ufunc, (self, *others))
@@ -314,7 +322,7 @@ class Expression(SymbolicMethods):
     cumsum, cumprod = method_of(np.cumsum), method_of(np.cumprod)
     dot, trace, diagonal = method_of(np.dot), method_of(np.trace), method_of(np.diagonal)
     swapaxes, squeeze, ravel = method_of(np.swapaxes), method_of(np.squeeze), method_of(np.ravel)
-    take, repeat = method_of(np.take), method_of(np.repeat)
+    take, repeat, searchsorted = method_of(np.take), method_of(np.repeat), method_of(np.searchsorted)
     clip, round = method_of(np.clip), method_of(np.round)
 
     def conj(self) -> Expression:

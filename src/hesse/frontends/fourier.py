@@ -169,6 +169,41 @@ def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> Any:
     return rfftn(a, s, axes, norm)
 
 
+@both(np.fft.irfftn)
+def irfftn(a: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Any:
+    """The real values of which the frequencies that are not negative along the last axis are given."""
+    rank = np.ndim(parts(a)[0])
+    if axes is None:
+        axes = range(rank) if s is None else range(rank - len(s), rank)
+    *others, last = axes
+    *sizes, size = [None] * len(axes) if s is None else s
+    return irfft(_of_axes(ifft, None)(a, sizes, others, norm) if others else a, size, last, norm)
+
+
+@both(np.fft.irfft2)
+def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> Any:
+    """The same for matrices."""
+    return irfftn(a, s, axes, norm)
+
+
+SWAPPED = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
+
+
+@both(np.fft.hfft)
+def hfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
+    """The real transform of values of which one half is given, the others being their conjugates."""
+    real, imag = parts(a)
+    conjugate = a if imag is None else Complex(real, -as_expression(imag))
+    return irfft(conjugate, n, axis, SWAPPED.get(norm, norm))
+
+
+@implements(np.fft.ihfft)
+def ihfft(a: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Complex:
+    """Its inverse."""
+    found = rfft(a, n, axis, SWAPPED.get(norm, norm))
+    return Complex(found.real, -found.imag)
+
+
 def _shifted(sign: int) -> Callable[..., Any]:
     def handler(x: Any, axes: Any = None) -> Any:
         value: Any = Expression(as_expression(x).node)

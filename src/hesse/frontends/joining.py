@@ -254,7 +254,8 @@ def _pad_constant(node: Node, widths: list[tuple[int, int]], values: np.ndarray)
 @implements(np.diff)
 def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
     """Differences of neighbours along an axis, n times."""
-    result = Expression(as_node(a))
+    result = as_expression(a)
+    subtract = np.logical_xor if result.boolean else np.subtract
     number = axis_number("diff", axis, result.ndim)
     edge = (*result.shape[:number], 1, *result.shape[number + 1 :])
     ends = [None if end is None else Expression(as_node(end)) for end in (prepend, append)]
@@ -262,7 +263,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     result = concatenate([part for part in (ends[0], result, ends[1]) if part is not None], number)
     lead = (slice(None),) * number
     for _ in range(n):
-        result = result[(*lead, slice(1, None))] - result[(*lead, slice(None, -1))]
+        result = subtract(result[(*lead, slice(1, None))], result[(*lead, slice(None, -1))])
     return result
 
 

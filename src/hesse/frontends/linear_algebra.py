@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ import numpy as np
 from hesse.errors import ArgumentError, ShapeError
 from hesse.frontends.dispatch import implements
 from hesse.frontends.expression import Expression
-from hesse.frontends.operands import as_node, expand
+from hesse.frontends.operands import as_node, expand, known_sizes
 from hesse.ir import Node, common_shape
 from hesse.ops import linalg, spectra
 
@@ -61,6 +62,33 @@ def slogdet(a: Any) -> SignAndLogarithm:
 def solve(a: Any, b: Any) -> Expression:
     """The solution of `a @ x = b`; `b` is a vector if it has one axis, else matrices."""
     return Expression(linalg.solve(*system("solve", a, b)))
+
+
+@implements(np.linalg.tensorsolve)
+def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
+    """The x of which `np.tensordot(a, x, x.ndim)` is b."""
+    matrix, right = Expression(as_node(a)), Expression(as_node(b))
+    if axes is not None:
+        others = [k for k in range(matrix.ndim) if k not in axes]
+        matrix = matrix.transpose(*others, *axes)
+    sizes = known_sizes("tensorsolve", right.shape)
+    shape = known_sizes("tensorsolve", matrix.shape[right.ndim :])
+    if matrix.shape[: right.ndim] != right.shape or math.prod(shape) != math.prod(sizes):
+        raise ShapeError(f"tensorsolve: the shapes {matrix.shape} and {right.shape} do not fit together")
+    count = math.prod(sizes)
+    return solve(matrix.reshape(count, count), right.reshape(count)).reshape(shape)
+
+
+@implements(np.linalg.tensorinv)
+def tensorinv(a: Any, ind: int = 2) -> Any:
+    """The inverse of a tensor whose first axes are rows and whose others are columns."""
+    tensor = Expression(as_node(a))
+    sizes = known_sizes("tensorinv", tensor.shape)
+    rows, columns = sizes[:ind], sizes[ind:]
+    if ind < 1 or math.prod(rows) != math.prod(columns):
+        raise ShapeError(f"tensorinv: the shape {tensor.shape} is no square matrix with ind={ind}")
+    count = math.prod(rows)
+    return inv(tensor.reshape(count, count)).reshape(columns + rows)
 
 
 def system(name: str, a: Any, b: Any) -> tuple[Node, Node]:

@@ -21,14 +21,16 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from numpy.polynomial import polyutils
 
 from hesse.errors import ArgumentError
 from hesse.frontends.complexes import Complex, complex_met
 from hesse.frontends.dispatch import NAMED, OWN, call, is_float_type
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_expression, as_node, constant
+from hesse.frontends.polynomials import fit, from_roots
 from hesse.frontends.special import erf, erfc, lgamma
-from hesse.frontends.standing_in import LATER, STAND_INS, Pair, is_traced
+from hesse.frontends.standing_in import LATER, STAND_INS, Pair, is_traced, traced_instead
 from hesse.frontends.tracing import arrays_traced, is_library
 from hesse.frontends.writing import written_to
 
@@ -225,8 +227,8 @@ OF_NUMBERS = {
 """By name: what a function of `math` is for traced numbers."""
 OF_LISTS = {
     np: (
-        "average cross cumprod cumsum diff dot inner kron max mean median min outer ptp quantile sort std "
-        "trace var"
+        "argmax argmin argsort average clip cross cumprod cumsum diag diff dot inner kron max mean median "
+        "min outer ptp quantile sort std trace var"
     ),
     np.linalg: "cholesky det eig eigh eigvals eigvalsh inv norm pinv slogdet solve svd",
 }
@@ -243,6 +245,9 @@ STAND_INS |= {
     **{(np, name): _maker(name) for name in ("asarray", "asanyarray", "asarray_chkfinite")},
     **{(np, name): _maker(name, least_axes=1) for name in ("ascontiguousarray", "asfortranarray")},
     **{(math, name): _of_numbers(name, function) for name, function in OF_NUMBERS.items()},
+    (polyutils, "trimseq"): traced_instead(polyutils.trimseq, lambda seq: seq),
+    (polyutils, "_fromroots"): traced_instead(polyutils._fromroots, from_roots),
+    (polyutils, "_fit"): traced_instead(polyutils._fit, fit),
 }
 OWN.update({traced: own for own, traced in STAND_INS.values()})
 

@@ -155,7 +155,7 @@ def contract(name: str, a: Node, b: Node, axes_a: Sequence[int], axes_b: Sequenc
     return einsum_node([a, b], axes, [label_axis(label) for label in labels], shape, ranges)
 
 
-@implements(np.matmul)
+@implements(np.matmul, np.linalg.matmul)
 def matmul(x1: Any, x2: Any, /) -> Expression:
     """Matrix products over the last two axes; vectors are rows or columns, leading axes broadcast."""
     _refuse_booleans("matmul", (x1, x2))
@@ -182,7 +182,7 @@ def vecmat(x1: Any, x2: Any, /) -> Expression:
     return einsum("...i,...ij->...j", x1, x2)
 
 
-@implements(np.vecdot)
+@implements(np.vecdot, np.linalg.vecdot)
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Expression:
     """Inner products along an axis."""
     first, second = (Expression(moveaxis(as_node(value), axis, -1)) for value in (x1, x2))
@@ -212,6 +212,7 @@ def inner(a: Any, b: Any, /) -> Expression:
 @implements(np.vdot)
 def vdot(a: Any, b: Any, /) -> Expression:
     """The sum of the products of all entries."""
+    _refuse_booleans("vdot", (a, b))
     return inner(Expression(ravel(as_node(a))), Expression(ravel(as_node(b))))
 
 
@@ -288,9 +289,16 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     return Expression(moveaxis(einsum("ijk,...j,...k->...i", symbol, first, second).node, -1, axisc))
 
 
+@implements(np.linalg.cross)
+def cross_along(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    """The vector product along an axis."""
+    return cross(x1, x2, axis=axis)
+
+
 @implements(np.convolve)
 def convolve(a: Any, v: Any, mode: str = "full") -> Expression:
     """`result[i + k] += a[i] v[k]`."""
+    _refuse_booleans("convolve", (a, v))
     first, second = as_node(a), as_node(v)
     sizes = known_sizes("convolve", first.shape + second.shape)
     if first.rank != 1 or second.rank != 1 or 0 in sizes:
@@ -308,6 +316,7 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Expression:
 @implements(np.correlate)
 def correlate(a: Any, v: Any, mode: str = "valid") -> Expression:
     """`result[i] += a[i + k] v[k]`; with the longer vector second, the same backwards."""
+    _refuse_booleans("correlate", (a, v))
     first, second = as_node(a), as_node(v)
     if first.rank != 1 or second.rank != 1:
         raise ShapeError(f"correlate takes two vectors, not the shapes {first.shape} and {second.shape}")

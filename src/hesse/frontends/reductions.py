@@ -129,10 +129,13 @@ def std(
 
 
 @implements(np.average)
-def average(a: Any, axis: Any = None, weights: Any = None, *, keepdims: bool = False) -> Any:
+def average(
+    a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False
+) -> Any:
     """The mean over axes, with weights."""
-    if weights is None:
+    if weights is None and not returned:
         return mean(a, axis, keepdims=keepdims)
+    weights = np.ones_like(as_expression(a)) if weights is None else weights
     node, weight = as_node(a), as_node(weights)
     axes = axis_numbers("average", axis, node.rank)
     if weight.shape != node.shape:
@@ -141,8 +144,9 @@ def average(a: Any, axis: Any = None, weights: Any = None, *, keepdims: bool = F
                 f"average: weights of shape {weight.shape} for values of shape {node.shape} over axes {axes}"
             )
         weight = broadcast(weight, node.shape, axes)
-    result = total(multiply(node, weight), axes) / total(weight, axes)
-    return Expression(_kept(result, axes, keepdims))
+    whole = total(weight, axes)
+    result = Expression(_kept(total(multiply(node, weight), axes) / whole, axes, keepdims))
+    return (result, Expression(_kept(whole, axes, keepdims))) if returned else result
 
 
 def merged_axes(node: Node, axes: tuple[int, ...], last: bool) -> Node:
@@ -292,19 +296,6 @@ def cumprod(a: Any, axis: Any = None) -> Expression:
     """Running products along an axis."""
     node, axis = (ravel(as_node(a)), 0) if axis is None else (as_node(a), axis)
     return _along("cumprod", structural.cumulative_product, axis, node, 0)
-
-
-@implements(np.median)
-def median(a: Any, axis: Any = None, *, keepdims: bool = False) -> Expression:
-    """The middle value, or the mean of the two in the middle."""
-    node = as_node(a)
-    axes = axis_numbers("median", axis, node.rank)
-    ordered = Expression(structural.sort(merged_axes(node, tuple(axes), last=True)))
-    count = known_sizes("median", ordered.shape[-1:])[0]
-    if count == 0:
-        raise ShapeError(f"median: the axes {axes} of the shape {node.shape} are empty")
-    middle = mean(ordered[..., (count - 1) // 2 : count // 2 + 1], -1)
-    return Expression(_kept(middle.node, axes, keepdims))
 
 
 @implements(np.linalg.norm)

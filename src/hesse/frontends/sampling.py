@@ -1,4 +1,4 @@
-"""Functions on grids and of polynomials: what NumPy writes with loops over entries or coefficients."""
+"""Functions on grids: what NumPy writes with loops over entries."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _slope(values: Expression, axis: int, step: Any, edge_order: int) -> Any:
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     """Piecewise linear interpolation of points that ascend."""
     if period is not None:
-        raise untraceable("np.interp with a period", "Continue the points on both sides yourself.")
+        return _periodic(x, xp, fp, abs(period))
     at, points, values = (Expression(as_node(value)) for value in (x, xp, fp))
     (count,) = known_sizes("interp", points.shape)
     if values.shape != points.shape or not count:
@@ -115,53 +115,15 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     return where(at < points[0], low, where(at > points[-1], high, inside))
 
 
-@implements(np.polyval)
-def polyval(p: Any, x: Any) -> Any:
-    """A polynomial with the highest coefficient first."""
-    result: Any = 0.0
-    for coefficient in Expression(as_node(p)):
-        result = result * x + coefficient
-    return result
-
-
-@implements(np.polyder)
-def polyder(p: Any, m: int = 1) -> Any:
-    """The coefficients of the derivative."""
-    result: Any = Expression(as_node(p))
-    for _ in range(m):
-        result = result[:-1] * np.arange(len(result) - 1, 0, -1.0)
-    return result
-
-
-@implements(np.polyint)
-def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
-    """The coefficients of the antiderivative."""
-    if k is not None:
-        raise untraceable("np.polyint with constants of integration", "Add them to the result.")
-    result: Any = Expression(as_node(p))
-    for _ in range(m):
-        result = np.concatenate([result / np.arange(len(result), 0, -1.0), np.zeros(1)])
-    return result
-
-
-@implements(np.polymul)
-def polymul(a1: Any, a2: Any) -> Any:
-    """The coefficients of a product."""
-    return np.convolve(Expression(as_node(a1)), Expression(as_node(a2)))
-
-
-@implements(np.polyadd)
-def polyadd(a1: Any, a2: Any) -> Any:
-    """The coefficients of a sum."""
-    first, second = Expression(as_node(a1)), Expression(as_node(a2))
-    size = max(len(first), len(second))
-    return np.pad(first, (size - len(first), 0)) + np.pad(second, (size - len(second), 0))
-
-
-@implements(np.polysub)
-def polysub(a1: Any, a2: Any) -> Any:
-    """The coefficients of a difference."""
-    return polyadd(a1, -Expression(as_node(a2)))
+def _periodic(x: Any, xp: Any, fp: Any, period: float) -> Any:
+    """The same where points repeat: they are sorted, and continued by one on both sides."""
+    if period == 0:
+        raise ArgumentError("period must be a non-zero value")
+    points, values = as_expression(xp) % period, as_expression(fp)
+    order = np.argsort(points)
+    points, values = points[order], values[order]
+    points = np.concatenate([points[-1:] - period, points, points[:1] + period])
+    return interp(as_expression(x) % period, points, np.concatenate([values[-1:], values, values[:1]]))
 
 
 @implements(np.vander)
@@ -260,11 +222,14 @@ def ldexp(x: Any, exponent: Any, /) -> Any:
 
 @implements(np.insert)
 def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
-    """Entries put in at a known position."""
-    array, position = as_expression(arr), int(obj)
+    """Entries put in before known positions."""
+    array = as_expression(arr)
     if axis is None:
         array, axis = array.ravel(), 0
     number = axis_number("insert", axis, array.ndim)
+    if isinstance(obj, slice) or np.ndim(obj):
+        return _inserted(array, obj, values, number)
+    position = int(obj)
     lead = (slice(None),) * number
     before, after = array[(*lead, slice(None, position))], array[(*lead, slice(position, None))]
     new: Any = as_expression(values)
@@ -273,6 +238,20 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
         new = np.expand_dims(np.broadcast_to(new, frame[0] + frame[1]), number) if array.ndim > 1 else new
         new = new.reshape(-1) if array.ndim == 1 else new
     return np.concatenate([before, new, after], number)
+
+
+def _inserted(array: Expression, places: Any, values: Any, axis: int) -> Any:
+    """One entry before each of several positions: NumPy says which one comes from where."""
+    (size,) = known_sizes("insert", array.shape[axis : axis + 1])
+    chosen: Any = range(*places.indices(size)) if isinstance(places, slice) else np.asarray(places)
+    if isinstance(chosen, np.ndarray) and chosen.dtype == bool:
+        chosen = np.flatnonzero(chosen)
+    count = np.size(np.arange(size + 1)[chosen])
+    order = np.insert(np.arange(size), chosen, size + np.arange(count))
+    frame = list(known_sizes("insert", array.shape))
+    frame[axis] = count
+    new = np.broadcast_to(as_expression(values), frame)
+    return np.take(np.concatenate([array, new], axis), order, axis)
 
 
 @implements(np.delete)

@@ -216,6 +216,12 @@ exprel = _of_order(hyp1f1, 1.0, 2.0)
 """`(exp(x) - 1) / x`."""
 
 
+def _elliptic(first: float, m: Node) -> Node:
+    """π/2 ₂F₁(a, 1/2; 1; m) up to m = 1; beyond, where the integral is not real, no number and no slope."""
+    is_real = table.where(table.greater(m, 1.0), math.nan, 0.5 * math.pi)
+    return multiply(_of_order(hyp2f1, first, 0.5, 1.0)(m), is_real)
+
+
 BY_FORMULAS: dict[str, Callable[..., Node]] = {
     **{name: _of_order(jv, order) for name, order in {"j0": 0.0, "j1": 1.0}.items()},
     **{name: _of_order(iv, order) for name, order in {"i0": 0.0, "i1": 1.0}.items()},
@@ -224,8 +230,8 @@ BY_FORMULAS: dict[str, Callable[..., Node]] = {
     **{name: _of_order(kve, order) for name, order in {"k0e": 0.0, "k1e": 1.0}.items()},
     **{name: _of_order(yv, order) for name, order in {"y0": 0.0, "y1": 1.0}.items()},
     "exprel": exprel,
-    "ellipk": lambda m: _of_order(hyp2f1, 0.5, 0.5, 1.0)(m) * (0.5 * math.pi),
-    "ellipe": lambda m: _of_order(hyp2f1, -0.5, 0.5, 1.0)(m) * (0.5 * math.pi),
+    "ellipk": lambda m: _elliptic(0.5, m),
+    "ellipe": lambda m: _elliptic(-0.5, m),
     "logit": lambda x: table.log(x) - table.log1p(-x),
     "log_expit": lambda x: -table.softplus(-x),
     "exp10": lambda x: table.exp(x * math.log(10.0)),

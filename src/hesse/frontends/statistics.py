@@ -16,6 +16,8 @@ from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_array, as_expression, as_node, axis_numbers, known_sizes
 from hesse.frontends.reductions import (
     all_,
+    argmax,
+    argmin,
     argsort,
     cumprod,
     cumsum,
@@ -76,6 +78,18 @@ nanmax = implements(np.nanmax)(_extremum_without_missing(maximum, -math.inf))
 nanmin = implements(np.nanmin)(_extremum_without_missing(minimum, math.inf))
 
 
+@implements(np.nanargmax)
+def nanargmax(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """Where the largest value is that is not missing."""
+    return argmax(where(_is_missing(a), -math.inf, Expression(as_node(a))), axis, keepdims=keepdims)
+
+
+@implements(np.nanargmin)
+def nanargmin(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+    """Where the least value is that is not missing."""
+    return argmin(where(_is_missing(a), math.inf, Expression(as_node(a))), axis, keepdims=keepdims)
+
+
 @implements(np.nancumsum)
 def nancumsum(a: Any, axis: Any = None) -> Expression:
     """Running sums of what is not missing."""
@@ -124,8 +138,41 @@ def nan_to_num(
     return where(value == math.inf, high, where(value == -math.inf, low, result))
 
 
+@implements(np.median)
+def median(a: Any, axis: Any = None, *, keepdims: bool = False) -> Expression:
+    """The middle value, or the mean of the two in the middle."""
+    ordered, axes = _in_order("median", a, axis)
+    (count,) = known_sizes("median", ordered.shape[-1:])
+    middle = mean(ordered[..., (count - 1) // 2 : count // 2 + 1], -1)
+    return _of_order(ordered, middle, axes, keepdims)
+
+
+def _in_order(name: str, a: Any, axis: Any) -> tuple[Expression, tuple[int, ...]]:
+    """The values along axes, which become the last one, in ascending order; and the axes."""
+    node = as_node(a)
+    axes = tuple(axis_numbers(name, axis, node.rank))
+    ordered = Expression(structural.sort(merged_axes(node, axes, last=True)))
+    if not known_sizes(name, ordered.shape[-1:])[0]:
+        raise ShapeError(f"{name}: the axes {axes} of the shape {node.shape} are empty")
+    return ordered, axes
+
+
+def _of_order(ordered: Expression, taken: Expression, axes: tuple[int, ...], keepdims: bool) -> Expression:
+    """What was taken of values in order, unless one of them is missing: such are the last."""
+    found = where(_is_missing(ordered[..., -1]), math.nan, taken)
+    return Expression(expand_dims(found.node, axes)) if keepdims and axes else found
+
+
 METHODS = {"linear": None, "lower": math.floor, "higher": math.ceil, "nearest": round, "midpoint": None}
 """How `np.quantile` chooses between two entries."""
+CONTINUOUS = {
+    "interpolated_inverted_cdf": (0.0, 1.0),
+    "hazen": (0.5, 0.5),
+    "weibull": (0.0, 0.0),
+    "median_unbiased": (1 / 3, 1 / 3),
+    "normal_unbiased": (3 / 8, 3 / 8),
+}
+"""Between which plotting positions, α and β of Hyndman and Fan (1996), it interpolates."""
 
 
 @implements(np.quantile)
@@ -138,26 +185,31 @@ def quantile(
     parts = as_array(q)
     if ((parts < 0) | (parts > 1)).any():
         raise ArgumentError("quantiles must be in the range [0, 1]")
-    if method not in METHODS:
-        raise untraceable(f"np.quantile with method={method!r}", f"Use one of {', '.join(METHODS)}.")
-    node = as_node(a)
-    axes = axis_numbers("quantile", axis, node.rank)
-    ordered = Expression(structural.sort(merged_axes(node, axes, last=True)))
+    if method not in METHODS and method not in CONTINUOUS:
+        known = ", ".join([*METHODS, *CONTINUOUS])
+        raise untraceable(f"np.quantile with method={method!r}", f"Use one of {known}.")
+    ordered, axes = _in_order("quantile", a, axis)
     (count,) = known_sizes("quantile", ordered.shape[-1:])
-    if not count:
-        raise ShapeError(f"quantile: the axes {axes} of the shape {node.shape} are empty")
-    taken = [_between(ordered, float(part) * (count - 1), method) for part in parts.ravel()]
-    if keepdims and axes:
-        taken = [Expression(expand_dims(one.node, axes)) for one in taken]
+    taken = [_between(ordered, _place(float(part), count, method), method) for part in parts.ravel()]
+    taken = [_of_order(ordered, one, axes, keepdims) for one in taken]
     if not parts.shape:
         return taken[0]
     return np.stack(taken).reshape(parts.shape + taken[0].shape)  # type: ignore[return-value]
 
 
+def _place(part: float, count: int, method: str) -> float:
+    """Where a part of so many entries ends."""
+    if method not in CONTINUOUS:
+        return part * (count - 1)
+    before, after = CONTINUOUS[method]
+    place = count * part + before + part * (1.0 - before - after) - 1.0
+    return min(max(place, 0.0), count - 1.0)
+
+
 def _between(ordered: Expression, place: float, method: str) -> Expression:
     """The entry at a place, which may lie between two."""
     low, high = math.floor(place), math.ceil(place)
-    chosen = METHODS[method]
+    chosen = METHODS.get(method)
     if chosen is not None:
         return ordered[..., chosen(place)]  # type: ignore[no-any-return]
     part = 0.5 if method == "midpoint" and low < high else place - low
@@ -186,17 +238,28 @@ def cov(
     aweights: Any = None,
 ) -> Any:
     """The covariance matrix of rows, or of columns."""
-    if fweights is not None or aweights is not None:
-        raise untraceable("np.cov with weights", "Write it with np.average.")
     data = _variables(m, rowvar)
     if y is not None:
         data = np.concatenate([data, _variables(y, rowvar)])
     (count,) = known_sizes("cov", data.shape[1:])
     correction = ddof if ddof is not None else (0 if bias else 1)
+    if fweights is not None or aweights is not None:
+        return _weighted_cov(data, correction, fweights, aweights)
     centred = data - mean(data, 1, keepdims=True)
     if count <= correction:
         return Expression(uniform(math.nan, (data.shape[0],) * 2))
     return np.squeeze(centred @ centred.T / (count - correction))
+
+
+def _weighted_cov(data: Any, correction: Any, fweights: Any, aweights: Any) -> Any:
+    """The same for columns that count as often as one kind of weights says, and as much as the other one."""
+    weights: Any = np.ones(data.shape[1]) if fweights is None else as_expression(fweights)
+    importance = 1.0 if aweights is None else as_expression(aweights)
+    weights = weights * importance
+    whole = np.sum(weights)
+    centred = data - np.sum(data * weights, 1, keepdims=True) / whole
+    count = whole - correction * (1.0 if aweights is None else np.sum(weights * importance) / whole)
+    return np.squeeze((centred * weights) @ centred.T / count)
 
 
 def _variables(m: Any, rowvar: bool) -> Any:
@@ -217,6 +280,25 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Any:
         return matrix / matrix
     deviations = np.sqrt(np.diag(matrix))
     return matrix / deviations[:, None] / deviations
+
+
+def _included(running: Callable[..., Any], first: float) -> Callable[..., Any]:
+    def handler(x: Any, /, *, axis: Any = None, include_initial: bool = False) -> Any:
+        value = as_expression(x)
+        if axis is None and value.ndim > 1:
+            raise ArgumentError("for an array of several axes, give the axis along which is accumulated")
+        axis = 0 if axis is None else axis
+        found = running(value, axis)
+        if not include_initial:
+            return found
+        start = np.full_like(np.take(value, [0], axis), first)
+        return np.concatenate([start, found], axis)
+
+    return handler
+
+
+cumulative_sum = implements(np.cumulative_sum)(_included(cumsum, 0.0))
+cumulative_prod = implements(np.cumulative_prod)(_included(cumprod, 1.0))
 
 
 @implements(np.ediff1d)

@@ -79,6 +79,14 @@ NumbersNeeded.__module__, NumbersNeeded.__qualname__ = TracingError.__module__, 
 # which is what a user sees
 
 
+class UnknownAttribute(TracingError, AttributeError):
+    """An attribute that traced values lack; so `hasattr` says."""
+
+
+UnknownAttribute.__module__ = TracingError.__module__
+UnknownAttribute.__qualname__ = TracingError.__qualname__
+
+
 class ComplexError(TracingError):
     """A complex value where handlers of real ones need a number."""
 

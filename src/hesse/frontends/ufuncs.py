@@ -279,10 +279,10 @@ def select(conditions: Any, choices: Any, default: Any = 0.0) -> Any:
 
 @implements(np.heaviside)
 def heaviside(x: Any, y: Any, /) -> Expression:
-    """0 below zero, 1 above, `y` at zero."""
+    """0 below zero, 1 above, `y` at zero; what is missing stays so."""
     node = as_node(x)
-    zero = uniform(0.0, node.shape)
-    return where(Expression(table.equal(node, zero), boolean=True), y, Expression(table.greater(node, zero)))
+    is_zero = table.equal(node, uniform(0.0, node.shape))
+    return where(Expression(is_zero, boolean=True), y, Expression((table.sign(node) + 1.0) * 0.5))
 
 
 @implements(np.clip)

@@ -189,6 +189,34 @@ def _added_at(sign: float) -> Any:
     return handler
 
 
+def _applied_at(ufunc: np.ufunc) -> Any:
+    """`ufunc.at`: entries that are named several times are computed as often, one after the other."""
+
+    def handler(array: Any, key: Any, *values: Any) -> None:
+        name = f"np.{ufunc.__name__}.at"
+        target = array_to_write(array, name)
+        if _is_traced(key):
+            raise untraceable(
+                f"{name} with indices that depend on data", "np.add.at and np.subtract.at take them."
+            )
+        places = np.atleast_1d(_places(target)[_known(key)])
+        given = [Expression(expand(as_node(value), places.shape, name)).ravel() for value in values]
+        order = np.argsort(places, axis=None, kind="stable")
+        ordered = places.ravel()[order]
+        turns = np.arange(ordered.size) - np.searchsorted(ordered, ordered)
+        for turn in range(turns.max(initial=-1) + 1):
+            chosen = order[turns == turn]
+            entries = np.unravel_index(places.ravel()[chosen], _places(target).shape)
+            target[entries] = call(ufunc, (target[entries], *(value[chosen] for value in given)))
+
+    return handler
+
+
+METHODS |= {
+    ufunc.at: _applied_at(ufunc)
+    for ufunc in vars(np).values()
+    if isinstance(ufunc, np.ufunc) and ufunc.nin <= 2 and ufunc.nout == 1 and ufunc.signature is None
+}
 METHODS[np.add.at] = _added_at(1.0)
 METHODS[np.subtract.at] = _added_at(-1.0)
 
