@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -428,10 +429,36 @@ def test_tensors_without_a_graph(made: Any, message: str) -> None:
         backward(made(x), 1)
 
 
-def test_complex_values_inside() -> None:
+def test_complex_leaves() -> None:
     (x,) = leaves([(4,)])
-    with pytest.raises(DifferentiationError):
-        backward(torch.fft.fft(x).abs().sum(), 2)
+    z = torch.complex(x.detach(), x.detach()).requires_grad_()
+    for way in (nullcontext, hesse.torch.record):
+        with way():
+            y = z.abs().sum()
+        with pytest.raises(ArgumentError, match=r"a leaf of dtype torch.complex128.*torch\.complex\(a, b\)"):
+            backward(y, 1)
+
+
+def test_results_that_are_not_known() -> None:
+    (x,) = leaves([(1, 2, 3)])
+    for way in (nullcontext, hesse.torch.record):
+        with way():
+            y = torch.native_group_norm(x, None, None, 1, 2, 3, 2, 1e-3)[1].sum()
+        with pytest.raises(
+            DifferentiationError, match=r"result 1 of NativeGroupNormBackward0|a result of shape"
+        ):
+            backward(y, 1)
+
+
+def test_lower_precision_inside() -> None:
+    for shape in ((3,), ()):
+        for way in (nullcontext, hesse.torch.record):
+            (x,) = leaves([shape])
+            with way():
+                y = (x.half().sin().double() ** 2).sum()
+            backward(y, 2)
+            expected = 2 * x.sin() * x.cos()
+            torch.testing.assert_close(x.hgrad[0][0], expected.detach())
 
 
 def test_wrong_arguments() -> None:

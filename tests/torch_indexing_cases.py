@@ -142,6 +142,7 @@ def masked(x: Tensor, mask: Tensor) -> Tensor:
 
 
 DISTINCT = integers(3, 0, 1)
+ZEROTH = integers(0)
 REPEATED = integers(3, 0, 3)
 X, Y = normal(4, 2), normal(3, 2)
 SOURCE = normal(2, 3)
@@ -254,6 +255,19 @@ WRITING = {
         bent(lambda x, y: torch.slice_scatter(x, y, 0, 1, 4, 2)), (normal(4, 2), normal(2, 2))
     ),
     "diagonal_scatter": Case(bent(lambda x, y: torch.diagonal_scatter(x, y, 1)), (normal(3, 3), normal(2))),
+    **{
+        f"{name} of a number": Case(squared(function), (normal(), normal()))
+        for name, function in {
+            "index_add": lambda x, y: x.sin().index_add(0, ZEROTH, y) * x,
+            "index_copy": lambda x, y: x.index_copy(0, ZEROTH, y) * x,
+            "index_fill": lambda x, y: x.index_fill(0, ZEROTH, 0.7) * x * y,
+            "index_reduce": lambda x, y: x.index_reduce(0, ZEROTH, y, "prod") * x,
+            "scatter": lambda x, y: x.scatter(0, ZEROTH[0], y) * x,
+            "scatter_add": lambda x, y: x.scatter_add(0, ZEROTH[0], y) * x,
+            "scatter_reduce": lambda x, y: x.scatter_reduce(0, ZEROTH[0], y, "mean") * x,
+            "masked_select": lambda x, y: x.masked_select(torch.tensor(True)) * y,
+        }.items()
+    },
     "x[0] = y": Case(assigned, (X, normal(2), torch.tensor(0))),
 }
 

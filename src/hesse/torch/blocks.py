@@ -171,7 +171,8 @@ class Blocks:
         tensor, value = self._tensor.detach(), value.detach()
         if not tensor.numel():
             return
-        eps = torch.finfo(tensor.dtype).eps
+        dtypes = (tensor.dtype, *self._walked.dtypes)
+        eps = max(torch.finfo(dtype).eps for dtype in dtypes if dtype.is_floating_point)
         gaps = (value - tensor).abs()
         is_same = gaps <= 8 * eps**0.5 * tensor.abs().nan_to_num(0.0, 0.0, 0.0).max()
         is_same |= (value == tensor) | (value.isnan() & tensor.isnan())
@@ -186,7 +187,7 @@ class Blocks:
         plain = Blocks(self._tensor, self._walked._replace(is_shifted=True), None)
         keys = [(k,) for k in range(len(self.leaves))]
         parts = [
-            block.flatten(1).abs() @ leaf.detach().flatten().abs().to(block.dtype)
+            block.reshape(len(block), -1).abs() @ leaf.detach().flatten().abs().to(block.dtype)
             for leaf, (block, _) in zip(self.leaves, plain.computed(keys, False, False), strict=True)
         ]
         return torch.stack(parts).sum(0).reshape(self._tensor.shape)
