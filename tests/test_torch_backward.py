@@ -382,6 +382,37 @@ def test_tensors_that_were_changed_in_place() -> None:
         backward(output, 2)
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.exp().sum() + 1,
+        lambda x: (x.exp() + 1).sin(),
+        lambda x: torch.relu(x.tanh()).sum() - 2,
+        lambda x: torch.linalg.cholesky(torch.diag(x)) + 1,
+        lambda x: 2 - 1 / x,
+    ],
+)
+def test_leaves_that_were_changed_before_a_constant_was_added(function: Callable[[Tensor], Tensor]) -> None:
+    """The value of the tensor is not known from the graph, but what nodes kept of it is."""
+    x = torch.linspace(0.5, 1.0, 3).requires_grad_()
+    output = function(x)
+    backward(output, 1)
+    expected = torch.autograd.functional.jacobian(function, x)
+    torch.testing.assert_close(x.hgrad[0], expected.reshape(x.hgrad[0].shape))
+    with torch.no_grad():
+        x += 0.5
+    with pytest.raises(
+        ArgumentError, match="kept another result than the leaves give now"
+    ):
+        backward(output, 1)
+
+
+def test_tensors_without_entries() -> None:
+    x = torch.empty(3, device="meta", requires_grad=True)
+    with pytest.raises(ArgumentError, match="on the device meta, where tensors have no entries"):
+        backward(x.sin(), 1)
+
+
 def test_rounding_is_no_change() -> None:
     x, w = leaves([(50, 8), (8, 3)], dtype=torch.float32)
     target = torch.tanh(x @ w).detach() + 1e-6 * torch.randn(50, 3, dtype=torch.float32)
@@ -473,6 +504,18 @@ def test_wrong_arguments() -> None:
         backward(output, 1, gradient=torch.ones(3, 2))
     with pytest.raises(ArgumentError, match="it is a list"):
         backward(output, 1, gradient=[1.0])  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match=r"gradient must be real.*complex"):
+        backward(output, 1, gradient=output.detach() * 1j)
+    with pytest.raises(ArgumentError, match="groups must be a list of groups of leaves, not int"):
+        backward(output, 1, groups=5)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="each group must be a list of leaves, not Tensor"):
+        backward(output, 1, groups=[x])
+    with pytest.raises(ArgumentError, match="a hook must be a function, not int"):
+        Controller(output).register_backward_hook((x,), 5)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="this one is empty"):
+        Controller(output).require_grad_(())
+    with pytest.raises(ArgumentError, match="index must be a dict of rules, not int"):
+        Controller(output).index = 5  # type: ignore[assignment]
     with pytest.raises(ArgumentError, match="give one"):
         backward(output, 1, crossings=True, groups=[[x]])
     with pytest.raises(

@@ -81,6 +81,7 @@ class Blocks:
         self._walked = walked
         self._gradient = gradient
         self._target: Target = target_named("torch")
+        self._check_devices()
         self.leaves = [leaf for leaf, _ in walked.inputs.leaves]
         self.variables = [point for _, point in walked.inputs.leaves]
         self._dtype = self._target.dtype([tensor.dtype, *(leaf.dtype for leaf in self.leaves)])
@@ -89,6 +90,18 @@ class Blocks:
             axes = plain_axes(tensor.dim())
             seed = variable(SEED, tuple(tensor.shape))
             self._output = einsum([seed, walked.root], [axes, axes], (), (), tuple(tensor.shape))
+
+    def _check_devices(self) -> None:
+        """All on one device, except numbers, and none without entries."""
+        leaves = [leaf for leaf, _ in self._walked.inputs.leaves]
+        tensors = [self._tensor, *(t for t in (*leaves, *self._walked.inputs.data.values()) if t.dim())]
+        devices = sorted({str(tensor.device) for tensor in tensors})
+        if "meta" in devices:
+            raise ArgumentError("a tensor of the graph is on the device meta, where tensors have no entries")
+        if len(devices) > 1:
+            raise ArgumentError(
+                f"the graph has tensors on {' and on '.join(devices)}; compute it on one device"
+            )
 
     @property
     def primal(self) -> int:

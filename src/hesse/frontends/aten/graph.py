@@ -19,9 +19,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from hesse.errors import DifferentiationError
+from hesse.errors import ArgumentError, DifferentiationError
 from hesse.frontends.aten.complexes import Apart, as_complex, complex_handler_of
-from hesse.frontends.aten.graph_nodes import INVERSES, PREIMAGES, ROWS, Row, node_name
+from hesse.frontends.aten.graph_nodes import INVERSES, KEPT_RESULTS, PREIMAGES, ROWS, Row, node_name
 from hesse.frontends.aten.graph_parts import (
     WAYS_OUT,
     Call,
@@ -100,6 +100,8 @@ class Walk:
             else:
                 self._enter(node)
         root = self._value(Edge(tensor.grad_fn, tensor.output_nr))
+        if root.is_shifted and any(node_name(node) in KEPT_RESULTS for node in nodes):
+            self.number(Edge(tensor.grad_fn, tensor.output_nr))  # checks what was kept on the way
         dtypes = frozenset(kept.dtype for node in nodes for kept in node._input_metadata)
         return Walked(as_node(root.expression), root.is_shifted, self._inputs, dtypes)
 
@@ -308,9 +310,26 @@ class Walk:
         options = {name: mapped(found, value) for name, value in call.options.items()}
         with torch.no_grad():
             results = _parts(call.function(*mapped(found, list(call.arguments)), **options))
+        if not call.is_shifted:
+            _check_kept(node, results[0])
         for k, result in enumerate(results):
             if Edge(node, k) in self._values:
                 self._numbers[Edge(node, k)] = result.detach().broadcast_to(self.shape(Edge(node, k)))
+
+
+def _check_kept(node: Any, result: Tensor) -> None:
+    """What a node kept of its result must be what it is now: autograd does not see if its operand changed."""
+    kept = KEPT_RESULTS.get(node_name(node)) if hasattr(node, "_input_metadata") else None
+    if kept is None:
+        return
+    before = saved_values(node)[kept].detach()
+    scale = before.abs().nan_to_num(0.0, 0.0, 0.0).max() if before.numel() else 0.0
+    is_same = (result - before).abs() <= 8 * torch.finfo(before.dtype).eps ** 0.5 * scale
+    if not bool((is_same | (result == before) | (result.isnan() & before.isnan())).all()):
+        raise ArgumentError(
+            f"{node.name()} kept another result than the leaves give now: a leaf was changed in place after "
+            "the tensor was computed (by an optimizer, or by load_state_dict). Compute the tensor again"
+        )
 
 
 def _parts(result: Any) -> Sequence[Any]:

@@ -195,6 +195,15 @@ PREIMAGES: dict[str, Callable[[Any], Tensor]] = {
 """Where the result is kept and many operands have it: one at which the derivatives are the same."""
 
 
+KEPT_RESULTS = {
+    **dict.fromkeys([*INVERSES, *PREIMAGES], "result"),
+    "CholeskyBackward0": "result",
+    "LinalgCholeskyExBackward0": "L",
+    "LinalgInvExBackward0": "inverse",
+}
+"""Nodes that keep a result and not the operand, and its name."""
+
+
 def _cholesky_operand(factor: Tensor, is_upper: bool) -> Tensor:
     return factor.mT @ factor if is_upper else factor @ factor.mT
 
