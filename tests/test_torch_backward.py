@@ -401,9 +401,7 @@ def test_leaves_that_were_changed_before_a_constant_was_added(function: Callable
     torch.testing.assert_close(x.hgrad[0], expected.reshape(x.hgrad[0].shape))
     with torch.no_grad():
         x += 0.5
-    with pytest.raises(
-        ArgumentError, match="kept another result than the leaves give now"
-    ):
+    with pytest.raises(ArgumentError, match="kept another result than the leaves give now"):
         backward(output, 1)
 
 

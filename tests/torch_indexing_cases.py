@@ -8,12 +8,21 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from torch_module_cases import Case, bent, integers, normal, squared
+from torch_module_cases import Case, bent, integers, normal, squared, uniform
 
 ORDER = torch.tensor([2, 0, -1, 0])
 PAIRS = torch.tensor([[0, 2], [1, 1]])
 MASK = torch.tensor([[True, False, True], [False, True, True]])
 TABLE = torch.tensor([[0, 2, 1], [1, 0, 2]])
+
+
+Y3 = normal(3)
+
+
+def between(x: Tensor, y: Tensor) -> Tensor:
+    """Values at grid points, interpolated."""
+    place = x.floor().long().clamp(0, 2)
+    return (y[place] * (1 - (x - place)) ** 2 + y[place + 1] * (x - place) ** 2) ** 2
 
 
 def cut(key: Any) -> Case:
@@ -98,6 +107,12 @@ READING = {
     "clamped": Case(
         bent(lambda x: x[(torch.searchsorted(x.square().cumsum(0), x) - 1).clamp(0, 2).clamp_max(3)] * x),
         (normal(4),),
+    ),
+    "between grid points": Case(between, (uniform(5), normal(4)), 3),
+    "detached": Case(squared(lambda x, y: y[x.detach().long()] * (x - x.detach().long())), (uniform(5), Y3)),
+    "counted in cells": Case(
+        squared(lambda x, y: torch.zeros(3).double().index_add(0, (x * 1.5).round().int(), y * x)),
+        (uniform(4), normal(4)),
     ),
     "searchsorted": Case(
         squared(
