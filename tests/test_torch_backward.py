@@ -458,6 +458,18 @@ def test_tensors_without_a_graph(made: Any, message: str) -> None:
         backward(made(x), 1)
 
 
+def test_norms_of_nothing() -> None:
+    norms: list[Callable[[Tensor, Tensor], Tensor]] = [
+        lambda x, w: F.group_norm(x, 2, w),
+        lambda x, w: F.layer_norm(x, (4,), w),
+    ]
+    for norm in norms:
+        x, w = leaves([(0, 4), (4,)])
+        backward(norm(x, w).sum() + w.sum(), 2)
+        assert x.hgrad[1].shape == (1, 0, 4, 0, 4)
+        assert torch.equal(w.hgrad[0], torch.ones(1, 4))
+
+
 def test_complex_leaves() -> None:
     (x,) = leaves([(4,)])
     z = torch.complex(x.detach(), x.detach()).requires_grad_()

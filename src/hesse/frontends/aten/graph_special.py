@@ -86,13 +86,15 @@ def _layer_norm(walk: Walk, node: Any) -> Call:
     """Layer norm; what is added to the variance follows from what was kept of it."""
     x, deviation = node._saved_input.detach().double(), node._saved_result2.double()
     axes = tuple(range(-len(node._saved_normalized_shape), 0))
+    row = Row(torch.ops.aten.layer_norm.default, ("input", "weight", "bias"))
+    if not x.numel():
+        return walk.called(node, row, eps=0.0)
     variances = x.var(axes, correction=0, keepdim=True)
     least = int(variances.argmin())
     found = float(deviation.flatten()[least] ** -2 - variances.flatten()[least])
     plain = float(f"{found:.1e}")
     noise = 32 * torch.finfo(node._saved_input.dtype).eps * float(variances.flatten()[least])
     eps = plain if abs(plain - found) <= noise + 1e-3 * abs(found) else found
-    row = Row(torch.ops.aten.layer_norm.default, ("input", "weight", "bias"))
     return walk.called(node, row, eps=eps)
 
 
