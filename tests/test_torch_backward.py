@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -381,6 +382,35 @@ def test_tensors_that_were_changed_in_place() -> None:
         backward(output, 2)
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.exp().sum() + 1,
+        lambda x: (x.exp() + 1).sin(),
+        lambda x: torch.relu(x.tanh()).sum() - 2,
+        lambda x: torch.linalg.cholesky(torch.diag(x)) + 1,
+        lambda x: 2 - 1 / x,
+    ],
+)
+def test_leaves_that_were_changed_before_a_constant_was_added(function: Callable[[Tensor], Tensor]) -> None:
+    """The value of the tensor is not known from the graph, but what nodes kept of it is."""
+    x = torch.linspace(0.5, 1.0, 3).requires_grad_()
+    output = function(x)
+    backward(output, 1)
+    expected = torch.autograd.functional.jacobian(function, x)
+    torch.testing.assert_close(x.hgrad[0], expected.reshape(x.hgrad[0].shape))
+    with torch.no_grad():
+        x += 0.5
+    with pytest.raises(ArgumentError, match="kept another result than the leaves give now"):
+        backward(output, 1)
+
+
+def test_tensors_without_entries() -> None:
+    x = torch.empty(3, device="meta", requires_grad=True)
+    with pytest.raises(ArgumentError, match="on the device meta, where tensors have no entries"):
+        backward(x.sin(), 1)
+
+
 def test_rounding_is_no_change() -> None:
     x, w = leaves([(50, 8), (8, 3)], dtype=torch.float32)
     target = torch.tanh(x @ w).detach() + 1e-6 * torch.randn(50, 3, dtype=torch.float32)
@@ -428,10 +458,48 @@ def test_tensors_without_a_graph(made: Any, message: str) -> None:
         backward(made(x), 1)
 
 
-def test_complex_values_inside() -> None:
+def test_norms_of_nothing() -> None:
+    norms: list[Callable[[Tensor, Tensor], Tensor]] = [
+        lambda x, w: F.group_norm(x, 2, w),
+        lambda x, w: F.layer_norm(x, (4,), w),
+    ]
+    for norm in norms:
+        x, w = leaves([(0, 4), (4,)])
+        backward(norm(x, w).sum() + w.sum(), 2)
+        assert x.hgrad[1].shape == (1, 0, 4, 0, 4)
+        assert torch.equal(w.hgrad[0], torch.ones(1, 4))
+
+
+def test_complex_leaves() -> None:
     (x,) = leaves([(4,)])
-    with pytest.raises(DifferentiationError):
-        backward(torch.fft.fft(x).abs().sum(), 2)
+    z = torch.complex(x.detach(), x.detach()).requires_grad_()
+    for way in (nullcontext, hesse.torch.record):
+        with way():
+            y = z.abs().sum()
+        with pytest.raises(ArgumentError, match=r"a leaf of dtype torch.complex128.*torch\.complex\(a, b\)"):
+            backward(y, 1)
+
+
+def test_results_that_are_not_known() -> None:
+    (x,) = leaves([(1, 2, 3)])
+    for way in (nullcontext, hesse.torch.record):
+        with way():
+            y = torch.native_group_norm(x, None, None, 1, 2, 3, 2, 1e-3)[1].sum()
+        with pytest.raises(
+            DifferentiationError, match=r"result 1 of NativeGroupNormBackward0|a result of shape"
+        ):
+            backward(y, 1)
+
+
+def test_lower_precision_inside() -> None:
+    for shape in ((3,), ()):
+        for way in (nullcontext, hesse.torch.record):
+            (x,) = leaves([shape])
+            with way():
+                y = (x.half().sin().double() ** 2).sum()
+            backward(y, 2)
+            expected = 2 * x.sin() * x.cos()
+            torch.testing.assert_close(x.hgrad[0][0], expected.detach())
 
 
 def test_wrong_arguments() -> None:
@@ -446,6 +514,18 @@ def test_wrong_arguments() -> None:
         backward(output, 1, gradient=torch.ones(3, 2))
     with pytest.raises(ArgumentError, match="it is a list"):
         backward(output, 1, gradient=[1.0])  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match=r"gradient must be real.*complex"):
+        backward(output, 1, gradient=output.detach() * 1j)
+    with pytest.raises(ArgumentError, match="groups must be a list of groups of leaves, not int"):
+        backward(output, 1, groups=5)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="each group must be a list of leaves, not Tensor"):
+        backward(output, 1, groups=[x])
+    with pytest.raises(ArgumentError, match="a hook must be a function, not int"):
+        Controller(output).register_backward_hook((x,), 5)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="this one is empty"):
+        Controller(output).require_grad_(())
+    with pytest.raises(ArgumentError, match="index must be a dict of rules, not int"):
+        Controller(output).index = 5  # type: ignore[assignment]
     with pytest.raises(ArgumentError, match="give one"):
         backward(output, 1, crossings=True, groups=[[x]])
     with pytest.raises(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -85,11 +86,12 @@ def test_derivatives(name: str) -> None:
     assert_agrees(function, *points)
 
 
+@pytest.mark.parametrize("way", [hesse.torch.record, nullcontext])
 @pytest.mark.parametrize("name", CASES)
-def test_recorded(name: str) -> None:
+def test_after_the_fact(name: str, way: Callable[[], Any]) -> None:
     function, points = CASES[name]
     leaves = [point.clone().requires_grad_() for point in points]
-    with hesse.torch.record():
+    with way():
         controller = hesse.torch.backward(function(*leaves).sum(), 2, crossings=True)
     expected = hesse.hessian(lambda *given: function(*given).sum(), argnums=tuple(range(len(points))))(
         *points

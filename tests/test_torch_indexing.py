@@ -124,6 +124,9 @@ def test_places_that_meet_by_the_data_are_nan() -> None:
     assert_equal(value(apart), function(apart))
     assert_equal(hesse.jacobian(function)(apart), torch.func.jacrev(function)(apart))
     assert torch.isnan(value(together)[0])
+    slope = hesse.jacobian(function)(together)
+    assert torch.isnan(slope[0, 0, 0])
+    assert not slope[1:].any()
 
 
 def test_single_precision() -> None:

@@ -112,6 +112,58 @@ def test_what_a_graph_does_not_tell_is_recorded(function: Callable[[Tensor], Ten
         torch.testing.assert_close(controller.fetch_hgrad((x, x))[0], second.reshape(x.hgrad[1].shape))
 
 
+LABELS, SETS = torch.tensor([0, 3, 5]), torch.tensor([[1, 0, -1], [2, -1, 0]])
+
+
+def _paths(x: Tensor) -> Tensor:
+    lengths = torch.tensor([3, 3]), torch.tensor([2, 1])
+    scores = F.log_softmax(torch.stack([x, x * 2, x.sin()]), -1)
+    return F.ctc_loss(scores, torch.tensor([[1, 1], [2, 1]]), *lengths)
+
+
+def _rare_classes() -> Callable[[Tensor], Tensor]:
+    module = torch.nn.AdaptiveLogSoftmaxWithLoss(3, 6, [2, 4], 1.0, dtype=torch.float64)
+    return lambda x: module(torch.cat([x, x[:1] * 2]), LABELS).loss
+
+
+def _without_diagonal(x: Tensor) -> Tensor:
+    y = x[0].expand(3, 3).clone()
+    y.diagonal().zero_()
+    return torch.cov(x).fill_diagonal_(0.0).sum() ** 2 + y.fill_diagonal_(2.0).logsumexp(1)
+
+
+INTEGERS: dict[str, tuple[Callable[[Tensor], Tensor], int]] = {
+    "lengths": (_paths, 1),
+    "integers written in place": (_rare_classes(), 2),
+    "labels": (lambda x: F.multilabel_margin_loss(x * x, SETS), 2),
+    "padding": (lambda x: F.embedding_bag(SETS + 1, x.repeat(2, 1).sin(), mode="sum", padding_idx=1), 2),
+    "views made anew": (_without_diagonal, 2),
+    "turned in place": (
+        lambda x: torch.stft(
+            x.flatten(), 2, 2, window=torch.ones(2), center=False, return_complex=True
+        ).abs(),
+        2,
+    ),
+    "conjugates": (lambda x: torch.fft.ifft(x.sin()).imag ** 2, 2),
+}
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_integers_and_views_are_recorded(name: str) -> None:
+    function, order = INTEGERS[name]
+    (x,) = leaves([(2, 3)])
+    with hesse.torch.record() as recording:
+        y = function(x)
+    controller = backward(y, order)
+    assert recording.knows(y)
+    for k in range(1, order + 1):
+        found = controller.fetch_hgrad((x,) * k)[0]
+        expected = hesse.derivative(function, k)(x.detach())  # compared with nested jacrev elsewhere
+        torch.testing.assert_close(found, expected.reshape(found.shape))
+    first = torch.autograd.functional.jacobian(function, x)
+    torch.testing.assert_close(controller.fetch_hgrad((x,))[0], first.reshape(x.hgrad[0].shape))
+
+
 def test_dropout_is_recorded_with_its_mask() -> None:
     (x,) = leaves([(4, 5)])
     with hesse.torch.record() as recording:

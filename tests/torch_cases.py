@@ -333,6 +333,7 @@ REDUCTIONS = [
             "kthvalue": lambda x: torch.kthvalue(x, 2, dim=1).values ** 3,
             "quantile": lambda x: torch.quantile(x, 0.3, dim=1) ** 3,
             "quantile_all": lambda x: torch.quantile(x, 0.4) ** 3,
+            "nanquantile": lambda x: torch.nanquantile(x, 0.3, dim=1) ** 3,
             "quantiles": lambda x: torch.quantile(x, torch.tensor([0.2, 0.7]).double(), 1, True) ** 3,
             "quantile_nearest": lambda x: torch.quantile(x, 0.3, 0, interpolation="nearest") ** 3,
             "quantile_midpoint": lambda x: x.quantile(0.3, 1, interpolation="midpoint") ** 3,

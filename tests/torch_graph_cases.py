@@ -33,6 +33,28 @@ TARGETS = torch.tensor([0, 2, 1])
 SHIFT = 2.0 * torch.eye(3, dtype=torch.float64)
 
 
+BAGS, OFFSETS, SAMPLES = (
+    torch.tensor([0, 1, 1, 2]),
+    torch.tensor([0, 2, 2]),
+    torch.full((1, 1, 2), 0.4).double(),
+)
+
+
+def _bags(w: Tensor, mode: str) -> Tensor:
+    bags = F.embedding_bag(BAGS, w, torch.tensor([0, 2, 2, 4]), mode=mode, include_last_offset=True)
+    return bags + F.embedding_bag(BAGS, w, OFFSETS, mode=mode, padding_idx=0)
+
+
+def _bags_by_hand(w: Tensor, mode: str) -> Tensor:
+    combine: Callable[[Tensor], Tensor] = {
+        "sum": lambda rows: rows.sum(0),
+        "mean": lambda rows: rows.mean(0),
+        "max": lambda rows: rows.amax(0),
+    }[mode]
+    rows = combine(w[[0, 1]]) + combine(w[[1]])
+    return torch.stack([rows, 0.0 * w[0], 2.0 * combine(w[[1, 2]])])
+
+
 def _process(covariance: Tensor) -> Tensor:
     """The likelihood of a Gaussian process."""
     factor = torch.linalg.cholesky(covariance)
@@ -366,6 +388,36 @@ CASES: dict[str, Case] = {
     "cholesky": Case(lambda x: torch.linalg.cholesky(x @ x.mT + torch.eye(2)), ((2, 2),), 2),
     "matrix_exp": Case(torch.linalg.matrix_exp, ((2, 2),), 2),
     "eigvalsh": Case(lambda x: torch.linalg.eigh(x + x.mT)[0], ((2, 2),), 2),
+    "eigvalsh of the upper triangle": Case(
+        lambda x: torch.linalg.eigvalsh(x.sin(), UPLO="U").exp().sum() + 1.0, ((3, 3),), 2
+    ),
+    "transforms": Case(
+        lambda x: torch.fft.irfft(torch.fft.rfft(x + 1) * torch.exp(1j * V_BIAS[:2]), n=3).sin(), (S,), 2
+    ),
+    "imaginary part": Case(lambda x: torch.fft.ifft(x.sin()).imag ** 2, (V,), 2),
+    "polar": Case(lambda x: torch.polar(ONES, x).real * torch.polar(x.exp(), V_BIAS).imag, (V,)),
+    "exp of complex numbers": Case(lambda x: (torch.exp(1j * x + 0.5) * (1j * x + 0.5)).imag, (V,), 2),
+    "embedding_bag": Case(
+        lambda w: torch.cat([_bags(w + 1.0, mode) for mode in ("sum", "mean", "max")]).sin(),
+        (M,),
+        2,
+        lambda w: torch.cat([_bags_by_hand(w + 1.0, mode) for mode in ("sum", "mean", "max")]).sin(),
+    ),
+    "embedding_bag with weights": Case(
+        lambda w, s: F.embedding_bag(BAGS, w + 1, OFFSETS[[0, 2]], mode="sum", per_sample_weights=s).sin(),
+        (M, (4,)),
+        2,
+        lambda w, s: ((w + 1)[BAGS] * s[:, None]).reshape(2, 2, 3).sum(1).sin(),
+    ),
+    "max_unpool3d": Case(
+        lambda x: F.max_unpool3d(*F.max_pool3d(x + 1, 2, return_indices=True), 2) ** 2, ((1, 1, 2, 2, 4),), 2
+    ),
+    "fractional_max_pool2d": Case(
+        lambda x: F.fractional_max_pool2d(x + 1, 2, output_size=2, _random_samples=SAMPLES) ** 2,
+        ((1, 1, 4, 4),),
+        2,
+    ),
+    "zeta of a number": Case(lambda x: torch.special.zeta(2.5, x.exp()) ** 2, (S,), 2),
     "vector norms": Case(lambda x: torch.linalg.vector_norm(x, 3, dim=-1), (S,), 2),
     "cdist": Case(
         torch.cdist,

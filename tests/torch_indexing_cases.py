@@ -8,12 +8,21 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from torch_module_cases import Case, bent, integers, normal, squared
+from torch_module_cases import Case, bent, integers, normal, squared, uniform
 
 ORDER = torch.tensor([2, 0, -1, 0])
 PAIRS = torch.tensor([[0, 2], [1, 1]])
 MASK = torch.tensor([[True, False, True], [False, True, True]])
 TABLE = torch.tensor([[0, 2, 1], [1, 0, 2]])
+
+
+Y3 = normal(3)
+
+
+def between(x: Tensor, y: Tensor) -> Tensor:
+    """Values at grid points, interpolated."""
+    place = x.floor().long().clamp(0, 2)
+    return (y[place] * (1 - (x - place)) ** 2 + y[place + 1] * (x - place) ** 2) ** 2
 
 
 def cut(key: Any) -> Case:
@@ -99,6 +108,12 @@ READING = {
         bent(lambda x: x[(torch.searchsorted(x.square().cumsum(0), x) - 1).clamp(0, 2).clamp_max(3)] * x),
         (normal(4),),
     ),
+    "between grid points": Case(between, (uniform(5), normal(4)), 3),
+    "detached": Case(squared(lambda x, y: y[x.detach().long()] * (x - x.detach().long())), (uniform(5), Y3)),
+    "counted in cells": Case(
+        squared(lambda x, y: torch.zeros(3).double().index_add(0, (x * 1.5).round().int(), y * x)),
+        (uniform(4), normal(4)),
+    ),
     "searchsorted": Case(
         squared(
             lambda x, y: y[torch.searchsorted(torch.tensor([-1.0, 0.0, 1.0], dtype=torch.float64), x)] * x
@@ -142,6 +157,7 @@ def masked(x: Tensor, mask: Tensor) -> Tensor:
 
 
 DISTINCT = integers(3, 0, 1)
+ZEROTH = integers(0)
 REPEATED = integers(3, 0, 3)
 X, Y = normal(4, 2), normal(3, 2)
 SOURCE = normal(2, 3)
@@ -254,6 +270,19 @@ WRITING = {
         bent(lambda x, y: torch.slice_scatter(x, y, 0, 1, 4, 2)), (normal(4, 2), normal(2, 2))
     ),
     "diagonal_scatter": Case(bent(lambda x, y: torch.diagonal_scatter(x, y, 1)), (normal(3, 3), normal(2))),
+    **{
+        f"{name} of a number": Case(squared(function), (normal(), normal()))
+        for name, function in {
+            "index_add": lambda x, y: x.sin().index_add(0, ZEROTH, y) * x,
+            "index_copy": lambda x, y: x.index_copy(0, ZEROTH, y) * x,
+            "index_fill": lambda x, y: x.index_fill(0, ZEROTH, 0.7) * x * y,
+            "index_reduce": lambda x, y: x.index_reduce(0, ZEROTH, y, "prod") * x,
+            "scatter": lambda x, y: x.scatter(0, ZEROTH[0], y) * x,
+            "scatter_add": lambda x, y: x.scatter_add(0, ZEROTH[0], y) * x,
+            "scatter_reduce": lambda x, y: x.scatter_reduce(0, ZEROTH[0], y, "mean") * x,
+            "masked_select": lambda x, y: x.masked_select(torch.tensor(True)) * y,
+        }.items()
+    },
     "x[0] = y": Case(assigned, (X, normal(2), torch.tensor(0))),
 }
 

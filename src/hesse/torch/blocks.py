@@ -81,6 +81,7 @@ class Blocks:
         self._walked = walked
         self._gradient = gradient
         self._target: Target = target_named("torch")
+        self._check_devices()
         self.leaves = [leaf for leaf, _ in walked.inputs.leaves]
         self.variables = [point for _, point in walked.inputs.leaves]
         self._dtype = self._target.dtype([tensor.dtype, *(leaf.dtype for leaf in self.leaves)])
@@ -89,6 +90,18 @@ class Blocks:
             axes = plain_axes(tensor.dim())
             seed = variable(SEED, tuple(tensor.shape))
             self._output = einsum([seed, walked.root], [axes, axes], (), (), tuple(tensor.shape))
+
+    def _check_devices(self) -> None:
+        """All on one device, except numbers, and none without entries."""
+        leaves = [leaf for leaf, _ in self._walked.inputs.leaves]
+        tensors = [self._tensor, *(t for t in (*leaves, *self._walked.inputs.data.values()) if t.dim())]
+        devices = sorted({str(tensor.device) for tensor in tensors})
+        if "meta" in devices:
+            raise ArgumentError("a tensor of the graph is on the device meta, where tensors have no entries")
+        if len(devices) > 1:
+            raise ArgumentError(
+                f"the graph has tensors on {' and on '.join(devices)}; compute it on one device"
+            )
 
     @property
     def primal(self) -> int:
@@ -171,7 +184,8 @@ class Blocks:
         tensor, value = self._tensor.detach(), value.detach()
         if not tensor.numel():
             return
-        eps = torch.finfo(tensor.dtype).eps
+        dtypes = (tensor.dtype, *self._walked.dtypes)
+        eps = max(torch.finfo(dtype).eps for dtype in dtypes if dtype.is_floating_point)
         gaps = (value - tensor).abs()
         is_same = gaps <= 8 * eps**0.5 * tensor.abs().nan_to_num(0.0, 0.0, 0.0).max()
         is_same |= (value == tensor) | (value.isnan() & tensor.isnan())
@@ -186,7 +200,7 @@ class Blocks:
         plain = Blocks(self._tensor, self._walked._replace(is_shifted=True), None)
         keys = [(k,) for k in range(len(self.leaves))]
         parts = [
-            block.flatten(1).abs() @ leaf.detach().flatten().abs().to(block.dtype)
+            block.reshape(len(block), -1).abs() @ leaf.detach().flatten().abs().to(block.dtype)
             for leaf, (block, _) in zip(self.leaves, plain.computed(keys, False, False), strict=True)
         ]
         return torch.stack(parts).sum(0).reshape(self._tensor.shape)

@@ -78,6 +78,8 @@ class Controller:
 
     @index.setter
     def index(self, rules: Mapping[Any, Rule]) -> None:
+        if not isinstance(rules, Mapping):
+            raise ArgumentError(f"index must be a dict of rules, not {type(rules).__name__}")
         for kind, rule in rules.items():
             if not callable(rule):
                 raise ArgumentError(f"the rule for {_kind_name(kind)} is no function, but {rule!r}")
@@ -133,7 +135,7 @@ class Controller:
         self.clear()
         self._parts = {}
         part = self._part((), gradient)
-        chosen = [[self._leaf(part, t, "groups") for t in group] for group in groups or ()]
+        chosen = [[self._leaf(part, t, "groups") for t in group] for group in _groups(groups)]
         every = range(len(part.blocks.leaves))
         chosen += [list(every)] if crossings else [[k] for k in every]
         keys = sorted({key for group in chosen for key in _combinations(group, order)})
@@ -162,6 +164,8 @@ class Controller:
                     "a hook changes derivatives by leaves; for a tensor inside of the graph, differentiate "
                     "by it (require_grad_) and continue from there"
                 )
+        if not callable(hook):
+            raise ArgumentError(f"a hook must be a function, not {type(hook).__name__}")
         self._hooks.append((tuple(variables), hook))
 
     def require_grad_(self, variables: Sequence[Tensor]) -> None:
@@ -307,6 +311,8 @@ class Controller:
                 f"gradient must have the shape of the tensor, {tuple(self._tensor.shape)}; "
                 f"it is {_described(gradient)}"
             )
+        if gradient.is_complex():
+            raise ArgumentError(f"gradient must be real, as the tensor is; its dtype is {gradient.dtype}")
         if gradient.device != self._tensor.device:
             raise ArgumentError(
                 f"gradient is on {gradient.device} and the tensor on {self._tensor.device}; move it there"
@@ -331,9 +337,23 @@ def _checked(tensor: Any) -> Tensor:
     return tensor
 
 
+def _groups(groups: Any) -> list[list[Any]]:
+    """The leaves of each group."""
+    whole = [] if groups is None else groups
+    if isinstance(whole, Tensor) or not isinstance(whole, Iterable):
+        raise ArgumentError(f"groups must be a list of groups of leaves, not {type(whole).__name__}")
+    parts = list(whole)
+    for part in parts:
+        if isinstance(part, Tensor) or not isinstance(part, Iterable):
+            raise ArgumentError(f"each group must be a list of leaves, not {type(part).__name__}")
+    return [list(part) for part in parts]
+
+
 def _tensors(variables: Any) -> Sequence[Tensor]:
-    if not isinstance(variables, tuple | list) or not variables:
+    if not isinstance(variables, tuple | list):
         raise ArgumentError(f"variables must be a tuple of tensors, not {type(variables).__name__}")
+    if not variables:
+        raise ArgumentError("variables must be a tuple of tensors, and this one is empty")
     for tensor in variables:
         if not isinstance(tensor, Tensor):
             raise ArgumentError(f"variables must be tensors, not {type(tensor).__name__}")

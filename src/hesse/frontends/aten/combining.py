@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hesse.frontends.aten.indexing import Places, added, along, cut, slabs
+from hesse.frontends.aten.indexing import Places, added, along, cut, slabs, with_an_axis
 from hesse.frontends.aten.reductions import amax, amin
 from hesse.frontends.aten.table import aten
 from hesse.frontends.expression import Expression
@@ -60,6 +60,7 @@ def _numbers(places: np.ndarray, size: int) -> np.ndarray:
 
 
 @aten("scatter_reduce.two")
+@with_an_axis
 def scatter_reduce(
     x: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True
 ) -> Any:
@@ -68,6 +69,7 @@ def scatter_reduce(
 
 
 @aten("scatter.reduce", "scatter.value_reduce")
+@with_an_axis
 def scatter_by(x: Any, dim: int, index: Any, source: Any, *, reduce: str) -> Any:
     """The same by its old name."""
     name = {"add": "sum", "multiply": "prod"}[reduce]
@@ -75,6 +77,7 @@ def scatter_by(x: Any, dim: int, index: Any, source: Any, *, reduce: str) -> Any
 
 
 @aten("index_reduce")
+@with_an_axis
 def index_reduce(x: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True) -> Any:
     """Slabs combined along an axis."""
     return _combined(x, slabs(x, dim, index), source, reduce, include_self)

@@ -112,6 +112,12 @@ def imag(z: Complex) -> Any:
     return Apart(z.imag)
 
 
+@aten("_neg_view")
+def negative(x: Any) -> Any:
+    """The imaginary part of a tensor that PyTorch has yet to conjugate."""
+    return Apart(np.negative(x))
+
+
 @own("view_as_real")
 def view_as_real(z: Complex) -> Any:
     """The parts along a last axis."""

@@ -17,6 +17,7 @@ from hesse.frontends.integers import is_index
 from hesse.frontends.operands import broadcast_nodes
 from hesse.frontends.tracing import untraceable
 from hesse.frontends.ufuncs import elementwise
+from hesse.ir import Map, Node, Variable, topological
 
 NUMPY: dict[str, Any] = {
     "abs": np.abs,
@@ -327,11 +328,30 @@ def converted(x: Expression, *arguments: Any, dtype: Any = None, **_: Any) -> An
     if wanted.is_complex:
         return Typed(Complex(*both_parts(np.multiply(x, 1.0))), wanted)
     if not wanted.is_floating_point:
-        if not x.boolean and x.index is None:
+        if not x.boolean and x.index is None and not _is_flat(x.node):
             raise untraceable(
                 f"a conversion of real numbers to {wanted}",
-                "Its derivative is zero everywhere; use torch.trunc or torch.round if that is meant.",
+                "Its derivative is zero everywhere. If that is meant, say it: x.detach().long(), or "
+                "x.floor().long(); torch.trunc and torch.round are conversions without another dtype.",
             )
         return Typed(x.astype(int), wanted)
     number: Any = np.multiply(x, 1.0) if x.boolean or x.is_index else Expression(x.node)
     return Typed(number, wanted)
+
+
+STEPS = frozenset(
+    {"ceil", "floor", "floor_divide", "round", "sign", "stop_gradient", "trunc"}
+    | {"equal", "greater", "greater_equal", "isfinite", "isnan", "less", "less_equal", "not_equal"}
+)
+"""Functions whose derivatives are zero, so that integers made of them hide nothing."""
+
+
+def _is_flat(node: Node) -> bool:
+    """Whether real variables enter through steps only."""
+    flat: set[Node] = set()
+    for inner in topological([node]):
+        is_step = isinstance(inner, Map) and inner.name in STEPS
+        is_real = isinstance(inner, Variable)
+        if is_step or not (is_real or any(operand not in flat for operand in inner.operands)):
+            flat.add(inner)
+    return node in flat

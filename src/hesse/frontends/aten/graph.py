@@ -12,7 +12,7 @@ has kept its operand, or a result that tells it, and what is missing is the diff
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,8 +20,9 @@ import torch
 from torch import Tensor
 
 from hesse.backends.kept import keep
-from hesse.errors import DifferentiationError
-from hesse.frontends.aten.graph_nodes import INVERSES, PREIMAGES, ROWS, Row, node_name
+from hesse.errors import ArgumentError, DifferentiationError
+from hesse.frontends.aten.complexes import Apart, as_complex, complex_handler_of
+from hesse.frontends.aten.graph_nodes import INVERSES, KEPT_RESULTS, PREIMAGES, ROWS, Row, node_name
 from hesse.frontends.aten.graph_parts import (
     WAYS_OUT,
     Call,
@@ -43,6 +44,7 @@ from hesse.frontends.aten.inputs import Inputs, Walked
 from hesse.frontends.aten.table import Typed, handler_of
 from hesse.frontends.aten.tensor import expression_of, fresh
 from hesse.frontends.aten.tracer import Tracer
+from hesse.frontends.complexes import Complex
 from hesse.frontends.dispatch import call as call_numpy
 from hesse.frontends.expression import Expression
 from hesse.frontends.operands import as_node
@@ -58,7 +60,7 @@ Rule = Callable[..., Any]
 class Value(NamedTuple):
     """The expression of a value, or of what is known of it up to a constant (`is_shifted`)."""
 
-    expression: Expression
+    expression: Expression | Complex
     is_shifted: bool
 
 
@@ -98,8 +100,11 @@ class Walk:
                     self._enter_leaf(Edge(node, 0), node.variable)
             else:
                 self._enter(node)
-        root = self._values[Edge(tensor.grad_fn, tensor.output_nr)]
-        return Walked(as_node(root.expression), root.is_shifted, self._inputs)
+        root = self._value(Edge(tensor.grad_fn, tensor.output_nr))
+        if root.is_shifted and any(node_name(node) in KEPT_RESULTS for node in nodes):
+            self.number(Edge(tensor.grad_fn, tensor.output_nr))  # checks what was kept on the way
+        dtypes = frozenset(kept.dtype for node in nodes for kept in node._input_metadata)
+        return Walked(as_node(root.expression), root.is_shifted, self._inputs, dtypes)
 
     def _enter_leaf(self, edge: Edge, tensor: Tensor) -> None:
         self._values[edge] = Value(self._inputs.leaf(tensor), False)
@@ -112,6 +117,7 @@ class Walk:
         for k, (result, kept) in enumerate(zip(results, node._input_metadata, strict=False)):
             shape = tuple(kept.shape)
             whole = result if tuple(result.shape) == shape else call_numpy(np.broadcast_to, (result, shape))
+            whole = as_complex(whole) if kept.dtype.is_complex else whole
             self._values.setdefault(Edge(node, k), Value(whole, call.is_shifted))
 
     # What a node computes.
@@ -173,7 +179,9 @@ class Walk:
         if isinstance(saved, Tensor):
             return self._complete(edge, saved.detach())
         if name in INVERSES:
-            return self._complete(edge, INVERSES[name](node).detach())
+            whole = INVERSES[name](node).detach()
+            # one of the complex numbers with this result, which need not be that of other uses
+            return self._shifted_to(edge, whole) if whole.is_complex() else self._complete(edge, whole)
         if name in PREIMAGES:
             return self._shifted_to(edge, PREIMAGES[name](node).detach())
         if name in self._rules or has_kept_results(node):
@@ -195,9 +203,17 @@ class Walk:
         self._numbers[new] = whole
         return new
 
+    def _value(self, edge: Edge) -> Value:
+        """A result of a node."""
+        if edge not in self._values:
+            raise DifferentiationError(
+                f"hesse does not know result {edge.number} of {edge.node.name()}. {WAYS_OUT}"
+            )
+        return self._values[edge]
+
     def is_shifted(self, edge: Edge) -> bool:
         """Whether a value is known up to a constant only."""
-        return self._values[edge].is_shifted
+        return self._value(edge).is_shifted
 
     def shape(self, edge: Edge) -> tuple[int, ...]:
         """The shape of a value."""
@@ -213,7 +229,7 @@ class Walk:
 
     # Calling operations on expressions, and on numbers.
 
-    def _applied(self, call: Call) -> list[Expression]:
+    def _applied(self, call: Call) -> list[Expression | Complex]:
         """The results of an operation as expressions; remembered, as graphs of one form come again."""
         if isinstance(call.function, functools.partial):  # a user's rule may read data that are no arguments
             return self._traced(call)
@@ -225,20 +241,21 @@ class Walk:
         key = call.function, _frozen(arguments), _frozen(list(options.items())), dtypes
         found = _known.get(key)
         if found is None:
-            handler = handler_of(call.function)
+            has_pairs = any(isinstance(part, Complex) for part in _flat((arguments, *options.values())))
+            handler = (complex_handler_of if has_pairs else handler_of)(call.function)
             result = NotImplemented if handler is None else handler(*arguments, **options)
             is_handled = result is not NotImplemented
             found = [_as_expression(part) for part in _parts(result)] if is_handled else self._traced(call)
             keep(_known, key, found, KEPT)
         return found
 
-    def _entered(self, value: Any) -> Expression:
+    def _entered(self, value: Any) -> Expression | Complex:
         """The expression of an edge or of data."""
         if isinstance(value, Edge):
             return self._values[value].expression
         return Expression(zero(value.shape)) if isinstance(value, Unknown) else self._inputs.hidden(value)
 
-    def _traced(self, call: Call) -> list[Expression]:
+    def _traced(self, call: Call) -> list[Expression | Complex]:
         """The results of a function of tensors."""
 
         def traced(value: Any) -> Any:
@@ -292,9 +309,26 @@ class Walk:
         options = {name: mapped(found, value) for name, value in call.options.items()}
         with torch.no_grad():
             results = _parts(call.function(*mapped(found, list(call.arguments)), **options))
+        if not call.is_shifted:
+            _check_kept(node, results[0])
         for k, result in enumerate(results):
             if Edge(node, k) in self._values:
                 self._numbers[Edge(node, k)] = result.detach().broadcast_to(self.shape(Edge(node, k)))
+
+
+def _check_kept(node: Any, result: Tensor) -> None:
+    """What a node kept of its result must be what it is now: autograd does not see if its operand changed."""
+    kept = KEPT_RESULTS.get(node_name(node)) if hasattr(node, "_input_metadata") else None
+    if kept is None:
+        return
+    before = saved_values(node)[kept].detach()
+    scale = before.abs().nan_to_num(0.0, 0.0, 0.0).max() if before.numel() else 0.0
+    is_same = (result - before).abs() <= 8 * torch.finfo(before.dtype).eps ** 0.5 * scale
+    if not bool((is_same | (result == before) | (result.isnan() & before.isnan())).all()):
+        raise ArgumentError(
+            f"{node.name()} kept another result than the leaves give now: a leaf was changed in place after "
+            "the tensor was computed (by an optimizer, or by load_state_dict). Compute the tensor again"
+        )
 
 
 def _parts(result: Any) -> Sequence[Any]:
@@ -302,8 +336,19 @@ def _parts(result: Any) -> Sequence[Any]:
     return result if is_several else (result,)
 
 
+def _flat(value: Any) -> Iterator[Any]:
+    """The parts of arguments."""
+    if isinstance(value, tuple | list):
+        for part in value:
+            yield from _flat(part)
+    else:
+        yield value
+
+
 def _frozen(value: Any) -> Any:
     """Arguments as a key; a number is told from another one that is equal to it."""
+    if isinstance(value, Complex):
+        return _frozen(value.real), _frozen(value.imag)
     if isinstance(value, Expression):
         return value.node, value.boolean, value.is_index
     if isinstance(value, tuple | list):
@@ -311,11 +356,11 @@ def _frozen(value: Any) -> Any:
     return type(value), value
 
 
-_known: dict[Any, list[Expression]] = {}
+_known: dict[Any, list[Expression | Complex]] = {}
 """Results of operations, by their arguments."""
 
 
-def _as_expression(value: Any) -> Expression:
-    if isinstance(value, Typed):
+def _as_expression(value: Any) -> Expression | Complex:
+    if isinstance(value, Typed | Apart):
         value = value.value
-    return value if isinstance(value, Expression) else Expression(as_node(value))
+    return value if isinstance(value, Expression | Complex) else Expression(as_node(value))

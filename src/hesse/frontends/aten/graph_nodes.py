@@ -13,27 +13,25 @@ import torch
 from torch import Tensor
 
 SELF = """
-_safe_softmax _upsample_bicubic2d_aa _upsample_bilinear2d_aa _upsample_nearest_exact1d
-_upsample_nearest_exact2d _upsample_nearest_exact3d abs acos acosh adaptive_avg_pool2d adaptive_avg_pool3d
-adaptive_max_pool2d adaptive_max_pool3d alias amax amin aminmax asin asinh atan atanh
-avg_pool2d avg_pool3d ceil celu channel_shuffle cholesky cholesky_inverse clamp_max clamp_min clone col2im
-constant_pad_nd cos cosh cumprod cumsum deg2rad diag_embed diagonal digamma elu erf erfc erfinv exp exp2
-expand expm1 fill.Scalar flip floor frac gather gelu glu hardshrink hardsigmoid hardswish hardtanh i0
-im2col index.Tensor index_fill.int_Scalar index_select leaky_relu lgamma linalg_matrix_exp
-linalg_pinv.atol_rtol_tensor linalg_vector_norm log log10 log1p log2 log_sigmoid log_softmax.int
-logcumsumexp logit logsumexp masked_fill.Scalar max_pool2d max_unpool2d mean median mish
-multi_margin_loss multilabel_margin_loss mvlgamma nan_to_num nanmedian nansum neg
-nll_loss nll_loss2d norm.Scalar pdist permute pixel_shuffle
-pixel_unshuffle polygamma pow.Tensor_Scalar prod rad2deg reciprocal reflection_pad1d reflection_pad2d
-reflection_pad3d relu renorm repeat
-replication_pad1d replication_pad2d replication_pad3d roll rot90 round rsqrt
-select.int sgn sigmoid sign silu sin sinc sinh slice.Tensor soft_margin_loss softmax.int softplus
-softshrink special_entr special_erfcx special_i0e special_i1 special_i1e special_log_ndtr special_ndtri
-split.Tensor
-split_with_sizes sqrt squeeze std.correction std_mean.correction sum t take tan tanh threshold trace
-transpose.int tril triu trunc unbind.int unfold unsqueeze upsample_bicubic2d upsample_bilinear2d
-upsample_linear1d upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_trilinear3d
-var.correction var_mean.correction
+_conj _fft_c2c _fft_r2c _neg_view _safe_softmax _upsample_bicubic2d_aa _upsample_bilinear2d_aa
+_upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d abs acos acosh
+adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d alias amax amin aminmax
+angle asin asinh atan atanh avg_pool2d avg_pool3d ceil celu channel_shuffle cholesky cholesky_inverse
+clamp_max clamp_min clone col2im conj_physical constant_pad_nd cos cosh cumprod cumsum deg2rad diag_embed
+diagonal digamma elu erf erfc erfinv exp exp2 expand expm1 fill.Scalar flip floor frac gather gelu glu
+hardshrink hardsigmoid hardswish hardtanh i0 im2col index.Tensor index_fill.int_Scalar index_select
+leaky_relu lgamma linalg_matrix_exp linalg_pinv.atol_rtol_tensor linalg_vector_norm log log10 log1p log2
+log_sigmoid log_softmax.int logcumsumexp logit logsumexp masked_fill.Scalar max_pool2d max_unpool2d mean
+median mish multi_margin_loss multilabel_margin_loss mvlgamma nan_to_num nanmedian nansum neg nll_loss
+nll_loss2d norm.Scalar pdist permute pixel_shuffle pixel_unshuffle polygamma pow.Tensor_Scalar prod rad2deg
+reciprocal reflection_pad1d reflection_pad2d reflection_pad3d relu renorm repeat replication_pad1d
+replication_pad2d replication_pad3d roll rot90 round rsqrt select.int sgn sigmoid sign silu sin sinc sinh
+slice.Tensor soft_margin_loss softmax.int softplus softshrink special_entr special_erfcx special_i0e
+special_i1 special_i1e special_log_ndtr special_ndtri split.Tensor split_with_sizes sqrt squeeze
+std.correction std_mean.correction sum t take tan tanh threshold trace transpose.int tril triu trunc
+unbind.int unfold unsqueeze upsample_bicubic2d upsample_bilinear2d upsample_linear1d upsample_nearest1d
+upsample_nearest2d upsample_nearest3d upsample_trilinear3d view_as_complex view_as_real var.correction
+var_mean.correction
 """
 """Operations that are differentiated by the argument `self`, with nodes of that name (`AbsBackward0`)."""
 
@@ -45,12 +43,12 @@ addbmm(self,batch1,batch2) addcdiv(self,tensor1,tensor2) addcmul(self,tensor1,te
 addmm(self,mat1,mat2) addmv(self,mat,vec) addr(self,vec1,vec2)
 atan2(self,other) baddbmm(self,batch1,batch2) binary_cross_entropy(self,target)
 binary_cross_entropy_with_logits(self,target) bmm(self,mat2) cdist(x1,x2) cholesky_solve(self,input2)
-clamp.Tensor(self,min,max) convolution(input,weight,bias) copysign.Tensor(self,other)
+clamp.Tensor(self,min,max) complex(real,imag) convolution(input,weight,bias) copysign.Tensor(self,other)
 diagonal_scatter(self,src) dist(self,other) div.Tensor(self,other) dot(self,tensor) embedding(weight)
 fmax(self,other) fmin(self,other) grid_sampler_2d(input,grid) grid_sampler_3d(input,grid)
 huber_loss(self,target) hypot(self,other) index_add(self,source) index_copy(self,source)
 index_put(self,values) ldexp.Tensor(self,other) lerp.Scalar(self,end) linalg_cross(self,other)
-linalg_det(A) linalg_eigh(self) linalg_householder_product(input,tau) linalg_qr(A)
+linalg_det(A) linalg_householder_product(input,tau) linalg_qr(A)
 linalg_slogdet(A) linalg_solve_triangular(self,B)
 linalg_svd(A) linear(input,weight,bias) logaddexp(self,other) logaddexp2(self,other) matmul(self,other)
 maximum(self,other) minimum(self,other) mm(self,mat2) mse_loss(self,target) mul.Tensor(self,other)
@@ -118,6 +116,7 @@ NAMED = {
     "ScaledDotProductFlashAttentionBackward0": "scaled_dot_product_attention(query,key,value)",
     "ScaledDotProductFlashAttentionForCpuBackward0": "scaled_dot_product_attention(query,key,value)",
     "ScatterBackward1": "scatter.value(self)",
+    "SpecialZetaBackward1": "special_zeta.self_scalar(other)",
     "SpecialXlog1PyBackward1": "special_xlog1py.self_scalar(other)",
     "SpecialXlog1PyBackward2": "special_xlog1py.other_scalar(self)",
     "SqueezeBackward1": "squeeze.dim(self)",
@@ -160,7 +159,6 @@ FREE: dict[str, Any] = {
     **dict.fromkeys(("pin_memory", "rtol", "running_mean", "running_var")),
     **dict.fromkeys(("check_errors", "cudnn_enabled", "hermitian", "implicit", "training"), False),
     "enable_gqa": True,  # PyTorch has checked the numbers of heads
-    "UPLO": "L",
     "input_dtype": torch.float64,
     "self_is_result": False,
     "dropout_p": 0.0,
@@ -178,9 +176,6 @@ INVERSES: dict[str, Callable[[Any], Tensor]] = {
     "ExpBackward0": lambda node: node._saved_result.log(),
     "Expm1Backward0": lambda node: node._saved_result.log1p(),
     "LinalgCholeskyExBackward0": lambda node: _cholesky_operand(node._saved_L, node._saved_upper),
-    "LinalgEighBackward0": lambda node: (
-        (node._saved_eigenvectors * node._saved_eigenvalues.unsqueeze(-2)) @ node._saved_eigenvectors.mT
-    ),
     "LinalgInvExBackward0": lambda node: torch.linalg.inv(node._saved_inverse),
     "ReciprocalBackward0": lambda node: node._saved_result.reciprocal(),
     "RsqrtBackward0": lambda node: node._saved_result.square().reciprocal(),
@@ -198,6 +193,15 @@ PREIMAGES: dict[str, Callable[[Any], Tensor]] = {
     "TanBackward0": lambda node: node._saved_result.atan(),
 }
 """Where the result is kept and many operands have it: one at which the derivatives are the same."""
+
+
+KEPT_RESULTS = {
+    **dict.fromkeys([*INVERSES, *PREIMAGES], "result"),
+    "CholeskyBackward0": "result",
+    "LinalgCholeskyExBackward0": "L",
+    "LinalgInvExBackward0": "inverse",
+}
+"""Nodes that keep a result and not the operand, and its name."""
 
 
 def _cholesky_operand(factor: Tensor, is_upper: bool) -> Tensor:

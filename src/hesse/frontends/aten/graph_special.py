@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from hesse.errors import DifferentiationError
 from hesse.frontends.aten.graph_nodes import CHOSEN, ROWS, Row, node_name
-from hesse.frontends.aten.graph_parts import WAYS_OUT, Call, Unknown, edges_of, saved_values
+from hesse.frontends.aten.graph_parts import WAYS_OUT, Call, Edge, Unknown, edges_of, saved_values
 
 if TYPE_CHECKING:
     from hesse.frontends.aten.graph import Walk
@@ -55,7 +56,7 @@ def _masked(walk: Walk, node: Any) -> Call:
     saved = saved_values(node)
     (edge,) = edges_of(node)
     operand = walk.operand(node, saved["self"], edge)
-    shape = torch.broadcast_shapes(saved["self"].shape, saved["mask"].shape)
+    shape = torch.broadcast_shapes(saved["self"].shape, saved["mask"].shape) or (1,)
     whole = walk.inner(Call(torch.ops.aten.expand.default, [operand, list(shape)], {}, False))
     places = list(saved["mask"].broadcast_to(shape).nonzero(as_tuple=True))
     return Call(torch.ops.aten.index.Tensor, [whole, places], {}, False)
@@ -85,13 +86,15 @@ def _layer_norm(walk: Walk, node: Any) -> Call:
     """Layer norm; what is added to the variance follows from what was kept of it."""
     x, deviation = node._saved_input.detach().double(), node._saved_result2.double()
     axes = tuple(range(-len(node._saved_normalized_shape), 0))
+    row = Row(torch.ops.aten.layer_norm.default, ("input", "weight", "bias"))
+    if not x.numel():
+        return walk.called(node, row, eps=0.0)
     variances = x.var(axes, correction=0, keepdim=True)
     least = int(variances.argmin())
     found = float(deviation.flatten()[least] ** -2 - variances.flatten()[least])
     plain = float(f"{found:.1e}")
     noise = 32 * torch.finfo(node._saved_input.dtype).eps * float(variances.flatten()[least])
     eps = plain if abs(plain - found) <= noise + 1e-3 * abs(found) else found
-    row = Row(torch.ops.aten.layer_norm.default, ("input", "weight", "bias"))
     return walk.called(node, row, eps=eps)
 
 
@@ -130,6 +133,21 @@ def _strided(walk: Walk, node: Any) -> Call:
         *(saved[name] for name in ("size", "stride", "storage_offset")),
     ]
     return Call(torch.ops.aten.as_strided.default, arguments, {}, False)
+
+
+def _decomposed(walk: Walk, node: Any) -> Call:
+    """Eigenvalues and eigenvectors of a symmetric matrix; the triangle that was read is the one they fit."""
+    saved, (edge,) = saved_values(node), edges_of(node)
+    values, vectors = saved["eigenvalues"].detach(), saved["eigenvectors"].detach()
+    whole = (vectors * values.unsqueeze(-2)) @ vectors.mT
+    operand = walk.operand(node, whole, edge)
+    matrix = walk.number(operand)
+    gaps = {triangle: (part(matrix) - part(whole)).abs().sum() for triangle, part in TRIANGLES.items()}
+    triangle = "U" if gaps["U"] < gaps["L"] else "L"
+    return Call(torch.ops.aten.linalg_eigh.default, [operand, triangle], {}, False)
+
+
+TRIANGLES = {"L": torch.tril, "U": torch.triu}
 
 
 def _triangular_factors(matrix: Tensor) -> tuple[Tensor, Tensor]:
@@ -226,6 +244,86 @@ def _solved_by_factor(walk: Walk, node: Any) -> Call:
     return walk.called(node, ROWS[node_name(node)], self=walk.operand(node, right, edge))
 
 
+def _transformed_back(walk: Walk, node: Any) -> Call:
+    """A Fourier transform to real numbers; how many there are is seen from the result."""
+    size = node._input_metadata[0].shape[saved_values(node)["dim"][-1]]
+    row = Row(torch.ops.aten._fft_c2r.default, ("self",))
+    return walk.called(node, row, last_dim_size=int(size))
+
+
+def _polar(walk: Walk, node: Any) -> Call:
+    """Complex numbers of sizes and angles; constant ones follow from the result."""
+    result = saved_values(node)["result"].detach()
+    parts = zip(edges_of(node), (result.abs(), result.angle()), strict=True)
+    operands = [walk.operand(node, part, edge) for edge, part in parts]
+    return Call(torch.ops.aten.polar.default, operands, {}, False)
+
+
+def _placed(shape: list[int], count: int, values: Tensor, places: Tensor) -> Tensor:
+    zeros = values.new_zeros([*shape[:-count], math.prod(shape[-count:])])
+    return zeros.scatter(-1, places.flatten(-count), values.flatten(-count)).reshape(shape)
+
+
+def _unpooled(walk: Walk, node: Any) -> Call:
+    """Values at places of an image of zeros."""
+    (edge,) = edges_of(node)
+    place = functools.partial(_placed, list(node._input_metadata[0].shape), 3)
+    operand = walk.operand(node, None, edge)
+    return Call(place, [operand, node._saved_indices], {}, walk.is_shifted(operand))
+
+
+def _picked(count: int, values: Tensor, places: Tensor) -> Tensor:
+    return values.flatten(-count).gather(-1, places.flatten(-count)).reshape(places.shape)
+
+
+def _pooled(walk: Walk, node: Any) -> Call:
+    """Entries of an image at places that were kept, those of the maxima."""
+    saved, (edge,) = saved_values(node), edges_of(node)
+    operand = walk.operand(node, saved["self"], edge)
+    pick = functools.partial(_picked, 3 if "3D" in node_name(node) else 2)
+    return Call(pick, [operand, saved["result1"]], {}, False)
+
+
+def _largest(weight: Tensor, places: Tensor, is_empty: Tensor) -> Tensor:
+    return torch.where(is_empty, 0.0, weight.gather(0, places))
+
+
+def _summed(
+    count: int, weight: Tensor, weights: Tensor, indices: Tensor, bags: Tensor, sizes: Tensor
+) -> Tensor:
+    rows = weight[indices] * weights[:, None]
+    return rows.new_zeros([count, rows.shape[1]]).index_add(0, bags, rows) / sizes
+
+
+def _bags(walk: Walk, node: Any) -> Call:
+    """Sums, means or maxima of rows of a table, by the numbers of the bags that they go to."""
+    saved, (table, given) = saved_values(node), (*edges_of(node), None)[:2]
+    indices, offsets, mode = saved["indices"], saved["offsets"], saved["mode"]
+    count = int(node._input_metadata[0].shape[0])
+    operand = walk.operand(node, saved["weight"], table)
+    if isinstance(operand, Unknown):
+        raise DifferentiationError(f"the constant table of an embedding_bag was not kept. {WAYS_OUT}")
+    bags = torch.searchsorted(offsets, torch.arange(len(indices), device=offsets.device), right=True) - 1
+    is_counted = indices != saved["padding_idx"]
+    sizes = torch.zeros_like(offsets, dtype=torch.int64).index_add(0, bags, is_counted.long())[:count, None]
+    is_shifted = isinstance(operand, Edge) and walk.is_shifted(operand)
+    if mode == MAXIMA:
+        places = saved["result3"].clamp(min=0)
+        return Call(functools.partial(_largest), [operand, places, sizes == 0], {}, is_shifted)
+    dtype = node._input_metadata[0].dtype
+    weights = is_counted.to(dtype)
+    if given is not None or saved["per_sample_weights"] is not None:
+        weights = walk.operand(node, saved["per_sample_weights"], given)
+        if not bool(is_counted.all()):
+            raise DifferentiationError(f"an embedding_bag with padding and weights is not known. {WAYS_OUT}")
+    divisors = (sizes.clamp(min=1) if mode == MEANS else torch.ones_like(sizes)).to(dtype)
+    sum_up = functools.partial(_summed, count)
+    return Call(sum_up, [operand, weights, indices, bags, divisors], {}, is_shifted)
+
+
+MEANS, MAXIMA = 1, 2
+"""Modes of `embedding_bag`."""
+
 SPECIAL: dict[str, Callable[[Walk, Any], Call]] = {
     **dict.fromkeys(CHOSEN, _chosen),
     "AsStridedBackward0": _strided,
@@ -234,17 +332,24 @@ SPECIAL: dict[str, Callable[[Walk, Any], Call]] = {
     "CholeskySolveBackward0": _solved_by_factor,
     "CopyBackwards": _moved,
     "CopySlices": _copied_slices,
+    "EmbeddingBagBackward0": _bags,
+    "FftC2RBackward0": _transformed_back,
     "FmodBackward0": _moved,
+    "FractionalMaxPool2DBackward0": _pooled,
+    "FractionalMaxPool3DBackward0": _pooled,
     "IndexBackward0": _indexed,
     "IndexPutBackward0": _indexed,
+    "LinalgEighBackward0": _decomposed,
     "LinalgLstsqBackward0": _fitted,
     "LinalgLuBackward0": _factored,
     "LinalgSolveExBackward0": _solved,
     "LinalgSolveTriangularBackward0": _solved_triangular,
     "MaskedScatterBackward0": _scattered,
     "MaskedSelectBackward0": _masked,
+    "MaxUnpool3DBackward0": _unpooled,
     "NativeDropoutBackward0": _dropped,
     "NativeLayerNormBackward0": _layer_norm,
+    "PolarBackward0": _polar,
     "RemainderBackward0": _moved,
     "RreluWithNoiseBackward0": _leaky,
     "UnsafeIndexBackward0": _indexed,

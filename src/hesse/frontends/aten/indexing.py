@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -77,7 +78,7 @@ def index(x: Any, indices: Sequence[Any]) -> Any:
 @aten("masked_select")
 def masked_select(x: Any, mask: Any) -> Any:
     """The entries where a mask holds."""
-    shape = np.broadcast_shapes(x.shape, mask.shape)
+    shape = np.broadcast_shapes(x.shape, mask.shape) or (1,)
     return np.broadcast_to(x, shape)[np.broadcast_to(chosen(mask), shape)]
 
 
@@ -233,7 +234,8 @@ def put(x: Any, places: Places, values: Any) -> Any:
     counts = added(zeros, places, 1.0)
     if not np.ndim(values):
         return np.where(np.greater(counts, 0), values, x)
-    totals = np.where(np.greater(counts, 1), math.nan, added(zeros, places, values))
+    # a factor, so that the derivatives are nan there, too
+    totals = np.multiply(added(zeros, places, values), np.where(np.greater(counts, 1), math.nan, 1.0))
     return np.where(np.greater(counts, 0), totals, x)
 
 
@@ -294,35 +296,49 @@ def cut(source: Any, shape: Sequence[int]) -> Any:
     return source[tuple(map(slice, shape))] if np.ndim(source) else source
 
 
+def with_an_axis(handler: Callable[..., Any]) -> Callable[..., Any]:
+    """A handler that takes a number for a vector of one entry."""
+
+    @functools.wraps(handler)
+    def call(x: Any, dim: int, index: Any, *further: Any, **options: Any) -> Any:
+        if x.ndim:
+            return handler(x, dim, index, *further, **options)
+        given = [np.reshape(part, (1,)) if isinstance(part, Expression) else part for part in further]
+        return np.reshape(handler(np.reshape(x, (1,)), 0, np.reshape(index, (1,)), *given, **options), ())
+
+    return call
+
+
 @aten("scatter.src", "scatter.value")
+@with_an_axis
 def scatter_(x: Any, dim: int, index: Any, source: Any) -> Any:
     """`x` with other entries along an axis, chosen at each place of the other axes."""
-    if not x.ndim:
-        return np.broadcast_to(_number(source), ())
     return put(x, along(x, dim, index), cut(source, index.shape))
 
 
 @aten("scatter_add")
+@with_an_axis
 def scatter_add(x: Any, dim: int, index: Any, source: Any) -> Any:
     """`x` with entries added along an axis, chosen at each place of the other axes."""
-    if not x.ndim:
-        return np.add(x, np.reshape(source, ()))
     return added(x, along(x, dim, index), cut(source, index.shape))
 
 
 @aten("index_add")
+@with_an_axis
 def index_add(x: Any, dim: int, index: Any, source: Any, *, alpha: float = 1) -> Any:
     """`x` with slabs added along an axis."""
     return added(x, slabs(x, dim, index), np.multiply(source, alpha))
 
 
 @aten("index_copy")
+@with_an_axis
 def index_copy(x: Any, dim: int, index: Any, source: Any) -> Any:
     """`x` with other slabs along an axis."""
     return put(x, slabs(x, dim, index), source)
 
 
 @aten("index_fill.int_Scalar", "index_fill.int_Tensor")
+@with_an_axis
 def index_fill(x: Any, dim: int, index: Any, value: Any) -> Any:
     """`x` with one number in slabs along an axis."""
     return put(x, slabs(x, dim, index), value)

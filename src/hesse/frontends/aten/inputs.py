@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 from torch.utils._python_dispatch import _disable_current_modes
 
+from hesse.errors import ArgumentError
 from hesse.frontends.aten.foreign import kind_of
 from hesse.frontends.complexes import Complex
 from hesse.frontends.expression import Expression
@@ -27,6 +29,11 @@ class Inputs:
 
     def leaf(self, tensor: Tensor) -> Expression:
         """A new variable to differentiate by."""
+        if tensor.dtype.is_complex:
+            raise ArgumentError(
+                f"a leaf of dtype {tensor.dtype} is differentiated by; only real ones are. Make it of real "
+                "leaves: torch.complex(a, b), or torch.view_as_complex(x)"
+            )
         point = variable(f"leaf {len(self.leaves)}", tuple(tensor.shape))
         self.leaves.append((tensor, point))
         return Expression(point)
@@ -62,3 +69,5 @@ class Walked(NamedTuple):
     is_shifted: bool
     """Whether the value of the expression differs from the tensor by a constant."""
     inputs: Inputs
+    dtypes: frozenset[torch.dtype]
+    """Those of what was computed on the way, which rounded it."""

@@ -213,17 +213,24 @@ def multi_margin_loss(
 @aten("multilabel_margin_loss")
 def multilabel_margin_loss(x: Any, target: Any, reduction: int = MEAN) -> Any:
     """By how much other entries come closer than 1 to those at the labels, which end at the first -1."""
+    return multilabel_margin_loss_forward(x, target, reduction)[0]
+
+
+@aten("multilabel_margin_loss_forward")
+def multilabel_margin_loss_forward(x: Any, target: Any, reduction: int = MEAN) -> tuple[Any, Any]:
+    """The same, and which entries are at labels; PyTorch's own decomposition gives other numbers."""
     rows = np.reshape(x, (-1, *(x.shape[-1:] or (1,))))
     sets = np.reshape(target, rows.shape)
     counts = np.equal(np.cumsum(np.less(sets, 0), -1), 0)
     places = np.where(counts, sets, 0)
     hits = np.logical_and(counts[..., None], np.equal(places[..., None], np.arange(rows.shape[-1])))
-    is_other = np.logical_not(np.any(hits, 1))
-    pairs = np.logical_and(counts[..., None], is_other[:, None, :])
+    is_label = np.any(hits, 1)
+    pairs = np.logical_and(counts[..., None], np.logical_not(is_label)[:, None, :])
     distances = np.add(np.subtract(rows[:, None, :], np.take_along_axis(rows, places, -1)[..., None]), 1.0)
     terms = np.where(np.logical_and(pairs, np.greater(distances, 0.0)), distances, 0.0)
     losses = np.divide(np.sum(terms, (1, 2)), rows.shape[-1])
-    return reduced(losses if x.ndim > 1 else losses[0], reduction)
+    loss = reduced(losses if x.ndim > 1 else losses[0], reduction)
+    return loss, np.where(np.reshape(is_label, target.shape), 1.0, 0.0)
 
 
 @aten("cosine_similarity")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -64,7 +65,8 @@ def group_norm(
     cudnn_enabled: bool = True,
 ) -> Any:
     """Groups of channels normalised."""
-    groups = np.reshape(x, (x.shape[0], num_groups, -1))
+    entries = math.prod(x.shape[1:]) // num_groups
+    groups = np.reshape(x, (x.shape[0], num_groups, entries))
     result = np.reshape(standardized(groups, (-1,), eps), x.shape)
     return affine(result, _by_channel(weight, x.ndim), _by_channel(bias, x.ndim))
 

@@ -18,7 +18,7 @@ from torch.utils.weak import TensorWeakRef
 from hesse.errors import ArgumentError
 
 Place = tuple[Any, ...]
-"""Where the entries of a tensor are: the number of the memory, the offset, shape, strides and the dtype."""
+"""Where the entries of a tensor are: the number of the memory, offset, shape, strides, dtype and signs."""
 NAME = "_hesse_memory"
 """The attribute of a storage that tells its number."""
 _numbers = itertools.count()
@@ -50,7 +50,8 @@ def memory_of(tensor: Tensor) -> Memory:
 def place_of(tensor: Tensor) -> Place:
     """The place of a tensor."""
     where = tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), tensor.dtype
-    return memory_of(tensor).number, *where
+    meaning = tensor.is_conj(), tensor.is_neg()  # views that differ in signs only
+    return memory_of(tensor).number, *where, *meaning
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,11 @@ class Seen:
     has_graph: bool
     is_leaf: bool
     """Whether it is differentiated by: it has no history, but derivatives."""
+
+    @property
+    def is_real(self) -> bool:
+        """Whether the entries are numbers that may be differentiated, not integers or truth values."""
+        return bool(self.dtype.is_floating_point or self.dtype.is_complex)
 
     @property
     def shape(self) -> Sequence[int]:

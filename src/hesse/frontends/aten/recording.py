@@ -20,13 +20,13 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 
-from hesse.errors import ArgumentError
+from hesse.errors import ArgumentError, DifferentiationError, TracingError
 from hesse.frontends.aten.functions import install, recorder
 from hesse.frontends.aten.inputs import Inputs, Walked
 from hesse.frontends.aten.places import Memory, Outside, Place, Seen, memory_of, place_of, seen
-from hesse.frontends.aten.table import mapped, operation_name, tensors_in
-from hesse.frontends.aten.tensor import TracedTensor, expression_of, fresh
-from hesse.frontends.aten.tracer import VALUES, Tracer
+from hesse.frontends.aten.table import handler_of, mapped, operation_name, tensors_in
+from hesse.frontends.aten.tensor import TracedTensor, expression_of, fresh, known
+from hesse.frontends.aten.tracer import CHANGED_SHAPES, VALUES, Tracer, view_of
 from hesse.frontends.operands import as_node
 
 DATA = frozenset(
@@ -109,21 +109,31 @@ class Recording(TorchDispatchMode):
         arguments: tuple[Any, ...] = (),
         options: dict[str, Any] | None = None,
     ) -> Any:
-        options = options or {}
+        options, name = options or {}, operation_name(function)
+        if name in CHANGED_SHAPES:
+            return self._turned(function, arguments, options)
         if function._schema.is_mutable:
             for target in _written(function, arguments, options):
                 self._keep_entries(target)
         found = function(*arguments, **options)
         results = tuple(tensors_in(found))
-        if results and operation_name(function) not in ("lift", "lift_fresh"):
+        if results and name not in ("lift", "lift_fresh"):
             operands = list(tensors_in((arguments, options)))
-            is_data = operation_name(function) in DATA | VALUES or _counts(operands, results)
+            is_data = name in DATA | VALUES or _counts(function, operands, results)
             drawn = tuple(t.detach().clone() for t in results) if is_data else ()
             self._write_down(
                 Line(*_in_other_words(function, arguments, options), (), drawn, torch.is_grad_enabled()),
                 operands,
                 results,
             )
+        return found
+
+    def _turned(self, function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """An operation that gives a tensor another shape: it is that of a view, of what was there before."""
+        before = self._operand(arguments[0])
+        found = function(*arguments, **options)
+        line = Line(view_of(function), (before, *arguments[1:]), options, (), (), torch.is_grad_enabled())
+        self._write_down(line, [arguments[0]], [found])
         return found
 
     def applied(self, function: Any, compute: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
@@ -182,8 +192,11 @@ class Recording(TorchDispatchMode):
 
     def walked(self, tensor: Tensor, cuts: Sequence[Tensor]) -> Walked:
         """The expression that a tensor was computed by; tensors that it is cut at are leaves, too."""
-        replay = _Replay(self._outside, {place_of(cut): cut for cut in cuts})
-        return replay.of(tensor, self._needed(tensor))
+        lines, places = self._needed(tensor), {place_of(cut): cut for cut in cuts}
+        try:
+            return _Replay(self._outside, dict(places)).of(tensor, lines)
+        except TracingError:  # perhaps because of integers that are variables, so that plans are shared
+            return _Replay(self._outside, dict(places), has_known_integers=True).of(tensor, lines)
 
     def _needed(self, tensor: Tensor) -> list[Line]:
         """The lines that a tensor depends on."""
@@ -208,8 +221,14 @@ def recording_of(tensor: Tensor) -> Recording | None:
 class _Replay:
     """Lines of a tape computed again with traced tensors."""
 
-    def __init__(self, outside: Mapping[tuple[Place, bool], Outside], cuts: dict[Place, Tensor]) -> None:
+    def __init__(
+        self,
+        outside: Mapping[tuple[Place, bool], Outside],
+        cuts: dict[Place, Tensor],
+        has_known_integers: bool = False,
+    ) -> None:
         self._inputs = Inputs()
+        self._has_known_integers = has_known_integers
         self._outside = outside
         self._cuts = cuts
         self._traced: dict[Place, TracedTensor] = {}
@@ -225,12 +244,17 @@ class _Replay:
                 with torch.set_grad_enabled(line.has_graph):
                     self._compute(line)
             root = expression_of(self._traced[place_of(tensor)])
-        return Walked(as_node(root), False, self._inputs)
+        dtypes = frozenset(one.dtype for line in lines for one in line.results)
+        return Walked(as_node(root), False, self._inputs, dtypes)
 
     def _compute(self, line: Line) -> None:
-        arguments = mapped(self._found, line.arguments, Seen)
-        options = {name: mapped(self._found, value, Seen) for name, value in line.options.items()}
         name = operation_name(line.function) if hasattr(line.function, "_schema") else ""
+        if name == "as_strided" and line.results[0].place in self._traced:
+            return  # autograd makes views anew when something was written to them
+        needs_integers = bool(name) and handler_of(line.function) is None
+        found_in = self._with_entries if needs_integers else self._found
+        arguments = mapped(found_in, line.arguments, Seen)
+        options = {key: mapped(found_in, value, Seen) for key, value in line.options.items()}
         if name == "native_dropout":
             with _disable_current_modes():
                 mask = line.drawn[1] / (1 - line.arguments[1])
@@ -247,9 +271,20 @@ class _Replay:
     def _enter(self, real: Seen, traced: Tensor, is_detached: bool) -> None:
         if not isinstance(traced, TracedTensor):
             traced = fresh(self._inputs.hidden(traced), real.dtype, real.device)
+        if not traced.steps:  # of real tensors it is known how they lie in memory
+            traced.cell.is_ordered |= real.is_ordered
+            traced.cell.is_inside |= real.place[1] > 0
         if real.place in self._cuts and not is_detached:
             traced = self._made(self._inputs.leaf(self._cuts.pop(real.place)), real)
         (self._detached if is_detached else self._traced)[real.place] = traced
+
+    def _with_entries(self, operand: Seen) -> TracedTensor:
+        """The same; integers from outside, to which nothing was written, with their entries."""
+        found = self._found(operand)
+        outside = self._outside.get((operand.place, False))
+        if operand.is_real or outside is None or found.cell.version:
+            return found
+        return known(_copied(outside.entries))
 
     def _found(self, operand: Seen) -> TracedTensor:
         """What stands for a tensor."""
@@ -263,12 +298,19 @@ class _Replay:
             value = self._inputs.hidden(outside.entries) if leaf is None else self._inputs.leaf(leaf)
             self._traced[place] = self._made(value, operand)
         if place not in self._traced:
+            if (place, False) not in self._outside:
+                raise DifferentiationError(
+                    f"a result of shape {tuple(operand.shape)} of an operation of PyTorch, which hesse does "
+                    "not compute, cannot be differentiated. Compute it from the other results"
+                )
             if operand.has_graph:
                 raise ComputedBeforeError(
                     f"a tensor of shape {tuple(operand.shape)} was computed before the recording began; "
                     "compute it inside of hesse.torch.record()"
                 )
-            value = self._inputs.hidden(self._outside[place, False].kept())
+            entries = self._outside[place, False].kept()
+            is_known = self._has_known_integers and not operand.is_real
+            value = _copied(entries) if is_known else self._inputs.hidden(entries)
             self._traced[place] = self._made(value, operand)
         return self._traced[place]
 
@@ -276,6 +318,12 @@ class _Replay:
         made = fresh(value, like.dtype, like.device, like.is_ordered)
         made.cell.is_inside = like.place[1] > 0
         return made
+
+
+def _copied(entries: Tensor) -> Tensor:
+    """Entries that may be written to while lines are computed again."""
+    with _disable_current_modes():
+        return entries.clone()
 
 
 Words = tuple[Any, tuple[Any, ...], dict[str, Any]]
@@ -291,7 +339,7 @@ def _in_other_words(function: Any, arguments: tuple[Any, ...], options: dict[str
     given = dict(zip(names, arguments, strict=False)) | options
     name, aten = operation_name(function), torch.ops.aten
     if name in ("masked_select", "masked_scatter"):
-        shape = torch.broadcast_shapes(given["self"].shape, given["mask"].shape)
+        shape = torch.broadcast_shapes(given["self"].shape, given["mask"].shape) or (1,)
         places = list(given["mask"].broadcast_to(shape).nonzero(as_tuple=True))
         changed = _selected if name == "masked_select" else _scattered
         return changed, (given["self"], shape, places, *arguments[2:]), options
@@ -352,12 +400,12 @@ def _selected(tensor: Tensor, shape: torch.Size, places: list[Tensor]) -> Tensor
     return torch.ops.aten.index.Tensor(torch.ops.aten.expand.default(tensor, shape), places)
 
 
-def _counts(operands: Sequence[Tensor], results: Sequence[Tensor]) -> bool:
-    """Whether an operation makes integers of real numbers, which have no derivatives."""
+def _counts(function: Any, operands: Sequence[Tensor], results: Sequence[Tensor]) -> bool:
+    """Whether an operation makes integers of real numbers, which have no derivatives, or writes integers."""
     is_whole = not any(
         t.dtype.is_floating_point or t.dtype.is_complex or t.dtype == torch.bool for t in results
     )
-    return is_whole and any(t.dtype.is_floating_point for t in operands)
+    return is_whole and (function._schema.is_mutable or any(t.dtype.is_floating_point for t in operands))
 
 
 def _written(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Iterator[Tensor]:

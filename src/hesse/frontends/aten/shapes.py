@@ -197,7 +197,7 @@ def repeat_interleave(x: Any, repeats: int, dim: int | None = None, output_size:
 @aten("flip")
 def flip(x: Any, dims: Sequence[int]) -> Any:
     """Axes in reverse order."""
-    return np.flip(x, tuple(dims)) if len(dims) else x
+    return np.flip(x, tuple(dims)) if x.ndim and len(dims) else x
 
 
 @aten("roll")

@@ -294,10 +294,8 @@ class Tracer(TorchDispatchMode):
         if name in CHANGED_SHAPES or name == "detach_":
             tensor: TracedTensor = arguments[0]
             if name != "detach_":
-                packet = _functional(name)
-                names = (function._overloadname, packet.overloads()[0])
-                overload = next(getattr(packet, n) for n in names if n in packet.overloads())
-                reshaped_in_place(tensor, function, Step(overload, arguments[1:], options, None, False))
+                step = Step(view_of(function), arguments[1:], options, None, False)
+                reshaped_in_place(tensor, function, step)
             elif isinstance(tensor.cell.value, Expression):
                 self._write(tensor, stop_gradient(expression_of(tensor)))
             return tensor
@@ -402,6 +400,13 @@ def _is_masked(function: Any, arguments: tuple[Any, ...]) -> bool:
 def _functional(name: str) -> Any:
     """The operation that does the same without changing anything."""
     return getattr(torch.ops.aten, name if name.startswith("__") else name.removesuffix("_"))
+
+
+def view_of(function: Any) -> Any:
+    """The operation that gives the view which another one makes of a tensor in place."""
+    packet = _functional(operation_name(function))
+    names = (function._overloadname, packet.overloads()[0])
+    return next(getattr(packet, name) for name in names if name in packet.overloads())
 
 
 def _is_view(function: Any) -> bool:
