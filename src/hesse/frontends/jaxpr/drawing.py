@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-import numpy as np
 
 from hesse.frontends.expression import Expression
 from hesse.frontends.jaxpr import internals
@@ -71,8 +70,7 @@ def needed(walk: Walk, value: Any, _: Sequence[Any]) -> Any:
 def _same(jaxpr: Any) -> JaxprEqn:
     """The equation of a jaxpr; the same one if it was met before, so that traces can be compared."""
     (equation,) = jaxpr.eqns
-    constants = [np.asarray(one).tobytes() for one in internals.constants(equation)]
-    key = str(jaxpr), tuple(constants)
+    key = str(jaxpr), internals.entries(equation)
     while len(_equations) >= KEPT:
         _equations.pop(next(iter(_equations)))
     return _equations.setdefault(key, equation)
