@@ -184,9 +184,8 @@ def test_short_integers_begin_again() -> None:
     def f(x, i):
         return jnp.sum(x[100 * i + 20 * i] * x[i - 3])
 
-    for dtype in ("uint8", "uint32"):
-        index = jnp.array([1, 2, 0], dtype)
-        np.testing.assert_array_equal(hesse.grad(f)(x, index), jax.grad(f)(x, index))
+    index = jnp.array([1, 2, 0], "uint8")
+    np.testing.assert_array_equal(hesse.grad(f)(x, index), jax.grad(f)(x, index))
 
 
 def test_rules_of_jax_that_fail_are_named() -> None:
