@@ -178,7 +178,7 @@ def test_traced_arrays_beside_arguments_of_another_library() -> None:
 
 
 def test_short_integers_begin_again() -> None:
-    """Unsigned integers of JAX are never negative; long ones are refused where they might have to be."""
+    """Unsigned integers of JAX are never negative."""
     x = jnp.arange(300.0)
 
     def f(x, i):
@@ -186,8 +186,6 @@ def test_short_integers_begin_again() -> None:
 
     index = jnp.array([1, 2, 0], "uint8")
     np.testing.assert_array_equal(hesse.grad(f)(x, index), jax.grad(f)(x, index))
-    with pytest.raises(TracingError, match="a difference of uint32"):
-        hesse.grad(f)(x, index.astype("uint32"))
 
 
 def test_rules_of_jax_that_fail_are_named() -> None:

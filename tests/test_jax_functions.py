@@ -12,8 +12,10 @@ import hesse
 import jax_cases
 import jax_complex_cases
 import jax_rule_cases
+from hesse.ir import Apply, TooManyNodes, at_most_nodes, topological, uniform
+from hesse.ops.foreign import FOREIGN, rule_of
 from jax_check import check_derivatives
-from oracles import assert_close
+from oracles import assert_close, fast_jit, nested_jax
 
 CASES = jax_cases.CASES | jax_complex_cases.CASES | jax_rule_cases.CASES
 
@@ -74,3 +76,27 @@ def test_constants_of_half_precision(function: Any) -> None:
     found = hesse.grad(function)(x)
     assert found.dtype == jnp.bfloat16
     assert_close(found.astype(float), jax.grad(function)(x).astype(float))
+
+
+def test_matrices_of_matrices_of_loops() -> None:
+    """They are computed where the loop is: a call back to Python would wait for itself."""
+    f = lambda x: jax.scipy.special.bessel_jn(x, v=2)[2]  # noqa: E731
+    x = jnp.array([0.5])
+    assert_close(hesse.hessian(lambda x: f(x)[0])(x), fast_jit(nested_jax(lambda x: f(x)[0], 2))(x))
+
+
+def test_searches_that_are_given_up_inside_of_a_rule() -> None:
+    def loop(x: Any) -> Any:
+        return jnp.sum(jax.lax.fori_loop(0, 90, lambda _, s: jnp.sin(s) + x, x))
+
+    output = hesse.compile(loop).explain(jnp.ones(2)).roots[0]
+    (node,) = (node for node in topological([output]) if isinstance(node, Apply) and node.name == FOREIGN)
+    rule = rule_of(node)
+    slot = next(slot for slot in range(len(node.operands)) if rule.is_active(node, slot))
+    with pytest.raises(TooManyNodes), at_most_nodes(2):
+        rule.push(node, slot, uniform(1.0, node.operands[slot].shape))
+
+
+def test_exponentials_to_a_high_order() -> None:
+    f = lambda t: jnp.sum(jax.scipy.linalg.expm(t * jnp.array([[0.1, 0.3], [-0.2, 0.4]])))  # noqa: E731
+    assert_close(hesse.derivative(f, 5)(0.4), fast_jit(nested_jax(f, 5))(0.4), tolerance=1e-8)

@@ -7,12 +7,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from jax import random
 
 import hesse
 from hesse.errors import ArgumentError, TracingError
-from oracles import assert_close, fast_jit
+from oracles import assert_close, fast_jit, nested_jax
 
 X = jnp.array([0.3, -0.8, 1.2, 0.5])
 
@@ -80,3 +81,33 @@ def test_refused() -> None:
         hesse.grad(CASES["normal"])(X, random.key(0))
     with pytest.raises(TracingError, match="a key of random numbers in a loop or a result"):
         hesse.grad(lambda x, key: (jnp.sum(x), random.wrap_key_data(key)), has_aux=True)(X, random.PRNGKey(0))
+
+
+@jax.custom_jvp
+def tripled(x: Any) -> Any:
+    return x**2
+
+
+tripled.defjvp(lambda primals, tangents: (tripled(*primals), 3 * primals[0] * tangents[0]))
+
+
+def walk(x: Any) -> Any:
+    """A loop that is left to JAX, with keys that are known."""
+    return jax.lax.fori_loop(
+        0, 60, lambda k, s: 0.9 * s + x * random.uniform(random.fold_in(random.PRNGKey(3), k)), x
+    )
+
+
+@pytest.mark.parametrize(
+    "function", [walk, lambda x: tripled(x) * random.normal(random.key(0), (4,))], ids=["loop", "rule"]
+)
+def test_known_keys_beside_rules_of_jax(function: Callable[[Any], Any]) -> None:
+    """Each trace has rules of its own; they are the same draws."""
+    for order in (1, 2):
+        expected = fast_jit(nested_jax(lambda x: function(x) ** 2, order))(X)
+        assert_close(hesse.derivative(lambda x: function(x) ** 2, order)(X), expected)
+
+
+def test_draws_beside_rules_of_jax_are_refused() -> None:
+    with pytest.raises(TracingError, match="draws random numbers"):
+        hesse.grad(lambda x: jnp.sum(walk(x) * np.random.default_rng().normal()))(X)

@@ -385,3 +385,8 @@ def test_classes_may_be_registered_after_they_were_met() -> None:
         gradient(Late(X))
     jax.tree_util.register_pytree_node(Late, lambda late: ((late.x,), None), lambda _, parts: Late(*parts))
     agree(gradient(Late(X)).x, 3.0 * X**2)
+
+
+def test_complex_values_show_that_a_function_is_one_of_jax() -> None:
+    waves = lambda t: jnp.abs(jnp.sum(jnp.exp(1j * t * X)))  # noqa: E731
+    agree(hesse.derivative(waves, 2)(0.4), jax.grad(jax.grad(waves))(0.4))

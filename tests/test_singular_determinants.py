@@ -255,3 +255,13 @@ def test_derivatives_of_tensors(name: str) -> None:
     else:
         batch = torch.tensor(np.stack([POINTS[name], POINTS["regular"]]), requires_grad=True)
         hesse.torch.backward(torch.linalg.det(batch).sum(), order=2).fetch_hgrad((batch, batch), True)
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_determinants_in_jax_that_vanish_but_for_rounding(size: int) -> None:
+    """The determinant and the inverse of JAX do not fit together there."""
+    for seed in range(3):
+        x = jnp.asarray(np.random.default_rng(seed).uniform(-1, 1, size))
+        found = hesse.hessian(lambda x: jnp.linalg.det(jnp.outer(x, x)))(x)
+        expected = np.zeros((size, size))
+        np.testing.assert_allclose(found, expected, atol=1e-14)

@@ -178,7 +178,7 @@ def _chain_series(xp: Any, a: Any, step: Any, length: int) -> list[Any]:
             polynomials[k] = _contract(polynomials[k], a)
             if k:
                 polynomials[k] += polynomials[k - 1][..., None, None] * unit
-            chains[k] += polynomials[k] / math.factorial(degree + k)
+            chains[k] += polynomials[k] / float(math.factorial(degree + k))  # beyond 20! no integer of JAX
     return [chain * (step**k).reshape((-1,) + (1,) * (2 * k + 2)) for k, chain in enumerate(chains)]
 
 

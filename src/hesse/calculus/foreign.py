@@ -7,7 +7,7 @@ enough, no matrix is formed that need not be, and structure is kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
@@ -206,13 +206,19 @@ class _MatrixRule(Rule):
     def __init__(self, rule: Rule, output: int, slot: int) -> None:
         super().__init__(f"{rule.name}_matrix")
         self.rule, self.output, self.slot = rule, output, slot
-        self.is_native = rule.has_native_matrix
+        self.is_native = self.has_native_matrix = rule.has_native_matrix
+
+    def meaning(self) -> Hashable:
+        return type(self), self.rule.meaning(), self.output, self.slot
 
     def outputs(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[Output, ...]:
         return (Output(self.rule.outputs(shapes)[self.output].shape + shapes[self.slot]),)
 
     def call(self, *arrays: Any) -> Sequence[Any]:
         return [self.rule.matrix(self.output, self.slot, arrays)]
+
+    def columns(self, function: Callable[[Any], Any], operand: Any, shape: tuple[int, ...]) -> Any:
+        return self.rule.columns(function, operand, shape)
 
     def push(self, node: Apply, slot: int, tangent: Node) -> Node:
         """The columns of the tangent: those of the function, which is linear, for unit tensors."""

@@ -93,7 +93,7 @@ def refused_by(error: Exception) -> str | None:
     """The library whose functions take NumPy arrays, but did not take an expression: JAX, if it is there."""
     if "jax" not in sys.modules or not isinstance(error, TypeError):
         return None
-    is_refusal = f"'{Expression.__module__}.Expression'" in str(error)
+    is_refusal = f"'{__package__}." in str(error)  # an expression, or a complex value made of them
     frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
     names = (frame.f_globals.get("__name__", "") for frame in frames)
     is_asked = isinstance(error, NumbersNeeded) and any(name.partition(".")[0] == "jax" for name in names)

@@ -12,7 +12,7 @@ import itertools
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,6 +66,10 @@ class Rule(ABC):
     def __repr__(self) -> str:
         return self._text
 
+    def meaning(self) -> Hashable:
+        """Equal for rules that compute the same, as far as it is known: each trace may make new ones."""
+        return self
+
     @abstractmethod
     def outputs(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[Output, ...]:
         """The results for operands of these shapes."""
@@ -75,20 +79,26 @@ class Rule(ABC):
         """The results for arrays, which it may change."""
 
     def matrix(self, number: int, slot: int, arrays: Sequence[Any]) -> Any:
-        """The matrix `[result…, operand…]` of a result that is linear in an operand, which is given as 0.
+        """The matrix `[result…, operand…]` of a result that is linear in an operand, which is given as 0."""
+
+        def column(unit: Any) -> Any:
+            given = arrays if self.has_native_matrix else [np.array(array)[()] for array in arrays]
+            return self.call(*given[:slot], unit, *given[slot + 1 :])[number]
+
+        return self.columns(column, arrays[slot], self.outputs(tuple(map(np.shape, arrays)))[number].shape)
+
+    def columns(self, function: Callable[[Any], Any], operand: Any, shape: tuple[int, ...]) -> Any:
+        """The values of this shape, along the first axes, of a linear function of an operand.
 
         One column after the other: the function of unit tensors.
         """
-        shape = np.shape(arrays[slot])
         columns = []
-        for place in itertools.product(*map(range, shape)):
-            unit = np.zeros(shape, arrays[slot].dtype)
+        for place in itertools.product(*map(range, np.shape(operand))):
+            unit = np.zeros(np.shape(operand), operand.dtype)
             unit[place] = 1.0
-            given = [np.array(array)[()] for array in arrays]
-            given[slot] = unit[()]
-            columns.append(np.asarray(self.call(*given)[number]))
-        own = self.outputs(tuple(map(np.shape, arrays)))[number].shape + shape
-        return np.stack(columns, -1).reshape(own) if columns else np.zeros(own)
+            columns.append(np.asarray(function(unit[()])))
+        whole = shape + np.shape(operand)
+        return np.stack(columns, -1).reshape(whole) if columns else np.zeros(whole)
 
     def is_active(self, node: Apply, slot: int) -> bool:
         """Whether a result depends smoothly on an operand at all; if not, its derivative is zero."""

@@ -110,8 +110,16 @@ def _wide(index: Any) -> Any:
 
 
 def adjugate(params: Params, a: Any) -> Any:
-    """By the inverse, if all of it is finite."""
-    product = jnp.linalg.det(a)[..., None, None] * jnp.linalg.inv(a)
+    """By the inverse, if all of it is finite.
+
+    Both factors are those of one elimination. JAX's determinants of small matrices are not: where a matrix is
+    singular but for rounding, their product with the inverse would be any number.
+    """
+    factors, pivots = jax.scipy.linalg.lu_factor(a)
+    is_odd = (pivots != jnp.arange(a.shape[-1])).sum(-1) % 2 == 1
+    determinant = jnp.diagonal(factors, axis1=-2, axis2=-1).prod(-1) * jnp.where(is_odd, -1.0, 1.0)
+    unit = jnp.broadcast_to(jnp.eye(a.shape[-1], dtype=a.dtype), a.shape)
+    product = determinant[..., None, None] * jax.scipy.linalg.lu_solve((factors, pivots), unit)
     return lax.cond(
         jnp.isfinite(product).all(), lambda a: product, lambda a: jnp.swapaxes(minors((1,), a), -1, -2), a
     )

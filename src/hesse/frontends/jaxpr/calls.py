@@ -76,9 +76,8 @@ def _logaddexp(x: Any, y: Any) -> Any:
 
 
 def _relu6(x: Any) -> Any:
-    return np.where(
-        np.logical_and(np.greater(x, 0.0), np.less(x, 6.0)), x, np.where(np.less(x, 3.0), 0.0, 6.0)
-    )
+    is_outside = np.logical_or(np.less_equal(x, 0.0), np.greater_equal(x, 6.0))  # which nan is not
+    return np.where(is_outside, np.where(np.less(x, 3.0), 0.0, 6.0), x)
 
 
 LIBRARY: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {

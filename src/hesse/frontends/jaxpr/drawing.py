@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-import numpy as np
 
 from hesse.backends.kept import keep
 from hesse.frontends.expression import Expression
@@ -72,8 +71,7 @@ def needed(walk: Walk, value: Any, _: Sequence[Any]) -> Any:
 def _same(jaxpr: Any) -> JaxprEqn:
     """The equation of a jaxpr; the same one if it was met before, so that traces can be compared."""
     (equation,) = jaxpr.eqns
-    constants = [np.asarray(one).tobytes() for one in internals.constants(equation)]
-    key = str(jaxpr), tuple(constants)
+    key = str(jaxpr), internals.entries(equation)
     found = _equations.get(key)
     return keep(_equations, key, equation) if found is None else found
 

@@ -15,7 +15,6 @@ from hesse.frontends.tracing import untraceable
 from hesse.frontends.ufuncs import elementwise
 
 NUMPY: dict[str, Any] = {
-    "abs": np.abs,
     "acos": np.arccos,
     "acosh": np.arccosh,
     "asin": np.arcsin,
@@ -109,12 +108,19 @@ def invert(x: Any) -> Any:
     return np.invert(x)
 
 
+@primitive("abs")
+def absolute(x: Any) -> Any:
+    """Without the sign; integers stay integers."""
+    is_integer = isinstance(x, Expression) and is_whole(x)
+    return np.where(np.less(x, 0), np.negative(x), x) if is_integer else np.abs(x)
+
+
 @primitive("div")
 def div(x: Any, y: Any) -> Any:
     """`x / y`; of whole numbers without the fraction."""
     if not (is_whole(x) and is_whole(y)):
         return np.divide(x, y)
-    size = np.floor_divide(np.abs(x), np.abs(y))
+    size = np.floor_divide(absolute(x), absolute(y))
     return np.where(np.equal(np.less(x, 0), np.less(y, 0)), size, np.negative(size))
 
 
@@ -122,7 +128,7 @@ def div(x: Any, y: Any) -> Any:
 def rem(x: Any, y: Any) -> Any:
     """What is left of `x`, with its sign."""
     if is_whole(x) and is_whole(y):
-        size = np.remainder(np.abs(x), np.abs(y))
+        size = np.remainder(absolute(x), absolute(y))
         return np.where(np.less(x, 0), np.negative(size), size)
     return np.fmod(x, y)
 
@@ -161,9 +167,9 @@ def polygamma(n: Any, x: Any) -> Any:
 
 @primitive("clamp")
 def clamp(low: Any, x: Any, high: Any) -> Any:
-    """`x` between bounds, which get the derivative where they are reached."""
-    inside = np.where(np.greater(x, low), x, low)
-    return np.where(np.less(inside, high), inside, high)
+    """`x` between bounds, which get the derivative where they are reached; nan is between them."""
+    inside = np.where(np.less_equal(x, low), low, x)
+    return np.where(np.greater_equal(inside, high), high, inside)
 
 
 @known("select_n")
@@ -213,7 +219,13 @@ def convert_element_type(x: Any, new_dtype: Any, **_: Any) -> Any:
     if kind == "boolean":
         return x if x.boolean else np.not_equal(x, 0.0)
     if kind == "integer":
-        return x.astype(int)
+        return x.astype(int) if x.boolean or is_whole(x) else _in_range(x, new_dtype).astype(int)
     if kind != "real":
         raise untraceable(f"a conversion to {new_dtype}", "Only real arrays are differentiated.")
     return np.multiply(x, 1.0) if x.boolean or is_whole(x) else Expression(x.node)
+
+
+def _in_range(x: Any, dtype: Any) -> Any:
+    """Real numbers that a type of integers may not hold: JAX takes its nearest number instead."""
+    limits = np.iinfo(dtype)
+    return np.clip(x, int(limits.min), int(limits.max)) if limits.bits < 32 or not limits.min else x

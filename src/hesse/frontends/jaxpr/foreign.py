@@ -25,6 +25,7 @@ from hesse.frontends.jaxpr.table import is_real, kind_of, traced
 from hesse.frontends.jaxpr.walk import (
     COMPLEX_ADVICE,
     OTHER,
+    Drawn,
     Surroundings,
     Walk,
     has_tracers,
@@ -33,7 +34,7 @@ from hesse.frontends.jaxpr.walk import (
 )
 from hesse.frontends.operands import as_node
 from hesse.frontends.tracing import note_need, recorded_location, untraceable, user_location
-from hesse.ir import Apply, Node, Variable, variable
+from hesse.ir import Apply, Node, TooManyNodes, Variable, variable
 from hesse.ops.foreign import Output, foreign
 
 is_recording: ContextVar[bool] = ContextVar("is_recording", default=False)
@@ -61,7 +62,9 @@ def called(walk: Walk, name: str, equation: JaxprEqn, operands: Sequence[Any]) -
     _check_constants(walk, name, equation)
     if is_complex(equation):
         raise untraceable(f"the complex result of {name}", COMPLEX_ADVICE)
-    if has_tracers(operands) or any(isinstance(operand, jax.Array) for operand in operands):
+    if any(isinstance(operand, jax.Array) for operand in operands) and not has_tracers(operands):
+        equation, operands = _with_keys(equation, operands)
+    if has_tracers(operands) or any(isinstance(operand, Drawn) for operand in operands):
         raise untraceable(f"{name} of keys of random numbers", "Draw them outside of the function.")
     key = (
         equation.primitive,
@@ -76,6 +79,18 @@ def called(walk: Walk, name: str, equation: JaxprEqn, operands: Sequence[Any]) -
         Expression(node, boolean=output.kind == "boolean")
         for node, output in zip(nodes, rule.results, strict=True)
     ]
+
+
+def _with_keys(equation: JaxprEqn, operands: Sequence[Any]) -> tuple[JaxprEqn, list[Any]]:
+    """An equation that holds the known keys of random numbers among its operands, and the other operands."""
+    others = [k for k, operand in enumerate(operands) if not isinstance(operand, jax.Array)]
+
+    def held(*arrays: Any) -> list[Any]:
+        given = dict(zip(others, arrays, strict=True))
+        return internals.bound(equation, [given.get(k, operand) for k, operand in enumerate(operands)])
+
+    jaxpr = jax.make_jaxpr(jax.jit(held))(*(internals.abstract(equation.invars[k]) for k in others))
+    return jaxpr.eqns[0], [operands[k] for k in others]
 
 
 def _operand(value: Any) -> Node:
@@ -129,6 +144,9 @@ class JaxRule(DerivedRule):
         """The first operands of a function with a rule are values that it closes over."""
         self._pulled: dict[tuple[int, tuple[Node, ...]], tuple[Variable, dict[int, Node]]] = {}
 
+    def meaning(self) -> Hashable:
+        return str(self.equation), internals.entries(self.equation)
+
     def outputs(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[Output, ...]:
         return self.results
 
@@ -141,15 +159,10 @@ class JaxRule(DerivedRule):
             for result, output in zip(internals.bound(self.equation, given), self.results, strict=True)
         ]
 
-    def matrix(self, number: int, slot: int, arrays: Sequence[Any]) -> Any:
-        shape, own = self.avals[slot].shape, self.results[number].shape
-        count = int(np.prod(shape))
-        units = jnp.eye(count, dtype=arrays[slot].dtype).reshape(count, *shape)
-
-        def column(unit: Any) -> Any:
-            return self.call(*arrays[:slot], unit, *arrays[slot + 1 :])[number]
-
-        return jnp.moveaxis(jax.vmap(column)(units), 0, -1).reshape(own + shape)
+    def columns(self, function: Callable[[Any], Any], operand: Any, shape: tuple[int, ...]) -> Any:
+        count = int(np.prod(operand.shape))
+        units = jnp.eye(count, dtype=operand.dtype).reshape(count, *operand.shape)
+        return jnp.moveaxis(jax.vmap(function)(units), 0, -1).reshape(shape + operand.shape)
 
     def is_active(self, node: Apply, slot: int) -> bool:
         is_used = slot not in internals.without_derivative(self.equation)
@@ -218,7 +231,7 @@ class JaxRule(DerivedRule):
         try:
             jaxpr = jax.make_jaxpr(function)(*self.avals, aval)
             results = Walk(self._surroundings).closed(jaxpr, [*operands, Expression(argument)])
-        except HesseError:
+        except (HesseError, TooManyNodes):
             raise
         except Exception as error:  # JAX has many kinds
             raise DifferentiationError(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from jax.extend.source_info_util import register_exclusion, summarize
 
@@ -58,6 +59,15 @@ def constants(equation: JaxprEqn) -> Iterator[Any]:
             yield from jaxpr.consts
         for inner in jaxpr.eqns:
             yield from constants(inner)
+
+
+def entries(equation: JaxprEqn) -> tuple[bytes, ...]:
+    """The entries of these arrays, keys of random numbers among them."""
+    found = []
+    for value in constants(equation):
+        is_key = isinstance(value, jax.Array) and jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key)
+        found.append(np.asarray(jax.random.key_data(value) if is_key else value).tobytes())
+    return tuple(found)
 
 
 def equation_count(jaxpr: ClosedJaxpr | Jaxpr) -> int:

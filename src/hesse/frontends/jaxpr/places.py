@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from hesse.frontends.expression import Expression
-from hesse.frontends.integers import integer_node
+from hesse.frontends.integers import EXACT, integer_node
 from hesse.frontends.jaxpr.table import is_whole, traced
-from hesse.frontends.tracing import untraceable
 from hesse.ir import Apply, Constant, Node, number
 from hesse.ops import integers
+from hesse.ops.foreign import FOREIGN
 
 Places = np.ndarray | Expression
 """Integers, known or traced."""
@@ -23,6 +23,8 @@ ALONG = frozenset({"argmax", "argmin", "argsort"})
 
 LONGEST = 16
 """Bits of integers of which it is worth to compute where they begin again."""
+SMALL = 2**10
+"""Integers of 32 bits are taken to fit if they are multiplied by known ones up to here."""
 
 
 class Columns(Expression):
@@ -48,19 +50,54 @@ def bounds(value: Any) -> tuple[float, float]:
     return (int(array.min()), int(array.max())) if array.size else (0, 0)
 
 
-def wrapped(value: Any, dtype: Any, name: str) -> Any:
-    """Short integers begin again where their type ends; long ones with a sign are taken to fit."""
+def wrapped(value: Any, dtype: Any) -> Any:
+    """Integers, computed as such; short ones begin again where their type ends, long ones fit."""
     if not isinstance(value, Expression) or not is_whole(value):
         return value
     limits = np.iinfo(dtype)
     low, high = bounds(value)
-    is_long = limits.bits > LONGEST
-    if is_long and limits.min == 0 and low < 0 and name in ("sub", "neg"):
-        raise untraceable(f"a difference of {dtype}, which may be negative", "Convert it: i.astype(int).")
-    if is_long or (limits.min <= low and high <= limits.max):
-        return value
+    if limits.bits > LONGEST or (limits.min <= low and high <= limits.max):
+        return value if value.index is None or value.is_index else Expression(value.index.as_node())
     first, count = int(limits.min), int(limits.max) - int(limits.min) + 1
     return np.add(np.remainder(np.subtract(value, first), count), first)
+
+
+AS_NUMBERS = frozenset(
+    {"square", "integer_pow", "pow", "reduce_sum", "reduce_prod", "cumsum", "cumprod", "dot_general"}
+    | {"reduce_max", "reduce_min", "cummax", "cummin", "argmax", "argmin", "sort", "top_k", "scatter-add"}
+)
+"""Primitives that are computed as numbers of the program, also where they are given integers."""
+
+
+def exceeds(name: str, operands: Sequence[Any], dtypes: Sequence[Any]) -> bool:
+    """Whether integers may be too large for numbers, or for their type, in whose way JAX computes on then."""
+    if not all(np.issubdtype(dtype, np.integer) for dtype in dtypes):
+        return False
+    given = list(filter(is_whole, operands))
+    is_large = any(isinstance(value, Expression) and _may_be_large(as_node_of(value)) for value in given)
+    if not is_large or name in AS_NUMBERS:
+        return is_large
+    limits = np.iinfo(dtypes[0])
+    if limits.bits <= LONGEST:
+        return False
+    if name in ("sub", "neg"):
+        return bool(limits.min == 0)
+    known = [np.abs(np.asarray(value)).max(initial=0) for value in given if not isinstance(value, Expression)]
+    return name == "mul" and (limits.min == 0 or limits.bits <= 32) and not any(k <= SMALL for k in known)
+
+
+def as_node_of(value: Expression) -> Node:
+    """The integers of an expression."""
+    return value.node if value.index is None else value.index.node
+
+
+def _may_be_large(node: Node) -> bool:
+    """Whether there may be integers that are no numbers of single precision."""
+    if isinstance(node, Constant):
+        return bool(np.any(np.abs(node.value) >= EXACT))
+    if not isinstance(node, Apply) or node.name == FOREIGN:
+        return True
+    return node.name.startswith("integer_") and any(map(_may_be_large, node.operands))
 
 
 def _bounds(node: Node) -> tuple[float, float]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hesse.frontends.jaxpr.table import primitive, traced
+from hesse.frontends.jaxpr.table import is_truth, primitive, traced
 
 
 @primitive("dot_general")
@@ -16,6 +16,8 @@ def dot_general(
     x: Any, y: Any, dimension_numbers: tuple[tuple[Sequence[int], Sequence[int]], ...], **_: Any
 ) -> Any:
     """Products summed over pairs of axes; batch axes first, then those of `x`, then those of `y`."""
+    if is_truth(x) and is_truth(y):
+        return NotImplemented
     (summed_x, summed_y), (batch_x, batch_y) = dimension_numbers
     letters = iter(string.ascii_letters)
     of_x = {axis: next(letters) for axis in (*batch_x, *summed_x)}

@@ -15,11 +15,11 @@ from hesse.frontends.expression import Expression
 from hesse.frontends.handlers import Handlers
 from hesse.frontends.jaxpr import internals
 from hesse.frontends.jaxpr.internals import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
-from hesse.frontends.jaxpr.places import wrapped
+from hesse.frontends.jaxpr.places import exceeds, wrapped
 from hesse.frontends.jaxpr.table import HANDLERS, KNOWN, typed
 from hesse.frontends.tracing import recorded_location
 
-WRAPPING = frozenset({"add", "sub", "mul", "neg", "square", "integer_pow", "convert_element_type"})
+WRAPPING = frozenset({"abs", "add", "sub", "mul", "neg", "square", "integer_pow", "convert_element_type"})
 """Primitives whose results may be too large for short integers."""
 SILENT = frozenset({"debug_callback", "debug_print"})
 """What has no results and no say in them."""
@@ -99,12 +99,15 @@ class Walk:
             return list(WALKED[COMPLEX](self, equation, operands))
         if name in WALKED:
             return list(WALKED[name](self, equation, operands))
-        results = HANDLERS[name](*operands, **equation.params) if name in HANDLERS else NotImplemented
+        is_left = name not in HANDLERS or exceeds(
+            name, operands, [out.aval.dtype for out in equation.outvars]
+        )
+        results = NotImplemented if is_left else HANDLERS[name](*operands, **equation.params)
         if results is NotImplemented:
             return list(WALKED[OTHER](self, equation, operands))
         listed = results if equation.primitive.multiple_results else [results]
         found = [typed(one, out.aval.dtype) for one, out in zip(listed, equation.outvars, strict=True)]
-        return [wrapped(found[0], equation.outvars[0].aval.dtype, name)] if name in WRAPPING else found
+        return [wrapped(found[0], equation.outvars[0].aval.dtype)] if name in WRAPPING else found
 
     def drawn(self, value: Any) -> Any:
         """Random numbers that were put off, as an expression; other values as they are."""
