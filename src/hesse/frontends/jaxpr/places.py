@@ -69,15 +69,21 @@ AS_NUMBERS = frozenset(
 """Primitives that are computed as numbers of the program, also where they are given integers."""
 
 
-def exceeds(name: str, operands: Sequence[Any], dtypes: Sequence[Any]) -> bool:
-    """Whether integers may be too large for numbers, or for their type, in whose way JAX computes on then."""
-    if not all(np.issubdtype(dtype, np.integer) for dtype in dtypes):
+def exceeds(name: str, operands: Sequence[Any], read: Sequence[Any], made: Sequence[Any]) -> bool:
+    """Whether integers may be too large for numbers, or for their type, in whose way JAX computes on then.
+
+    `read` and `made` are the types of operands and results.
+    """
+    if not all(np.issubdtype(dtype, np.integer) for dtype in made):
         return False
     given = list(filter(is_whole, operands))
+    if name == "convert_element_type":  # of differences that have begun again
+        is_foreign = any(isinstance(value, Expression) and _is_foreign(as_node_of(value)) for value in given)
+        return is_foreign and not np.can_cast(read[0], made[0])
     is_large = any(isinstance(value, Expression) and _may_be_large(as_node_of(value)) for value in given)
     if not is_large or name in AS_NUMBERS:
         return is_large
-    limits = np.iinfo(dtypes[0])
+    limits = np.iinfo(made[0])
     if limits.bits <= LONGEST:
         return False
     if name in ("sub", "neg"):
@@ -91,11 +97,15 @@ def as_node_of(value: Expression) -> Node:
     return value.node if value.index is None else value.index.node
 
 
+def _is_foreign(node: Node) -> bool:
+    return isinstance(node, Apply) and node.name == FOREIGN
+
+
 def _may_be_large(node: Node) -> bool:
     """Whether there may be integers that are no numbers of single precision."""
     if isinstance(node, Constant):
         return bool(np.any(np.abs(node.value) >= EXACT))
-    if not isinstance(node, Apply) or node.name == FOREIGN:
+    if not isinstance(node, Apply) or _is_foreign(node):
         return True
     return node.name.startswith("integer_") and any(map(_may_be_large, node.operands))
 

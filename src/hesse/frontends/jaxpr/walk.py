@@ -99,9 +99,8 @@ class Walk:
             return list(WALKED[COMPLEX](self, equation, operands))
         if name in WALKED:
             return list(WALKED[name](self, equation, operands))
-        is_left = name not in HANDLERS or exceeds(
-            name, operands, [out.aval.dtype for out in equation.outvars]
-        )
+        read, made = ([atom.aval.dtype for atom in atoms] for atoms in (equation.invars, equation.outvars))
+        is_left = name not in HANDLERS or exceeds(name, operands, read, made)
         results = NotImplemented if is_left else HANDLERS[name](*operands, **equation.params)
         if results is NotImplemented:
             return list(WALKED[OTHER](self, equation, operands))
