@@ -188,6 +188,17 @@ def test_short_integers_begin_again() -> None:
     np.testing.assert_array_equal(hesse.grad(f)(x, index), jax.grad(f)(x, index))
 
 
+@pytest.mark.parametrize("dtype", ["int32", "uint8", "int64"])
+def test_differences_that_begin_again_are_cast(dtype: str) -> None:
+    """What has begun again in 32 bits does so once more, or becomes negative, in a shorter or signed type."""
+    x, given = jnp.arange(3.0), jnp.array([2, 1, 300], "uint32")
+
+    def f(x, given):
+        return jnp.sum(x * (jnp.argsort(x).astype("uint32") - given).astype(dtype))
+
+    np.testing.assert_array_equal(hesse.grad(f)(x, given), jax.grad(f)(x, given))
+
+
 def test_rules_of_jax_that_fail_are_named() -> None:
     def pendulum(x: Any) -> Any:
         times = jnp.array([0.0, 0.5])
