@@ -47,16 +47,14 @@ def measured(options: argparse.Namespace) -> int:
     from benchmarks.torch_functions.training import compared  # noqa: PLC0415
 
     start = time.monotonic()
-    setting = setting_on(options.device, options.dtype)
-    if options.device == "cpu":
-        setting.torch.xp.set_num_threads(options.threads)
+    setting = setting_on(options.device, options.dtype, options.threads)
     wanted = [
         (number, size)
         for number, case in enumerate(CASES)
         if options.only in case.group + case.problem
         for size in case.sizes[options.device]
     ]
-    compilers = Compilers(options.device, options.dtype)
+    compilers = Compilers(options.device, options.dtype, options.threads)
     if options.compile:
         compilers.run(
             [

@@ -13,8 +13,8 @@ from benchmarks.torch_functions.measure import Task, serve
 class Compilers:
     """One process for each candidate that torch compiles; all are ready, or ended, before samples."""
 
-    def __init__(self, device: str, dtype: str) -> None:
-        self.arguments = device, dtype
+    def __init__(self, device: str, dtype: str, threads: int) -> None:
+        self.arguments = device, dtype, threads
         self.running: dict[Task, Compiler] = {}
         self.found: dict[Task, Measurement] = {}
 

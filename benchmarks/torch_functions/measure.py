@@ -89,9 +89,9 @@ def first_call(setting: Setting, candidate: Candidate, reference: Any) -> tuple[
     return measurement, lambda: waited(thunk)
 
 
-def serve(connection: Connection, device: str, dtype: str) -> None:
+def serve(connection: Connection, device: str, dtype: str, threads: int) -> None:
     """What the other process does: compile a task, then take samples of it on demand."""
-    setting = setting_on(device, dtype, with_jax=False)
+    setting = setting_on(device, dtype, threads, with_jax=False)
     thunk: Thunk | None = None
     while True:
         try:

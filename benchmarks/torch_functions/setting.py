@@ -41,9 +41,12 @@ class Setting:
         return replace(self, dtype="float64", jax=None)
 
 
-def setting_on(device: str, dtype: str, with_jax: bool = True) -> Setting:
-    """The libraries on a device."""
-    return Setting(torch_alone(device), jax_alone(device) if with_jax else None, dtype)
+def setting_on(device: str, dtype: str, threads: int, with_jax: bool = True) -> Setting:
+    """The libraries on a device; on a processor torch has so many threads, in each process."""
+    torch = torch_alone(device)
+    if device == "cpu":
+        torch.xp.set_num_threads(threads)
+    return Setting(torch, jax_alone(device) if with_jax else None, dtype)
 
 
 class Candidate(NamedTuple):
