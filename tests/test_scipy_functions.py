@@ -129,9 +129,9 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "pinv": (lambda x: scipy.linalg.pinv(x[:, None] * x, rtol=0.1).sum(), r"Write np\.linalg\.pinv\(a\)"),
     "norm.interval": (lambda x: scipy.stats.norm.interval(x)[0].sum(), r"\)\. Write its formula"),
     "gaussian_kde": (lambda x: scipy.stats.gaussian_kde(x)(0.3)[0], r"\)\. Write its formula"),
-    "multivariate_normal.logpdf": (
-        lambda x: scipy.stats.multivariate_normal.logpdf(x, allow_singular=True),
-        r"Use hesse\.stats\.multivariate_normal\.logpdf, or",
+    "multivariate_normal.cdf": (
+        lambda x: scipy.stats.multivariate_normal.cdf(2 * x),
+        r"\)\. Write its formula",
     ),
     "gaussian_filter": (lambda x: scipy.ndimage.gaussian_filter(x, 1.0).sum(), r"hesse\.custom_derivative"),
     "CubicSpline": (lambda x: scipy.interpolate.CubicSpline(x, x)(1.0), r"hesse\.custom_derivative"),

@@ -235,7 +235,7 @@ def _distributions() -> dict[tuple[Any, str], Pair]:
                 own, known = getattr(kind, method), getattr(family, method)
                 entries[kind, method] = traced_instead(own, _method(own, known, name))
     for frozen, parameters in (
-        (families.multivariate_normal(), ("mean", "cov")),
+        (families.multivariate_normal(), ("mean", "cov", "allow_singular")),
         (families.dirichlet([1.0, 1.0]), ("alpha",)),
     ):
         family = getattr(ours, type(frozen._dist).__name__.removesuffix("_gen"))
@@ -250,8 +250,6 @@ def _of_frozen(own: Function, known: Function, parameters: tuple[str, ...]) -> F
     """A method of a distribution of vectors that was made of numbers."""
 
     def compute(self: Any, x: Any) -> Any:
-        if getattr(self, "allow_singular", False):
-            return own(self, x)
         return known(_numbers(x), *(getattr(self, name) for name in parameters))
 
     return compute

@@ -8,6 +8,7 @@ import numpy as np
 
 from hesse.errors import ArgumentError
 from hesse.frontends.special import digamma, lgamma, solve_triangular, xlogy
+from hesse.frontends.standing_in import is_traced
 from hesse.stats.kinds import HALF_LOG_TWO_PI, array_of, is_probability, valid
 
 
@@ -44,7 +45,7 @@ class MultivariateNormal:
         """The distribution with these parameters."""
         return Frozen("multivariate_normal", self, mean, cov)
 
-    def logpdf(self, x: Any, mean: Any = None, cov: Any = 1.0) -> Any:
+    def logpdf(self, x: Any, mean: Any = None, cov: Any = 1.0, allow_singular: bool = False) -> Any:
         """The logarithm of the density, for points along the last axis; of `cov` the lower triangle is read.
 
         The size of a point is that of the mean, or of the matrix; without both points are numbers.
@@ -60,14 +61,14 @@ class MultivariateNormal:
                 f"multivariate_normal: points of shape {np.shape(x)} and a covariance of shape "
                 f"{np.shape(cov)} do not fit to a mean of size {size}"
             )
-        factor = np.linalg.cholesky(cov * np.eye(size) if np.ndim(cov) < 2 else cov)
-        solved = solve_triangular(factor, np.reshape(centred, (-1, size)).T, lower=True)
-        whole = 0.5 * np.sum(solved**2, axis=0) + np.sum(np.log(np.diagonal(factor)))
-        return np.squeeze(np.reshape(-whole - size * HALF_LOG_TWO_PI, np.shape(centred)[:-1]))[()]
+        matrix = cov * np.eye(size) if np.ndim(cov) < 2 else cov
+        log_density = _log_density_on_support if allow_singular else _log_density
+        found = log_density(np.reshape(centred, (-1, size)), matrix)
+        return np.squeeze(np.reshape(found, np.shape(centred)[:-1]))[()]
 
-    def pdf(self, x: Any, mean: Any = None, cov: Any = 1.0) -> Any:
+    def pdf(self, x: Any, mean: Any = None, cov: Any = 1.0, allow_singular: bool = False) -> Any:
         """The density."""
-        return np.exp(self.logpdf(x, mean, cov))
+        return np.exp(self.logpdf(x, mean, cov, allow_singular))
 
     def entropy(self, mean: Any = None, cov: Any = 1.0) -> Any:
         """The mean of the negative logarithm of the density; of `cov` the lower triangle is read."""
@@ -80,6 +81,33 @@ class MultivariateNormal:
             )
         factor = np.linalg.cholesky(cov * np.eye(size) if np.ndim(cov) < 2 else cov)
         return np.sum(np.log(np.diagonal(factor))) + size * (HALF_LOG_TWO_PI + 0.5)
+
+
+def _log_density(centred: Any, matrix: Any) -> Any:
+    factor = np.linalg.cholesky(matrix)
+    solved = solve_triangular(factor, centred.T, lower=True)
+    whole = 0.5 * np.sum(solved**2, axis=0) + np.sum(np.log(np.diagonal(factor)))
+    return -whole - np.shape(matrix)[0] * HALF_LOG_TWO_PI
+
+
+def _log_density_on_support(centred: Any, matrix: Any) -> Any:
+    """That of a matrix that may be singular: on the space that its columns span, as in SciPy."""
+    if is_traced(matrix):
+        raise ArgumentError(
+            "multivariate_normal: allow_singular=True needs a covariance of known numbers, since its rank "
+            "may change with it; leave it out where derivatives by the covariance are wanted"
+        )
+    values, vectors = np.linalg.eigh(matrix)
+    rounding = np.finfo(values.dtype)
+    least = (1e6 if rounding.bits == 64 else 1e3) * rounding.eps * np.max(np.abs(values))
+    if np.min(values) < -least:
+        raise ArgumentError("multivariate_normal: the covariance is not positive semidefinite")
+    is_kept = values > least
+    solved = centred @ (vectors[:, is_kept] / np.sqrt(values[is_kept]))
+    whole = 0.5 * np.sum(solved**2, axis=1) + 0.5 * np.sum(np.log(values[is_kept]))
+    outside = centred @ vectors[:, ~is_kept]
+    is_on = np.less(np.sum(outside**2, axis=1), (1e3 * least) ** 2)
+    return np.where(is_on, -whole - np.sum(is_kept) * HALF_LOG_TWO_PI, -np.inf)
 
 
 class Dirichlet:
