@@ -445,7 +445,7 @@ def test_untraceable_code_names_construct_line_and_way_out(
     with pytest.raises(TracingError, match=f"(?s)({construct}).*cannot be traced.*({way_out})") as caught:
         derivative(function)(X)
     lines, start = inspect.getsourcelines(function)
-    found = re.search(r"\(at (.*):(\d+)\)", str(caught.value))
+    found = re.search(r"\(at (.*?):(\d+)\)", str(caught.value))
     assert found is not None
     assert found[1] == __file__
     assert start < int(found[2]) < start + len(lines)
