@@ -10,6 +10,7 @@ from hesse.manifolds import TensorTrains
 from hesse.manifolds.derivatives import Objective
 from hesse.tt import compiler, rows_kernel, spread_kernel
 from hesse.tt.point import Point, _are_large, point_of
+from hesse.tt.sweep_kernel import left_sweep, right_sweep
 from hesse.tt.words import WordsFunctional, _combined
 
 SHAPE, RANK = (900, 300, 250, 900), 16
@@ -51,10 +52,10 @@ def test_frames_that_are_multiplied_later(least, dtype):
     X = train(least, dtype)
     point, eps = Point(X), np.finfo(dtype).eps
     assert _are_large(X.library, X.cores)
-    waits = [[matrix is not None for _, matrix in chain] for chain in point.factors]
+    waits = [[factored.waits for factored in chain] for chain in point.factors]
     assert waits[0][0] and waits[1][3] and (1e-12 < least < 0.2 or waits[1][2] == (least == 1.0))
     left, links, right = point.left.cores, point.links, point.right.cores
-    assert all(matrix is None for chain in point.factors for _, matrix in chain)
+    assert not any(factored.waits for chain in point.factors for factored in chain)
     for k in range(4):
         u = columns(left[k])
         assert np.abs(u.T @ u - np.eye(len(u.T))).max() < 30 * eps
@@ -116,7 +117,8 @@ def test_values_need_no_frames():
     assert objective._recorded._last.functionals[0]._given is given
     other = tt.TensorTrain(X.cores)
     made = point_of(other)
-    assert len(made.turns) == len(made.unit_links) == len(made.left) == len(made.unit) == 4
+    assert len(made.turns.left) == len(made.turns.right) == 3
+    assert len(made.unit_links) == len(made.left) == len(made.unit) == 4
     again = Objective(f).value_and_grad(other)[1]
     np.testing.assert_allclose(again.norm(), G.norm(), rtol=1e-13)
     for mine, own in zip(G.deltas, again.deltas, strict=True):
@@ -126,7 +128,15 @@ def test_values_need_no_frames():
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
 @pytest.mark.parametrize(
     ("count", "size", "left", "right"),
-    [(5, 300, 16, 16), (1, 8, 1, 4), (3, 41, 7, 5), (6, 100, 5, 32), (4, 1100, 3, 29), (32, 65, 10, 10)],
+    [
+        (5, 300, 16, 16),
+        (1, 8, 1, 4),
+        (3, 41, 7, 5),
+        (6, 100, 5, 32),
+        (4, 1100, 3, 29),
+        (32, 65, 10, 10),
+        (70, 50, 3, 9),
+    ],
 )
 @pytest.mark.parametrize("kernel", [True, False])
 def test_derivatives_by_large_cores(kernel, count, size, left, right, dtype):
@@ -147,6 +157,79 @@ def test_derivatives_by_large_cores(kernel, count, size, left, right, dtype):
         assert found.dtype == dtype and np.abs(found - (wanted - inner)).max() < tolerance
         read = rows_kernel.read(own[0], own[2])
         assert np.abs(read - np.einsum("si,aib->abs", words, core)).max() < tolerance * size**0.5
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+@pytest.mark.parametrize(
+    ("ranks", "sizes", "uneven"),
+    [
+        ((10, 10, 10, 10), (900, 500, 2000), 3),
+        ((10, 10, 10, 10), (900, 901, 903), 1),
+        ((16, 16, 16), (400, 300), 0),
+        ((8, 12, 12), (700, 500), 2),
+        ((32, 29), (103,), 1),
+        ((5, 5, 5), (3000, 4001), 2),
+    ],
+)
+def test_sweeps(ranks, sizes, uneven, dtype):
+    """Compiled ones are those of QR decompositions, but for signs; they end where columns are not even."""
+    generator = np.random.default_rng(2)
+    shapes = [*zip(ranks[:-1], sizes, ranks[1:], strict=True)]
+    cores = [generator.standard_normal(shape).astype(dtype) for shape in shapes]
+    for core in cores[uneven : uneven + 1]:
+        core[:, :, 0] *= 30.0
+    tolerance = 100 * np.finfo(dtype).eps
+    for is_left in (True, False):
+        matrix = (np.eye(ranks[0]) + 0.2 * generator.standard_normal((ranks[0],) * 2) / ranks[0]).astype(
+            dtype
+        )
+        given = cores if is_left else [core.transpose(2, 1, 0) for core in cores]
+        swept = (left_sweep if is_left else right_sweep)(given, matrix if is_left else matrix.T)
+        alike = len(cores) if ranks[0] == ranks[1] and len(set(ranks)) == 1 else 1
+        assert len(swept.factors) == min(uneven, alike) and (swept.gram is None) == (uneven >= alike)
+        last = matrix.astype("f8")
+        for k, (lower, inverse) in enumerate(swept.factors):
+            product = np.einsum("ca,aib->cib", last, cores[k])
+            if is_left:
+                np.testing.assert_allclose(swept.products[k], product, atol=tolerance * np.abs(product).max())
+            r = np.linalg.qr(product.reshape(-1, product.shape[2]))[1]
+            last = np.sign(np.diag(r))[:, None] * r
+            assert np.abs(lower.T - last).max() <= tolerance * np.abs(last).max()
+            assert np.abs(inverse.T @ last - np.eye(len(last))).max() <= tolerance
+        if swept.gram is not None:
+            product = columns(np.einsum("ca,aib->cib", last, cores[len(swept.factors)]))
+            assert np.abs(swept.gram - product.T @ product).max() <= tolerance * np.abs(swept.gram).max()
+
+
+@pytest.mark.parametrize("least", [1.0, 0.3, 5e-3, 1e-8])
+@pytest.mark.parametrize("place", range(1, 6))
+def test_uneven_bonds_anywhere(place, least):
+    """One bond of several has a small singular value: sweeps end there and go on behind it."""
+    generator = np.random.default_rng(7)
+    shape = (2000, 400, 400, 400, 400, 2000)
+    cores = [np.array(core) for core in tt.random(shape, 10, rng=4).cores]
+    values = np.array([least, *[1.0] * (cores[place].shape[0] - 1)])
+    turned = np.linalg.qr(generator.standard_normal((len(values),) * 2))[0]
+    cores[place] = np.einsum("ac,cib->aib", (turned * values) @ turned.T, cores[place])
+    X = tt.TensorTrain(cores)
+    assert _are_large(X.library, X.cores)
+    rows = [generator.standard_normal((5, size)) for size in shape]
+    single = [tt.rank_one([own[k] for own in rows]) for k in range(5)]
+    value, G = Objective(lambda X: np.sin(tt.dot(tt.rank_one(rows), X)).sum()).value_and_grad(X)
+    wanted = Objective(lambda X: sum(np.sin(tt.dot(word, X)) for word in single)).value_and_grad(X)
+    assert abs(value - wanted[0]) <= 1e-12
+    assert (G - wanted[1]).norm() <= 1e-12 * wanted[1].norm()
+    for u, delta in zip(G.point.left.cores[:-1], G.deltas, strict=False):
+        assert np.linalg.norm(columns(u).T @ columns(delta)) <= 1e-12 * np.linalg.norm(delta)
+
+
+def test_a_single_large_core():
+    X, words = tt.random((20_000,), 1, rng=0), np.random.default_rng(0).standard_normal((3, 20_000))
+    f = Objective(lambda X: np.sin(tt.dot(tt.rank_one([words]), X)).sum())
+    value, G = f.value_and_grad(X)
+    numbers = words @ X.cores[0][0, :, 0]
+    np.testing.assert_allclose(value, np.sin(numbers).sum(), rtol=1e-12)
+    np.testing.assert_allclose(G.deltas[0][0, :, 0], np.cos(numbers) @ words, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize(("scale", "by_words"), [(1e-9, True), (1e12, True), (1e30, False), (1e-30, True)])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
@@ -65,42 +66,65 @@ ROUNDING = 8.0
 """So many units of rounding are left of products of orthogonal columns anyway."""
 
 
+CONDITION = {8: 1e3, 4: 10.0}
+"""So many digits may be lost by a product with an inverse, by the bytes of a number."""
+
+
+class Factorization(NamedTuple):
+    """A QR decomposition by NumPy. For few products with Q, that need not be multiplied out."""
+
+    q: np.ndarray
+    matrix: np.ndarray | None
+    """By which Q is to be multiplied, if by anything."""
+    r: np.ndarray
+    inverse: np.ndarray | None
+    """That of R; None: too many digits would be lost."""
+
+
 def _numpy_qr(a: Array) -> tuple[Array, Array]:
-    q, matrix, r = factored_qr(a)
-    return q if matrix is None else _times(q, matrix), r
+    found = tall_qr(a)
+    if found is None:
+        q, r = np.linalg.qr(a)
+        return q, r
+    return found.q if found.matrix is None else _times(found.q, found.matrix), found.r
 
 
-def factored_qr(a: Array) -> tuple[Array, Array | None, Array]:
-    """The QR decomposition by NumPy. A matrix may remain by which Q is to be multiplied.
-
-    Where only few products with Q are wanted, that is less work after them.
-    """
-    found = _tall_qr(a) if a.ndim == 2 and a.shape[0] >= TALL * a.shape[1] else None
+def factored_qr(a: np.ndarray, gram: np.ndarray | None = None) -> Factorization:
+    """The QR decomposition of a matrix, whose Gram matrix may be known, and the inverse of R."""
+    found = tall_qr(a, gram)
     if found is not None:
         return found
     q, r = np.linalg.qr(a)
-    return q, None, r
+    lapack = importlib.import_module("scipy.linalg.lapack")
+    inverse, failed = (lapack.dtrtri if r.dtype == np.float64 else lapack.strtri)(r)
+    return Factorization(q, None, r, None if failed or _loses(r, inverse) else inverse)
 
 
-def _tall_qr(a: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, np.ndarray] | None:
+def tall_qr(a: np.ndarray, gram: np.ndarray | None = None) -> Factorization | None:
     """Cholesky's method, twice: the second time makes what the first one left as orthogonal as can be.
 
-    That holds if the first result is nearly orthogonal. None: it is not, or there is none. Where columns
-    are nearly orthogonal from the start, once is enough: errors grow with the square of their condition.
+    That holds if the first result is nearly orthogonal. None: it is not, or there is none, or there are few
+    rows. Where columns are nearly orthogonal from the start, once is enough: errors grow with the square of
+    their condition.
     """
-    found = _lower_factor(_gram(a))
+    if a.ndim != 2 or a.shape[0] < TALL * a.shape[1]:
+        return None
+    found = _lower_factor(_gram(a) if gram is None else gram)
     if found is None:
         return None
     first, inverse = found
     if _is_even(first, inverse):
-        return a, inverse.T, first.T
+        return Factorization(a, inverse.T, first.T, inverse.T)
     q = _times(a, inverse.T)
     gram = _gram(q)
     error = float(np.abs(gram - np.eye(len(gram))).max())
     if error <= ROUNDING * np.finfo(a.dtype).eps:  # it is orthogonal already
-        return q, None, first.T
+        return Factorization(q, None, first.T, None if _loses(first, inverse) else inverse.T)
     again = _lower_factor(gram) if error < 1e-3 else None
-    return None if again is None else (q, again[1].T, again[0].T @ first.T)
+    if again is None:
+        return None
+    r, inverse = again[0].T @ first.T, inverse.T @ again[1].T
+    return Factorization(q, again[1].T, r, None if _loses(r, inverse) else inverse)
 
 
 def _gram(a: np.ndarray) -> np.ndarray:
@@ -138,9 +162,19 @@ def _lower_factor(gram: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def _is_even(matrix: np.ndarray, inverse: np.ndarray) -> bool:
-    """Whether the condition of a matrix is below 2.7, by its norm and that of its inverse."""
+    """Whether the condition of a matrix is below 2.7."""
     count = len(matrix)
-    return bool(np.vdot(matrix, matrix) * np.vdot(inverse, inverse) <= count * (count + 2))
+    return _condition(matrix, inverse) ** 2 <= count * (count + 2)
+
+
+def _loses(matrix: np.ndarray, inverse: np.ndarray) -> bool:
+    """Whether products with the inverse of a matrix lose too many digits."""
+    return not _condition(matrix, inverse) <= CONDITION[matrix.itemsize]
+
+
+def _condition(matrix: np.ndarray, inverse: np.ndarray) -> float:
+    """That of a matrix, by its norm and that of its inverse."""
+    return math.sqrt(np.vdot(matrix, matrix) * np.vdot(inverse, inverse))
 
 
 def _times(tall: Array, small: Array) -> Array:

@@ -6,7 +6,10 @@ import functools
 import importlib
 import importlib.util
 from collections.abc import Callable
-from typing import Any
+from threading import RLock
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 @functools.cache
@@ -28,3 +31,18 @@ def inner(function: Callable[..., Any]) -> Any:
 
 def _options() -> dict[str, Any]:
     return {"nogil": True, "fastmath": {"reassoc", "contract", "nsz"}, "boundscheck": False}
+
+
+def once(make: Callable[..., T]) -> Callable[..., T]:
+    """Like `functools.cache`, but one thread at a time: the compiler cannot be loaded by two at once."""
+    kept = functools.cache(make)
+
+    @functools.wraps(make)
+    def found(*arguments: Any) -> T:
+        with _ALONE:
+            return kept(*arguments)
+
+    return found
+
+
+_ALONE = RLock()

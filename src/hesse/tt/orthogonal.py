@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from hesse.tt.arrays import Array, Library, factored_qr
 
 
@@ -23,24 +25,50 @@ def right_orthogonal(library: Library, core: Array) -> tuple[Array, Array]:
 
 
 class Factored(NamedTuple):
-    """An orthogonal core that may still have to be multiplied by a matrix (None: not), at its outer bond."""
+    """An orthogonal core, perhaps still to be multiplied by matrices (None: not), at each of its bonds."""
 
     core: Array
-    matrix: Array | None
+    left: Array | None = None
+    right: Array | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether there is anything to multiply by."""
+        return self.left is not None or self.right is not None
+
+    def multiplied(self) -> Array:
+        """The core itself."""
+        core = self.core if self.right is None else times_right(self.core, self.right)
+        return core if self.left is None else times_left(self.left, core)
 
 
-def left_factored(core: Array) -> tuple[Factored, Array]:
-    """Like `left_orthogonal`, for NumPy: the core is to be multiplied at its right bond."""
+class Turn(NamedTuple):
+    """The matrix by which a train and a frame of it differ at a bond."""
+
+    matrix: np.ndarray
+    inverse: np.ndarray | None
+    """None: too many digits would be lost."""
+
+
+def left_factored(core: Array, gram: Array | None = None) -> tuple[Factored, Turn]:
+    """Like `left_orthogonal`, for NumPy: the core is to be multiplied at its right bond.
+
+    The Gram matrix of its columns may be known.
+    """
     left, size, right = core.shape
-    q, matrix, c = factored_qr(core.reshape((left * size, right)))
-    return Factored(q.reshape((left, size, q.shape[-1])), matrix), c
+    q, matrix, c, inverse = factored_qr(core.reshape((left * size, right)), gram)
+    return Factored(q.reshape((left, size, q.shape[-1])), None, matrix), Turn(c, inverse)
 
 
-def right_factored(core: Array) -> tuple[Array, Factored]:
-    """Like `right_orthogonal`, for NumPy: the core is to be multiplied at its left bond."""
+def right_factored(core: Array, gram: Array | None = None) -> tuple[Turn, Factored]:
+    """Like `right_orthogonal`, for NumPy: the core is to be multiplied at its left bond.
+
+    The Gram matrix of its rows may be known.
+    """
     left, size, right = core.shape
-    q, matrix, c = factored_qr(core.reshape((left, size * right)).T)
-    return c.T, Factored(q.T.reshape((q.shape[-1], size, right)), None if matrix is None else matrix.T)
+    q, matrix, c, inverse = factored_qr(core.reshape((left, size * right)).T, gram)
+    frame = Factored(q.T.reshape((q.shape[-1], size, right)), None if matrix is None else matrix.T)
+    return Turn(c.T, None if inverse is None else inverse.T), frame
 
 
 def times_left(matrix: Array, core: Array) -> Array:

@@ -18,6 +18,7 @@ from hesse.tt.chain import sealed
 from hesse.tt.gram_frames import Frames
 from hesse.tt.orthogonal import (
     Factored,
+    Turn,
     centred,
     left_factored,
     left_orthogonal,
@@ -26,6 +27,7 @@ from hesse.tt.orthogonal import (
     times_right,
 )
 from hesse.tt.scales import exponential, is_short, of_size_one, widely
+from hesse.tt.sweep_kernel import left_sweep, right_sweep
 from hesse.tt.threads import MANY, each
 from hesse.tt.train import TensorTrain
 
@@ -56,7 +58,7 @@ class Point:
         """Whether frames cost much. They are made when they are asked for: values need not have them."""
         if not self.is_large:
             left, links, unit = _gram_frames(train) or _swept_frames(library, self.given)
-            self.factors = Factors(*([Factored(core, None) for core in chain] for chain in (left, unit)))
+            self.factors = Factors(*([Factored(core) for core in chain] for chain in (left, unit)))
             self.unit_links = links
 
     def __getstate__(self) -> dict[str, Any]:
@@ -98,7 +100,7 @@ class Point:
         made.library, made.is_short, made.log_scale = self.library, False, 0.0
         made.given, made.is_large = train.cores, False
         made.factors = Factors(
-            *([Factored(core, None) for core in x.train(k).cores] for x in (self.left, self.unit))
+            *([Factored(core) for core in x.train(k).cores] for x in (self.left, self.unit))
         )
         made.unit_links = [link[k] for link in self.unit_links]
         return made
@@ -116,9 +118,9 @@ class Point:
         return found
 
     @cached_property
-    def turns(self) -> list[Turn | None]:
-        """Of large cores: what makes each core of the train that of `unit`; None: nothing that is small."""
-        found: list[Turn | None] = self._beside_factors("turns")
+    def turns(self) -> Turns:
+        """Of large cores: what turns those of the train to those of the frames."""
+        found: Turns = self._beside_factors("turns")
         return found
 
     def _beside_factors(self, name: str) -> Any:
@@ -129,15 +131,15 @@ class Point:
     @cached_property
     def left(self) -> TensorTrain:
         """U."""
-        made = _multiplied(times_right, self.factors.left)
-        self.factors = self.factors._replace(left=[Factored(core, None) for core in made.cores])
+        made = _multiplied(self.factors.left)
+        self.factors = self.factors._replace(left=[Factored(core) for core in made.cores])
         return made
 
     @cached_property
     def unit(self) -> TensorTrain:
         """Like `right`; in single precision that of the train divided by about its norm."""
-        made = _multiplied(lambda core, matrix: times_left(matrix, core), self.factors.unit)
-        self.factors = self.factors._replace(unit=[Factored(core, None) for core in made.cores])
+        made = _multiplied(self.factors.unit)
+        self.factors = self.factors._replace(unit=[Factored(core) for core in made.cores])
         return made
 
     @cached_property
@@ -164,7 +166,7 @@ class Point:
     @property
     def ranks(self) -> tuple[int, ...]:
         """The ranks of the frames: those of the train, where it does not have more than its shape allows."""
-        return (1, *(core.shape[-1] for core, _ in self.factors.unit))
+        return (1, *(factored.core.shape[-1] for factored in self.factors.unit))
 
     def centre(self, k: int) -> Array:
         """The core at a position such that all other cores are those of the frames."""
@@ -186,21 +188,17 @@ class Factors(NamedTuple):
     unit: list[Factored]
 
 
-class Turn(NamedTuple):
-    """Matrices by which a core is multiplied on both sides, if by any."""
+class Turns(NamedTuple):
+    """For each bond between two cores, that of the frame on its left, and of the one on its right."""
 
-    left: Array | None
-    right: Array | None
+    left: list[Turn]
+    right: list[Turn]
 
 
-def _multiplied(times: Callable[[Array, Array], Array], factors: Sequence[Factored]) -> TensorTrain:
+def _multiplied(factors: Sequence[Factored]) -> TensorTrain:
     """The cores of a frame, on threads where all of them are large."""
-
-    def made(core: Array, matrix: Array | None) -> Array:
-        return sealed(core if matrix is None else times(core, matrix))
-
-    waiting = sum(0 if matrix is None else math.prod(core.shape) for core, matrix in factors)
-    return TensorTrain(each(made, *zip(*factors, strict=True), numbers=waiting))
+    waiting = sum(factored.core.size for factored in factors if factored.waits)
+    return TensorTrain(each(lambda factored: sealed(factored.multiplied()), factors, numbers=waiting))
 
 
 def _swept_frames(library: Library, cores: Sequence[Array]) -> Frames:
@@ -225,41 +223,60 @@ def _are_large(library: Library, cores: Sequence[Array]) -> bool:
     return all(left <= size * right and right <= left * size for left, size, right in map(np.shape, cores))
 
 
-def _met_frames(cores: Sequence[Array]) -> tuple[Factors, list[Array], list[Turn | None]]:
-    """Both sweeps, each from its end on: what they leave at a bond makes its link. Also the turns of V.
+def _met_frames(cores: Sequence[Array]) -> tuple[Factors, list[Array], Turns]:
+    """Both sweeps, each from its end on: what they leave at a bond makes its link.
 
     They are made at once where products are large; else threads wait for each other longer than that saves.
     """
-
-    def from_left() -> tuple[list[Factored], list[Array]]:
-        frames, factors, core = [], [], cores[0]
-        for after in (*cores[1:], None):
-            frame, factor = left_factored(core)
-            frames.append(frame)
-            factors.append(factor)
-            core = core if after is None else times_left(factor, after)
-        return frames, factors
-
-    def from_right() -> tuple[list[Factored], list[Array], list[Turn | None]]:
-        frames: list[Factored] = []
-        factors: list[Array] = []
-        turns: list[Turn | None] = []
-        core = cores[-1]
-        for before in cores[-2::-1]:
-            factor, frame = right_factored(core)
-            turn = Turn(frame.matrix, factors[-1] if factors else None)
-            turns.append(turn if np.may_share_memory(frame.core, core) else None)  # else it was decomposed
-            frames.append(frame)
-            factors.append(factor)
-            core = times_right(before, factor)
-        turns.append(Turn(None, factors[-1] if factors else None))
-        return [Factored(core, None), *frames[::-1]], factors[::-1], turns[::-1]
-
     work = sum(core.size * core.shape[-1] for core in cores) // len(cores)
     numbers = 2 * MANY if work >= ALONE or rows_kernel.serves(cores[0].dtype, 1, work) else 0
-    (left, ahead), (unit, back, turns) = each(lambda sweep: sweep(), [from_left, from_right], numbers=numbers)
-    links = [*(a @ b for a, b in zip(ahead, back, strict=False)), ahead[-1]]
-    return Factors(left, unit), links, turns
+    sweeps = [_from_left, _from_right]
+    (left, ahead), (unit, back) = each(lambda sweep: sweep(cores), sweeps, numbers=numbers)
+    links = [*(a.matrix @ b.matrix for a, b in zip(ahead, back, strict=False)), ahead[-1].matrix]
+    return Factors(left, unit), links, Turns(ahead[:-1], back)
+
+
+def _from_left(cores: Sequence[Array]) -> tuple[list[Factored], list[Turn]]:
+    """The frame U, and what is left of the train at each bond."""
+    frame, turn = left_factored(cores[0])
+    frames, turns = [frame], [turn]
+    while len(frames) < len(cores):
+        waiting = cores[len(frames) :]
+        found = left_sweep(waiting, turns[-1].matrix)
+        for (lower, inverse), core in zip(found.factors, found.products, strict=False):
+            frames.append(Factored(core, None, inverse.T))
+            turns.append(Turn(lower.T, inverse.T))
+        if found.gram is not None:
+            core = found.products[len(found.factors)]
+        elif found.factors:
+            continue
+        else:
+            core = times_left(turns[-1].matrix, waiting[0])
+        frame, turn = left_factored(core, found.gram)
+        frames.append(frame)
+        turns.append(turn)
+    return frames, turns
+
+
+def _from_right(cores: Sequence[Array]) -> tuple[list[Factored], list[Turn]]:
+    """The frame V, and what is left of the train at each bond; the first core is the centre."""
+    if len(cores) == 1:
+        return [Factored(cores[0])], []
+    turn, frame = right_factored(cores[-1])
+    frames, turns = [frame], [turn]
+    while len(frames) < len(cores) - 1:
+        waiting = cores[-1 - len(frames) : 0 : -1]
+        found = right_sweep(waiting, turns[-1].matrix)
+        for (lower, inverse), core in zip(found.factors, waiting, strict=False):
+            frames.append(Factored(core, inverse, turns[-1].matrix))
+            turns.append(Turn(lower, inverse))
+        if found.factors and found.gram is None:
+            continue
+        turn, frame = right_factored(times_right(waiting[len(found.factors)], turns[-1].matrix), found.gram)
+        frames.append(frame)
+        turns.append(turn)
+    frames.append(Factored(cores[0], None, turns[-1].matrix))
+    return frames[::-1], turns[::-1]
 
 
 def _gram_frames(train: TensorTrain) -> Frames | None:

@@ -24,8 +24,8 @@ from hesse.tt.chain import Chain
 from hesse.tt.forms import Form
 from hesse.tt.functional import Deltas, FormFunctional
 from hesse.tt.nets import Occurrence
-from hesse.tt.orthogonal import Factored
-from hesse.tt.point import Point, Turn
+from hesse.tt.orthogonal import Factored, Turn
+from hesse.tt.point import Point
 from hesse.tt.scales import exponential
 from hesse.tt.threads import each
 from hesse.tt.train import TensorTrain
@@ -64,68 +64,98 @@ class WordsFunctional(FormFunctional):
     @cached_property
     def _words(self) -> list[np.ndarray]:
         """For each position the vectors of all words."""
+        return [core[:, 0, :, 0] for core in self._source.cores]
+
+    @cached_property
+    def _source(self) -> Chain:
         source = next(leaf.source for leaf in self.form.leaves if leaf.source is not Occurrence.VARIABLE)
         assert isinstance(source, Chain)
-        return [core[:, 0, :, 0] for core in source.cores]
+        return source
+
+    @cached_property
+    def _columns(self) -> list[np.ndarray]:
+        """The same in the order in memory in which large cores are read: kept, since all points read them."""
+        if not self.point.is_large:
+            return self._words
+        found: list[np.ndarray] = self._source.memo(
+            "columns", lambda: [np.asarray(rows, order="F") for rows in self._words]
+        )
+        return found
 
     @cached_property
     def _given(self) -> list[np.ndarray]:
-        """The matrices of the cores of the train."""
-        return _all_read(self._words, self.point.given)
+        """The matrices of the cores of the train, if they are large; else those of the frames V."""
+        point = self.point
+        return _all_read(self._columns, point.given if point.is_large else point.unit.cores)
 
     @cached_property
-    def _matrices(self) -> list[np.ndarray]:
-        """Those of the frames V. Large cores are read as they are given, if those only have to be turned."""
-        if not self.point.is_large:
-            return _all_read(self._words, self.point.unit.cores)
-        turns = self.point.turns
-        own = [k for k, turn in enumerate(turns) if turn is None]
-        unit = self.point.unit.cores if own else ()
-        others = iter(_all_read([self._words[k] for k in own], [unit[k] for k in own]))
-        pairs = zip(self._given, turns, strict=True)
-        return [next(others) if turn is None else _turned(given, turn) for given, turn in pairs]
+    def _products(self) -> list[np.ndarray]:
+        """For each bond what is behind it of these, with axes (word, bond)."""
+        found = [np.ones((len(self._words[0]), 1))]
+        for own in reversed(self._given):
+            found.append(np.einsum("sab,sb->sa", own, found[-1]))
+        return found[::-1]
 
     @cached_property
     def _behind(self) -> list[np.ndarray]:
-        """For each bond what is behind it, with axes (word, bond)."""
-        return _products(self._matrices)
+        """For each bond but the first what the frames V are behind it: what the train is, turned.
 
-    @cached_property
-    def _inverses(self) -> list[np.ndarray | None]:
-        """Those of the links, but the last; None: digits would be lost."""
-        same = (np.stack([*links]) for _, links in itertools.groupby(self._links, np.shape))
-        return [*itertools.chain.from_iterable(map(_inverses, same))]
-
-    @cached_property
-    def _links(self) -> list[np.ndarray]:
-        return [link.astype(np.float64, copy=False) for link in self.point.unit_links[:-1]]
+        No large core is read again, but those where too many digits would be lost; before these, products of
+        what was read may have lost them, too.
+        """
+        if not self.point.is_large:
+            return self._products[1:]
+        turns = self._wide(self.point.turns.right)
+        own = self._read_again("unit", [k for k, turn in enumerate(turns, 1) if turn.inverse is None])
+        found = [self._products[-1]]
+        for k in range(len(turns), 0, -1):
+            inverse = turns[k - 1].inverse
+            if inverse is None:
+                found.append(np.einsum("sab,sb->sa", own[k], found[-1]))
+            elif any(place > k for place in own):
+                rows = np.einsum("sab,sb->sa", self._given[k], found[-1] @ turns[k].matrix.T)
+                found.append(rows @ inverse.T)
+            else:
+                found.append(self._products[k] @ inverse.T)
+        return found[::-1]
 
     @cached_property
     def _before(self) -> list[np.ndarray]:
-        """For each bond but the last what is before it, with axes (word, bond).
+        """For each bond but the last what the frames U are before it, with axes (word, bond).
 
-        As `U = C V C'⁻¹` with the links on both sides, V's matrices serve again where no digits are lost.
+        Those of small cores are `C V C'⁻¹` with the links on both sides.
         """
-        links = self._links
-        own = [k for k, inverse in enumerate(self._inverses) if inverse is None]
-        left = self.point.left.cores if own else ()
-        matrices = dict(
-            zip(own, _all_read([self._words[k] for k in own], [left[k] for k in own]), strict=True)
-        )
+        point = self.point
+        turns = self._wide(point.turns.left) if point.is_large else _inverted(point.unit_links[:-1])
+        own = self._read_again("left", [k for k, turn in enumerate(turns) if turn.inverse is None])
         found = [np.ones((len(self._words[0]), 1))]
-        for k, inverse in enumerate(self._inverses):
-            if inverse is None:
-                found.append(np.einsum("sa,sab->sb", found[-1], matrices[k]))
+        for k, turn in enumerate(turns):
+            if turn.inverse is None:
+                found.append(np.einsum("sa,sab->sb", found[-1], own[k]))
             else:
-                rows = found[-1] @ links[k - 1] if k else found[-1]
-                found.append(np.einsum("sa,sab->sb", rows, self._matrices[k]) @ inverse)
+                rows = found[-1] @ turns[k - 1].matrix if k else found[-1]
+                found.append(np.einsum("sa,sab->sb", rows, self._given[k]) @ turn.inverse)
         return found
+
+    def _wide(self, turns: Sequence[Turn]) -> Sequence[Turn]:
+        """In double precision."""
+        if not self.point.is_short:
+            return turns
+        return [
+            Turn(matrix.astype(np.float64), None if inverse is None else inverse.astype(np.float64))
+            for matrix, inverse in turns
+        ]
+
+    def _read_again(self, frame: str, places: Sequence[int]) -> dict[int, np.ndarray]:
+        """The matrices of some cores of a frame, which are multiplied out for it."""
+        cores = getattr(self.point, frame).cores if places else ()
+        found = _all_read([self._columns[k] for k in places], [cores[k] for k in places])
+        return dict(zip(places, found, strict=True))
 
     @property
     def value(self) -> np.ndarray:
         half = float(exponential(self.point.log_scale / 2.0))
-        rows = _products(self._given) if self.point.is_large else self._behind
-        return rows[0][:, 0] * half * half
+        return self._products[0][:, 0] * half * half
 
     def pull(self, weights: np.ndarray) -> Deltas:
         return self._spread(weights, [None] * len(self._words))
@@ -139,32 +169,17 @@ class WordsFunctional(FormFunctional):
 
         The part in a frame is what words and frames are before the next bond times what is behind it.
         """
-        before, behind = [rows * weights[:, None] for rows in self._before], self._behind[1:]
+        before, behind = [rows * weights[:, None] for rows in self._before], self._behind
         inside = [rows.T @ after for rows, after in zip(before[1:], behind, strict=False)]
-        numbers = sum(core.size for core, _ in self.point.factors.left)
+        numbers = sum(factored.core.size for factored in self.point.factors.left)
         return each(_spread, self._words, before, behind, frames, [*inside, None], numbers=numbers)
 
     def push(self, tangent: TensorTrain) -> np.ndarray:
-        moving = zip(self._before, _all_read(self._words, tangent.cores), self._behind[1:], strict=True)
+        moving = zip(self._before, _all_read(self._columns, tangent.cores), self._behind, strict=True)
         total = np.zeros(len(self._words[0]))
         for before, matrices, behind in moving:
             total += np.einsum("sa,sab,sb->s", before, matrices, behind)
         return total
-
-
-def _turned(matrices: np.ndarray, turn: Turn) -> np.ndarray:
-    """What is read from a core when that is turned."""
-    if turn.right is not None:
-        matrices = matrices @ turn.right
-    return matrices if turn.left is None else np.matmul(turn.left, matrices)
-
-
-def _products(matrices: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """For each bond the products of the matrices behind it, with axes (word, bond)."""
-    found = [np.ones((len(matrices[0]), 1))]
-    for own in reversed(matrices):
-        found.append(np.einsum("sab,sb->sa", own, found[-1]))
-    return found[::-1]
 
 
 def _all_read(words: Sequence[np.ndarray], cores: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -193,7 +208,7 @@ def _spread(
         matrices, size = _of_type(words.dtype, matrices)
     core = None
     if frame is not None and inside is not None:
-        core, matrix = frame
+        core, _, matrix = frame
         inside = ((inside if matrix is None else matrix @ inside) / size).astype(core.dtype, copy=False)
     delta = _combined(words, matrices, core, inside)
     return delta if size == 1.0 else (delta.astype(np.float64) * size).astype(delta.dtype)
@@ -215,6 +230,13 @@ def _of_type(dtype: Any, numbers: np.ndarray) -> tuple[np.ndarray, float]:
     if abs(math.log(size)) < MODEST:
         return numbers.astype(dtype), 1.0
     return (numbers / size).astype(dtype), size
+
+
+def _inverted(links: Sequence[np.ndarray]) -> list[Turn]:
+    """Links with their inverses; those of equal shapes are inverted at once."""
+    wide = [link.astype(np.float64, copy=False) for link in links]
+    same = (np.stack([*group]) for _, group in itertools.groupby(wide, np.shape))
+    return [*map(Turn, wide, itertools.chain.from_iterable(map(_inverses, same)))]
 
 
 def _inverses(links: np.ndarray) -> list[np.ndarray | None]:
