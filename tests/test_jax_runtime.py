@@ -224,6 +224,19 @@ def jax_cubes(x):
     return jnp.sum(x**3) + jnp.prod(x)
 
 
+def test_hundreds_of_terms_that_are_placed_one_by_one() -> None:
+    cells = np.random.default_rng(0).permutation(900)[:250].tolist()
+
+    def scattered(x: Any) -> Any:
+        y = jnp.zeros((30, 30))
+        for k, cell in enumerate(cells):
+            y = y.at[divmod(cell, 30)].add(x[divmod(k, 50)] ** 2)
+        return y
+
+    x = jnp.linspace(1.0, 2.0, 250).reshape(5, 50)
+    np.testing.assert_allclose(hesse.compile(scattered)(x), scattered(x), rtol=1e-14)
+
+
 def test_signatures_that_jit_tells_apart() -> None:
     H = hesse.hessian(cubes)
     for size in (2, 3, 2):

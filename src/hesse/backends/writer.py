@@ -208,7 +208,10 @@ class FunctionalWriter(Writer):
         return self.dialect.einsum(item, left, right)
 
     def combine(self, k: Ref, item: Combine) -> None:
-        """The line of a sum: dense terms, and others put in their places by `place`."""
+        """The lines of a sum: dense terms, and others put in their places by `place`.
+
+        Those added to a few entries have a line each: Python allows 200 parentheses around something.
+        """
         shape, module = self.program.shapes[k], self.dialect.module
         terms = [(term, self.names[term.source]) for term in item.terms]
         dense = [(term, name) for term, name in terms if term.is_dense(shape)]
@@ -221,9 +224,9 @@ class FunctionalWriter(Writer):
         parts += [side_by_side] if side_by_side else []
         parts += self.placed(whole, shape)
         text = " + ".join(parts) if parts else f"{module}.zeros({tuple_text(shape)}, dtype)"
-        for each in local:
-            text = f"place_into({text}, {self.places(*each)})"
         self.set(k, text)
+        for each in local:
+            self.set(k, f"place_into(t{k}, {self.places(*each)})")
 
     def split(self, placed: Terms, shape: tuple[int, ...]) -> tuple[Terms, Terms]:
         """Terms that are put into arrays of zeros and added, and those added to a few entries of the sum.
