@@ -494,6 +494,28 @@ def test_optree_is_imported_for_containers_only() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_fields_that_jax_was_told_are_no_arrays_are_part_of_the_structure() -> None:
+    @partial(jax.tree_util.register_dataclass, data_fields=["weight"], meta_fields=["activation"])
+    @dataclass
+    class Dense:
+        weight: Any
+        activation: str
+
+    def loss(layer: Dense, x: Any) -> Any:
+        return jnp.sum(getattr(jnp, layer.activation)(layer.weight @ x) ** 2)
+
+    weight, x = jnp.array([[0.1, -0.4], [0.3, 0.2]]), jnp.array([1.0, 2.0])
+    gradient, hessian = hesse.grad(loss), hesse.hessian(loss)
+    for name in ("tanh", "sin", "tanh"):
+        layer = Dense(weight, name)
+        assert gradient(layer, x).activation == name
+        np.testing.assert_allclose(gradient(layer, x).weight, jax.grad(loss)(layer, x).weight, rtol=1e-5)
+        expected = jax.hessian(loss)(layer, x).weight.weight
+        np.testing.assert_allclose(hessian(layer, x).weight.weight, expected, rtol=1e-5)
+    with pytest.raises(DifferentiationError, match=r"differentiate by layer\.weight: its dtype is int"):
+        gradient(Dense(jnp.array([[1, 2]]), "tanh"), x)
+
+
 class Weights:
     """A container that NumPy can make an array of."""
 

@@ -1,6 +1,7 @@
 """Containers taken apart into leaves and put together: dicts, lists, (named) tuples, dataclasses, None.
 
-Classes that were registered with JAX (`jax.tree_util.register_pytree_node`) are containers, too.
+Classes that were registered with JAX (`jax.tree_util.register_pytree_node`) are containers, too, and what
+was said there of a dataclass (which of its fields are no arrays) holds here.
 
 The work is done by optree, which is imported when a container is met.
 """
@@ -30,7 +31,7 @@ NAMESPACE = "hesse"
 """Where dataclasses are registered, so that other users of optree see nothing of it."""
 CONTAINERS = (dict, list, tuple, deque)
 NUMBERS = (int, float, complex, np.generic)
-Flatten = Callable[[Any], tuple[Iterable[Any], Any, tuple[str, ...] | None]]
+Flatten = Callable[[Any], tuple[Iterable[Any], Any, tuple[str | int, ...] | None]]
 Unflatten = Callable[[Any, Iterable[Any]], Any]
 _registered: set[type] = set()
 _registering = threading.Lock()
@@ -85,8 +86,8 @@ def take_apart(value: Any) -> tuple[list[Any], PyTreeSpec]:
         unknown = {type(leaf): leaf for leaf in leaves if _is_dataclass(type(leaf)) or _is_of_jax(leaf)}
         if not unknown:
             return leaves, spec
-        for cls in unknown:
-            _register(cls, *(_by_fields(cls) if _is_dataclass(cls) else _BY_JAX))
+        for cls, instance in unknown.items():
+            _register(cls, *(_BY_JAX if _is_of_jax(instance) else _by_fields(cls)))
 
 
 def take_apart_like(name: str, value: Any, spec: PyTreeSpec, other: str) -> list[Any]:
@@ -138,10 +139,11 @@ def _is_of_jax(value: Any) -> bool:
     return not jax.tree_util.all_leaves([value])
 
 
-def _flattened_by_jax(instance: Any) -> tuple[list[Any], Any, None]:
+def _flattened_by_jax(instance: Any) -> tuple[list[Any], Any, tuple[str | int, ...]]:
     tree = sys.modules["jax"].tree_util
-    parts, structure = tree.tree_flatten(instance, is_leaf=lambda part: part is not instance)
-    return parts, structure, None
+    parts, structure = tree.tree_flatten_with_path(instance, is_leaf=lambda part: part is not instance)
+    names = [getattr(path[0], "name", k) for k, (path, _) in enumerate(parts)]
+    return [part for _, part in parts], structure, tuple(names)
 
 
 def _joined_by_jax(structure: Any, parts: Iterable[Any]) -> Any:
