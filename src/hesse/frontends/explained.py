@@ -62,7 +62,7 @@ INSTEAD: dict[str, str] = {
     "sosfilt": "the recurrence as a loop, or with hesse.scan",
     "solve": "np.linalg.solve(a, b)",
     "__matmul__": "A.toarray() @ x, or with A = A.tocoo() outside: np.bincount(A.row, A.data * x[A.col], "
-    "minlength=len(x))",
+    "minlength=A.shape[0])",
     "dot": "A.toarray() @ x",
     "diags": "np.diag(x)",
     "solve_banded": "np.linalg.solve(a, b) with the whole matrix, a sum of np.diag(band, k)",
