@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -12,6 +17,9 @@ from hesse.backends.numpy import make_plan
 from hesse.calculus import MODES
 from hesse.ir import Einsum, Node, add, pairwise, scale, variable, zero
 from hesse.rewrite.factor import factor
+from oracles import assert_close, jax_derivatives
+
+jax.config.update("jax_enable_x64", True)
 
 generator = np.random.default_rng(0)
 
@@ -154,3 +162,22 @@ def test_blocks_with_gaps_or_overlaps_begin_with_zeros() -> None:
     for f in (overlapping, with_a_gap):
         np.testing.assert_allclose(hesse.compile(f)(x), f(x))
         assert "np.empty" not in hesse.compile(f).explain(x).source
+
+
+def test_partials_of_nodes_of_several_ranks_have_products_of_their_own() -> None:
+    """V and its inverse are partials by vectors and by matrices: their products are different ones."""
+
+    def groups(xp: Any, p: Any, y: Any) -> Any:
+        total = 0.0
+        for rest in (y[:1] - p[0], y[1:] - p[0]):
+            size = rest.shape[0]
+            V = xp.exp(p[1]) * xp.eye(size) + xp.exp(p[2]) * xp.ones((size, size))
+            total = total + rest @ xp.linalg.solve(V, rest)
+        return total
+
+    point = np.array([0.1, 0.2, 0.3]), np.arange(1.0, 5.0)
+    found = hesse.hessian(partial(groups, np), argnums=(0, 1))(*point)
+    expected = jax_derivatives(partial(groups, jnp), 2, (0, 1), point)[2]
+    for ours, theirs in zip(found, expected, strict=True):
+        for block, reference in zip(ours, theirs, strict=True):
+            assert_close(block, reference)

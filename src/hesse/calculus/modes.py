@@ -246,7 +246,7 @@ class _Elimination:
         for node in self.down:
             for slot in _live_slots(node, live):
                 self._connect(node, node.operands[slot], made.partial(node, slot))
-        self.products: dict[tuple[Node, Node], _Weighed] = {}
+        self.products: dict[tuple[Node, Node, int], _Weighed] = {}
 
     def _connect(self, upper: Node, lower: Node, tensor: Node) -> None:
         previous = self.down[upper].get(lower)
@@ -283,12 +283,12 @@ class _Elimination:
         return self.down.get(self.output, {}).get(variable, zero(shape))
 
     def _product(self, upper: Node, node: Node, lower: Node) -> _Weighed:
-        left, right = self.down[upper][node], self.down[node][lower]
-        found = self.products.get((left, right))
+        key = self.down[upper][node], self.down[node][lower], node.rank
+        found = self.products.get(key)
         if found is None:
-            product = self.made.compose(left, right, node.rank)
+            product = self.made.compose(*key)
             cost = core_order(product) if self.machine is None else _time(product, self.machine)
-            found = self.products[left, right] = _Weighed(product, cost, core_entries(product))
+            found = self.products[key] = _Weighed(product, cost, core_entries(product))
         return found
 
     def _cost(self, node: Node) -> tuple[float, float]:
