@@ -87,6 +87,17 @@ def newton(x: Any) -> Any:
     )
 
 
+def newton_until(x: Any) -> Any:
+    """A root, by a loop that carries whether it goes on; the data say whether it begins."""
+
+    def step(state: tuple[Any, Any]) -> tuple[Any, Any]:
+        y, _ = state
+        following = (y + x / y) / 2
+        return following, jnp.max(jnp.abs(following - y)) > 1e-3
+
+    return lax.while_loop(lambda state: state[1], step, (x, jnp.max(x) > 0.0))[0]
+
+
 ACTIVATIONS = [
     Case(name, getattr(jax.nn, name), ((5,),), WIDE, order=2)
     for name in [
@@ -149,6 +160,7 @@ CONTROL = [
     Case("long loop", pendulum(200), ((2,),), order=2),
     Case("recurrent net", recurrent, ((2, 2), (20,)), order=2),
     Case("loop of unknown length", newton, ((3,),), POSITIVE, order=2),
+    Case("loop that carries its condition", newton_until, ((3,),), POSITIVE, order=2),
     Case("root", root, ((2,),), (0.1, 0.5), order=2),
     Case("choice", lambda x: lax.cond(x[0] > 0, jnp.sin, lambda y: y**3, x), ((3,),)),
     Case(

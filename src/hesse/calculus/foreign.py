@@ -220,13 +220,21 @@ class _MatrixRule(Rule):
     def columns(self, function: Callable[[Any], Any], operand: Any, shape: tuple[int, ...]) -> Any:
         return self.rule.columns(function, operand, shape)
 
-    def push(self, node: Apply, slot: int, tangent: Node) -> Node:
-        """The columns of the tangent: those of the function, which is linear, for unit tensors."""
+    def is_active(self, node: Apply, slot: int) -> bool:
+        return self.rule.is_active(self._column(node, node.operands[self.slot]), slot)
+
+    def _column(self, node: Apply, unit: Node) -> Apply:
+        """The function itself at a unit tensor."""
         operands = list(node.operands)
-        unit = variable(f"a unit of {self.name}", operands[self.slot].shape, ["tangent"])
         operands[self.slot] = unit
         column = foreign(self.rule, *operands)[self.output]
         assert isinstance(column, Apply)
+        return column
+
+    def push(self, node: Apply, slot: int, tangent: Node) -> Node:
+        """The columns of the tangent: those of the function, which is linear, for unit tensors."""
+        unit = variable(f"a unit of {self.name}", node.operands[self.slot].shape, ["tangent"])
+        column = self._column(node, unit)
         pushed = LinearMap(self.rule.push(column, slot, tangent), unit, (unit,))
         result = applied(self.name, pushed, delta(unit.shape))
         own, end = column.rank, result.rank - unit.rank
