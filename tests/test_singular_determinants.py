@@ -118,6 +118,20 @@ def test_one_function_for_singular_and_regular_matrices_and_batches(backend: str
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("name", ["regular", "rank two"])
+def test_blocks_that_are_zero_beside_those_of_a_determinant(name: str, backend: str) -> None:
+    a, size = MATRICES[name], MATRICES[name].shape
+    both = (0, 1)
+    blocks = hesse.hessian(lambda a, b: np.linalg.det(a) + b**3, argnums=both, backend=backend)(a, 2.0)
+    assert_near(blocks[0][0], minors(a, 2))
+    assert_near(blocks[0][1], np.zeros(size))
+    assert_near(blocks[1][0], np.zeros(size))
+    assert_near(blocks[1][1], 12.0)
+    slopes = hesse.jacobian(lambda a, b: np.stack([np.linalg.det(a), b**2]), argnums=both, backend=backend)
+    assert_near(slopes(a, 2.0)[0], np.stack([minors(a, 1), np.zeros(size)]))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_no_numbers_and_infinities_spoil_their_own_matrix_alone(backend: str) -> None:
     batch = np.stack([MATRICES[name] for name in ("regular", "rank two", "zero", "regular")])
     batch[0, 1, 1], batch[3, 0, 2] = np.nan, np.inf

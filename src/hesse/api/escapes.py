@@ -70,7 +70,7 @@ def _excess(roots: Sequence[Node], matrix: Node) -> int:
         elif isinstance(node, Einsum):
             counts[node] = min(sum(within), MOST_INVERSES)
         else:
-            counts[node] = max(within if isinstance(node, Add) else [*within, 0])
+            counts[node] = max(within if within and isinstance(node, Add) else [*within, 0])
     return max(1, *(counts[root] for root in roots))
 
 
