@@ -87,6 +87,19 @@ def newton(x: Any) -> Any:
     )
 
 
+def filtered(x: Any) -> Any:
+    """A loop that solves with a matrix of its state, as filters do."""
+
+    def step(state: tuple[Any, Any], observed: Any) -> tuple[tuple[Any, Any], None]:
+        mean, total = state
+        rest = observed - mean
+        solution = jnp.linalg.solve(jnp.eye(2) * jnp.exp(x[0]) + jnp.outer(mean, mean), rest)
+        return (mean + 0.1 * solution, total - rest @ solution / 2), None
+
+    start = jnp.zeros(2), jnp.zeros(())
+    return lax.scan(step, start, jnp.array([[0.3, -1.2], [0.8, 0.5], [-0.4, 1.1]]))[0][1]
+
+
 def newton_until(x: Any) -> Any:
     """A root, by a loop that carries whether it goes on; the data say whether it begins."""
 
@@ -160,6 +173,7 @@ CONTROL = [
     Case("long loop", pendulum(200), ((2,),), order=2),
     Case("recurrent net", recurrent, ((2, 2), (20,)), order=2),
     Case("loop of unknown length", newton, ((3,),), POSITIVE, order=2),
+    Case("solutions in a loop", filtered, ((1,),), order=2),
     Case("loop that carries its condition", newton_until, ((3,),), POSITIVE, order=2),
     Case("root", root, ((2,),), (0.1, 0.5), order=2),
     Case("choice", lambda x: lax.cond(x[0] > 0, jnp.sin, lambda y: y**3, x), ((3,),)),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Hashable, Sequence
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -172,16 +173,22 @@ class JaxRule(DerivedRule):
         if not self.is_pushed:
             return None
         argument = variable(f"tangent of {self!r}", node.operands[slot].shape, ["tangent"])
-
-        def pushed(*arrays: Any) -> Any:
-            *points, tangent = arrays
-            if slot in internals.without_derivative(self.equation):
-                return [jnp.zeros(self.results[node.params[1]].shape, tangent.dtype)]
-            own = self._function(node.params[1], [slot], points)
-            return [jax.jvp(own, (points[slot],), (tangent,))[1]]
-
-        (value,) = self._traced(pushed, node, self.avals[slot], argument)
+        aval = self.avals[slot]
+        try:
+            (value,) = self._traced(partial(self._pushed, node.params[1], slot, [slot]), node, aval, argument)
+        except DifferentiationError:  # JAX cannot push through custom_linear_solve what is zero in parts
+            slots = [k for k in range(len(self.avals)) if self.is_active(node, k)]
+            (value,) = self._traced(partial(self._pushed, node.params[1], slot, slots), node, aval, argument)
         return LinearMap(value, argument, (argument,), (node, *node.operands))
+
+    def _pushed(self, number: int, slot: int, slots: Sequence[int], *arrays: Any) -> list[Any]:
+        """The tangent of a result for one of an operand, and zeros for the others of these operands."""
+        *points, tangent = arrays
+        if slot in internals.without_derivative(self.equation):
+            return [jnp.zeros(self.results[number].shape, tangent.dtype)]
+        moved = [points[k] for k in slots]
+        tangents = [tangent if k == slot else jnp.zeros_like(points[k]) for k in slots]
+        return [jax.jvp(self._function(number, slots, points), moved, tangents)[1]]
 
     def cotangent(self, node: Apply, slot: int) -> LinearMap | None:
         """The cotangents of all operands are computed together, once."""
