@@ -18,6 +18,7 @@ import scipy.ndimage
 import scipy.optimize
 import scipy.signal
 import scipy.sparse
+import scipy.sparse.linalg
 import scipy.spatial
 import scipy.spatial.distance
 import scipy.spatial.transform
@@ -87,6 +88,35 @@ def test_compiled_code_is_refused_by_its_public_name(name: str) -> None:
 def test_sparse_matrices_and_transforms_name_the_way_out() -> None:
     check(lambda t: (scipy.sparse.eye(6).tocsr() @ t).sum(), r"csr_matrix\.__matmul__.*A\.toarray\(\) @ x")
     check(lambda t: scipy.fft.dctn(t).sum(), r"scipy\.fft\.dctn, which computes with numbers")
+    # of six rows and three columns, the last rows empty: as many sums as rows
+    matrix = scipy.sparse.coo_matrix(([2.0, 3.0], ([0, 2], [1, 2])), shape=(6, 3))
+    way_out = hesse.compile(
+        lambda x: np.bincount(matrix.row, matrix.data * x[matrix.col], minlength=matrix.shape[0])
+    )
+    np.testing.assert_allclose(way_out(np.arange(1.0, 4.0)), matrix @ np.arange(1.0, 4.0))
+    check(lambda t: (scipy.sparse.eye(6).tocsr() @ t).sum(), r"minlength=A\.shape\[0\]")
+
+
+def test_factors_of_sparse_matrices_name_the_way_out() -> None:
+    solve = scipy.sparse.linalg.factorized(scipy.sparse.eye(6).tocsc())
+    check(lambda t: solve(t[:, 0]).sum(), r"a compiled function .*hesse\.custom_derivative")
+
+
+class Held:
+    """An object that NumPy can make an array of."""
+
+    def __init__(self, values: Any) -> None:
+        self.values = values
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return self.values
+
+
+def test_objects_that_hold_traced_values_are_no_arrays() -> None:
+    check(
+        lambda t: np.sum(np.asarray(Held(t))),
+        r"whose __array__ returns a traced value.*what the object holds",
+    )
 
 
 def test_constructors_are_back_in_their_places() -> None:

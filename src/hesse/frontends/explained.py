@@ -79,6 +79,8 @@ OF_COMPILED = r"not a proper array of floats|Expression|but got Python object|No
 """What compiled code of SciPy says of traced values, and of arrays of them."""
 OF_PYTHON = r"convert type 'Expression'|real number, not Complex|conversion from Expression"
 """What modules of Python say."""
+OF_ARRAYS = r"must be (a )?numpy\.ndarray, not (Expression|Complex)"
+"""What compiled functions say that take nothing but arrays."""
 OF_OBJECTS = r"dtype\('O'\)|dtype object|[Oo]bject array|has no callable \w+ method|loop of ufunc"
 
 OF_TORCH = r"\b(Traced)?Tensor\b"
@@ -127,6 +129,16 @@ def _explanation(error: Exception) -> tuple[str, str] | None:
             f"a function of Python that computes with numbers ({error})",
             "Use the function of NumPy: np.mean(x) instead of statistics.mean(x), np.exp(z) instead of "
             "cmath.exp(z).",
+        )
+    if isinstance(error, TypeError) and re.search(OF_ARRAYS, str(error)):
+        return (
+            f"a compiled function that computes with numbers ({error})",
+            "Write it with NumPy, or wrap it with hesse.custom_derivative.",
+        )
+    if isinstance(error, ValueError) and "__array__ method not producing an array" in str(error):
+        return (
+            "np.asarray of an object whose __array__ returns a traced value",
+            "Pass to NumPy what the object holds instead of the object.",
         )
     if "NPY_ITER_REFS_OK" in str(error):
         return "np.nditer of a traced value", "Loop over x.flat, np.ndenumerate(x) or np.ndindex(x.shape)."
