@@ -48,6 +48,7 @@ VECTORS = {
     "branches": lambda x: jnp.abs(lax.cond(x[0] > 1, lambda z: z * 2, lambda z: z * 1j, x * (1 + 1j))),
     "loops": rotated,
     "written": written,
+    "scaled": lambda x: jnp.abs(jnp.fft.rfft(x).at[1:-1].multiply(2.0).at[jnp.array([0, 0])].multiply(-0.5)),
     "joined": lambda x: jnp.abs(
         jnp.concatenate([jnp.cumsum(jnp.exp(1j * x)), jnp.split(x * (1 + 0j), 2)[1]])
     ),

@@ -55,6 +55,11 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], type[HesseError], str]] = {
         "io_callback, which calls Python.*custom_derivative",
     ),
     "complex numbers": (jnp.fft.fft, TracingError, r"is complex; return real numbers: z\.real"),
+    "entries multiplied by complex numbers": (
+        lambda x: jnp.abs(jnp.fft.fft(x).at[1].multiply(x[0] + 1j)),
+        TracingError,
+        "complex result of scatter-mul.*imaginary parts",
+    ),
     "complex order": (
         lambda x: jnp.real(jnp.sort(jnp.fft.fft(x))),
         TracingError,

@@ -11,6 +11,7 @@ import numpy as np
 from hesse.frontends import fourier
 from hesse.frontends.complex_functions import direction, size_of
 from hesse.frontends.complexes import Complex, both_parts, parts
+from hesse.frontends.expression import Expression
 from hesse.frontends.jaxpr.internals import JaxprEqn
 from hesse.frontends.jaxpr.table import HANDLERS, traced
 from hesse.frontends.jaxpr.walk import COMPLEX, COMPLEX_ADVICE, WALKED, Walk, walked
@@ -106,6 +107,15 @@ def _product(walk: Walk, equation: JaxprEqn, operands: Sequence[Any]) -> Sequenc
     return [Complex(*(np.broadcast_to(part, equation.outvars[0].aval.shape) for part in map(traced, sums)))]
 
 
+def _scaled(walk: Walk, equation: JaxprEqn, operands: Sequence[Any]) -> Sequence[Any]:
+    """Entries multiplied at places, by real factors: their real and imaginary parts apart."""
+    z, places, factors = operands
+    real, imaginary = parts(factors)
+    if imaginary is not None and (isinstance(imaginary, Expression) or np.any(imaginary)):
+        _refused(equation.primitive.name)
+    return [Complex(*(_evaluated(walk, equation, [traced(part), places, real]) for part in both_parts(z)))]
+
+
 def _transformed(z: Any, fft_type: Any, fft_lengths: Sequence[int]) -> Any:
     """Discrete Fourier transforms along the last axes."""
     kind, rank = fft_type.name, len(fft_lengths)
@@ -143,6 +153,8 @@ def complex_results(walk: Walk, equation: JaxprEqn, operands: Sequence[Any]) -> 
         return _by_parts(walk, equation, operands)
     if name in BILINEAR:
         return _product(walk, equation, operands)
+    if name == "scatter-mul":
+        return _scaled(walk, equation, operands)
     if name not in FUNCTIONS:
         _refused(name)
     return [FUNCTIONS[name](*operands, **(equation.params if name in WITH_OPTIONS else {}))]
