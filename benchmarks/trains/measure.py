@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import importlib.metadata
 import os
 import platform
 import statistics
@@ -24,12 +25,14 @@ import hesse
 from benchmarks.trains import peers
 from benchmarks.trains.functions import NAMES, SIZES, Case, Library, Size, case
 from benchmarks.trains.page import number, table
+from benchmarks.trains.t3f_peer import norm_of_cores, t3f_of
 from hesse import tt
 from hesse.manifolds.derivatives import Objective
 from hesse.tt.point import point_of
 
 ROUNDS = 7
 TOLERANCE = 1e-9
+LIBRARIES = {"numpy": "NumPy", "jax": "JAX", "ttax": "ttax", "t3f": "T3F", "tensorflow_cpu": "TensorFlow"}
 PAPER_ENTRIES = 100_000
 """From so many entries on, doubled ranks need gigabytes for completion."""
 
@@ -96,6 +99,17 @@ def candidates(found: Case, size: Size) -> tuple[float, dict[str, Call]]:
         theirs = peers.norm_of_doubled(by_ttax(X).tt_cores)
         assert abs(theirs - float(gradient.norm())) <= TOLERANCE * theirs, (found.name, theirs)
         calls["ttax gradient"] = lambda: by_ttax(X).tt_cores
+    by_t3f = t3f_of(found, size.scale)
+    if by_t3f is not None and ("where" not in found.data or len(found.data["values"]) < PAPER_ENTRIES):
+        along_train = gradient.to_tt()
+        for mine, theirs in (
+            (gradient, by_t3f.gradient(X)),
+            (product, by_t3f.product(X, along_train)),
+        ):
+            norm = norm_of_cores(theirs)
+            assert abs(norm - float(mine.norm())) <= TOLERANCE * norm, (found.name, norm)
+        calls["T3F gradient"] = lambda: [core.numpy() for core in by_t3f.gradient(X)]
+        calls["T3F product"] = lambda: [core.numpy() for core in by_t3f.product(X, along_train)]
     return first, calls
 
 
@@ -136,6 +150,9 @@ FUNCTION_HEAD = [
     "MB",
     "ttax: gradient",
     "MB",
+    "T3F: gradient",
+    "Hessian product",
+    "MB",
 ]
 
 
@@ -156,6 +173,9 @@ def function_row(name: str, size: str) -> list[str]:
         number(memory.get("doubled gradient")),
         number(times.get("ttax gradient")),
         number(memory.get("ttax gradient")),
+        number(times.get("T3F gradient")),
+        number(times.get("T3F product")),
+        number(memory.get("T3F gradient")),
     ]
     return [f"{name}, {size}", *cells]
 
@@ -255,11 +275,9 @@ def matrix_row(size: int, rank: int = 10, with_pymanopt: bool = True) -> list[st
 
 def text(sizes: list[str]) -> str:
     """All tables, printed row by row on the way."""
-    machine = (
-        f"{platform.machine()}, {os.cpu_count()} cores, NumPy {np.__version__}, JAX {jax.__version__}; "
-        "seconds and megabytes."
-    )
-    parts = [machine + "\n"]
+    installed = {each.name.lower(): each.version for each in importlib.metadata.distributions()}
+    versions = "".join(f", {name} {installed[key]}" for key, name in LIBRARIES.items() if key in installed)
+    parts = [f"{platform.machine()}, {os.cpu_count()} cores{versions}; seconds and megabytes.\n"]
     named = [f"{name}:{size}" for size in sizes for name in NAMES if size != "large" or name == "completion"]
     groups: list[tuple[list[str], list[Callable[[], list[list[str]]]]]] = [
         (FUNCTION_HEAD, [lambda item=item: [function_row(*item.split(":"))] for item in named]),
