@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 import hesse
 from hesse.backends.jax import JaxTarget, jitted, records
 from hesse.backends.jax.elementwise import kernel
+from hesse.backends.jax.layers import axis_of_layers, place_in_layers
 from hesse.backends.jax.machine import JaxMachine
 from hesse.backends.jax.products import added_products, contracted
-from hesse.backends.jax.runtime import place, place_all
+from hesse.backends.jax.runtime import Term, place, place_all
 from hesse.errors import ArgumentError
 from hesse.ir import pairwise, variable
 from hesse.ops.normalization import softmax
@@ -159,6 +160,88 @@ def test_placements_together(
 
     alone, found = one_by_one_and_together(values)
     np.testing.assert_allclose(found, sum(map(np.asarray, alone)), atol=1e-14)
+
+
+@settings(deadline=None, max_examples=25)
+@given(placements(), st.integers(0, 2), st.integers(0, 2))
+def test_terms_in_layers(
+    case: tuple[tuple[int, ...], list[tuple[int, ...]], tuple[int, ...], tuple[int, ...]],
+    moved: int,
+    axis: int,
+) -> None:
+    """The same term in two or three places, which overlap or do not, and one entry beside them."""
+    offsets, strides, ranges, shape = case
+    shape, axis = tuple([2 * size + moved for size in shape]), axis % len(shape)
+    random = np.random.default_rng(0)
+    step = [moved * (k == axis) for k in range(len(shape))]
+    starts = [offsets, tuple(np.add(offsets, step)), tuple(np.add(offsets, [size // 2 for size in shape]))]
+    terms = [(random.standard_normal(ranges), at, tuple(strides), ranges) for at in starts]
+    terms.append((np.asarray(3.0), (0,) * len(shape), (), ()))
+    total = random.standard_normal(shape)
+    expected = total.copy()
+    for value, start, *_ in terms:
+        for labels in np.ndindex(*value.shape):
+            steps = sum((label * np.array(row) for label, row in zip(labels, strides, strict=False)), 0)
+            expected[tuple(np.array(start) + steps)] += value[labels]
+    found = fast_jit(
+        lambda total, values: place_in_layers(
+            total, axis, *((v, *term[1:]) for v, term in zip(values, terms, strict=True)), most_pieces=64
+        )
+    )(total, [value for value, *_ in terms])
+    np.testing.assert_allclose(found, expected, atol=1e-14)
+
+
+def in_columns(x: Any, *columns: Any) -> Any:
+    """A matrix to whose columns further ones are added, to some of them twice, and to a few entries."""
+    x = jnp.exp(x)
+    for k, column in enumerate(columns):
+        x = x + jnp.pad(column[:, None] ** 2, [(0, 0), (k % 7, 7 - k % 7)])
+    return x + jnp.pad(columns[0][:2, None], [(3, len(x) - 5), (2, 5)])
+
+
+def test_columns_that_are_added_are_one_loop() -> None:
+    random = np.random.default_rng(0)
+    arrays = [jnp.asarray(random.normal(size=(90, 8))), *jnp.asarray(random.normal(size=(9, 90)))]
+    f = hesse.compile(in_columns)
+    for scale in (1.0, 2.0):
+        scaled = [scale * array for array in arrays]
+        np.testing.assert_allclose(f(*scaled), in_columns(*scaled), rtol=1e-14, atol=1e-14)
+    source = f.explain(*arrays).source
+    assert source.count("place_in_layers(") == 1
+    assert "place_into(" not in source
+    several = jax.vmap(f, (None, *[0] * 9))(arrays[0], *(jnp.stack([a, -2 * a]) for a in arrays[1:]))
+    np.testing.assert_allclose(several[1], in_columns(arrays[0], *(-2 * a for a in arrays[1:])), atol=1e-13)
+    slope, expected = (
+        jax.grad(lambda c, f=f: jnp.sum(f(arrays[0], *c) ** 3))(arrays[1:]) for f in (f, in_columns)
+    )
+    np.testing.assert_allclose(slope, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_few_columns_that_are_added_stay_where_they_are() -> None:
+    arrays = [jnp.ones((300, 8)), *jnp.ones((3, 300))]
+    f = hesse.compile(in_columns)
+    np.testing.assert_allclose(f(*arrays), in_columns(*arrays), rtol=1e-14)
+    source = f.explain(*arrays).source
+    assert "place_in_layers(" not in source
+    assert source.count("place_into(") == 4
+
+
+def test_which_terms_are_in_layers() -> None:
+    def column(first: int, rows: int = 9) -> Term:
+        return Term(0.0, (0, first), ((1, 0),), (rows,))
+
+    def block(first: int) -> Term:
+        return Term(0.0, (first, first), ((1, 0), (0, 1)), (2, 2))
+
+    shape = 9, 6
+    assert axis_of_layers([column(k % 6) for k in range(8)], shape, 0.5, 6) == 1
+    assert axis_of_layers([column(k % 6) for k in range(8)], shape, 0.5, 5) is None
+    assert (
+        axis_of_layers([column(k, 2) for k in range(6)], shape, 0.5, 6) is None
+    )  # most of it stays as it is
+    assert axis_of_layers([block(0), block(2), block(4)], shape, 0.2, 6) == 0
+    assert axis_of_layers([block(0), block(1), block(2)], (4, 6), 0.2, 6) is None  # all of them overlap
+    assert axis_of_layers([Term(0.0, (0, 0), ((1, 0), (0, 1)), shape)] * 4, shape, 0.5, 6) is None
 
 
 def test_terms_on_the_same_diagonals_are_put_there_once() -> None:

@@ -188,6 +188,30 @@ def few_looks(machine: JaxMachine) -> Measured:
     return ways.ends([8, 12, 16, 24, 32, 48, 64, 96, 128, 256], lambda size: 6 * size**2)
 
 
+def _columns(width: int, count: int) -> Program:
+    """A matrix to the first columns of which others are added."""
+
+    def total(x: Any, *columns: Any) -> Any:
+        x = x * x
+        for k, column in enumerate(columns):
+            x = x + np.pad(column[:, None], [(0, 0), (k, width - 1 - k)])
+        return x
+
+    return total, [random(3_000, width), *(random(3_000) for _ in range(count))]
+
+
+def layered_share(machine: JaxMachine) -> Measured:
+    """The share of a sum from which on such terms are quicker added in one loop."""
+    ways = versus(lambda count: _columns(8, count), machine, layered_share=(0.0, NEVER))
+    return ways.begins([4, 5, 6, 7], lambda count: count / 8)
+
+
+def most_layers(machine: JaxMachine) -> Measured:
+    """The layers up to which they are."""
+    ways = versus(lambda count: _columns(count + 1, count), machine, most_layers=(NEVER, 0))
+    return ways.ends([6, 8, 10, 12, 16, 24, 32])
+
+
 def _diagonals(n: int) -> Program:
     """A matrix with terms on diagonals."""
 
@@ -302,6 +326,8 @@ TARGET = Target(
         local_share,
         many_local,
         few_looks,
+        layered_share,
+        most_layers,
         large_result,
         few_placed,
         few_entries,

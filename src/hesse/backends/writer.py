@@ -225,15 +225,15 @@ class FunctionalWriter(Writer):
         parts += self.placed(whole, shape)
         text = " + ".join(parts) if parts else f"{module}.zeros({tuple_text(shape)}, dtype)"
         self.set(k, text)
-        for each in local:
-            self.set(k, f"place_into(t{k}, {self.places(*each)})")
+        self.add(k, local, shape)
 
     def split(self, placed: Terms, shape: tuple[int, ...]) -> tuple[Terms, Terms]:
-        """Terms that are put into arrays of zeros and added, and those added to a few entries of the sum.
-
-        The latter need a function `place_into` in the namespace.
-        """
+        """Terms that are put into arrays of zeros and added, and those added to a few entries of the sum."""
         return placed, []
+
+    def add(self, k: Ref, local: Terms, shape: tuple[int, ...]) -> None:
+        """The lines that add terms to a few entries of a sum."""
+        assert not local, "whoever splits terms adds them"
 
     def placed(self, terms: Terms, shape: tuple[int, ...]) -> list[str]:
         """Arrays that hold terms, and zeros beside them."""

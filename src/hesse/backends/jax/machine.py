@@ -46,6 +46,10 @@ class JaxMachine(SliceMachine):
     """The share of a sum in which a term lies that may be added there alone."""
     many_local: int = 4
     """Such terms from which that is done."""
+    layered_share: float = 1 / 2
+    """The share of a sum that such terms must fill, in layers of an axis, to be added in one loop."""
+    most_layers: int = 12
+    """So many layers may be looked at for each entry then."""
     few_looks: int = 4096
     """Terms times entries of a sum up to which that is not done: it would take longer to start them."""
     large_result: int = 10_000

@@ -256,6 +256,16 @@ def _stored_together(values: Sequence[Array]) -> list[Array]:
     return [lax.reshape(part, value.shape) for part, value in zip(parts, values, strict=True)]
 
 
+def box(term: Term) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Where the box of a result that holds a term begins along each axis, and the ends behind it."""
+    first, stop = list(term.offsets), [offset + 1 for offset in term.offsets]
+    for row, size in zip(term.strides, term.ranges, strict=True):
+        for axis, stride in enumerate(row):
+            first[axis] += min(stride * (size - 1), 0)
+            stop[axis] += max(stride * (size - 1), 0)
+    return tuple(first), tuple(stop)
+
+
 def place_into(
     total: Array,
     value: Array | float,
@@ -265,14 +275,7 @@ def place_into(
     most_pieces: int,
 ) -> Array:
     """A sum with a value added at `offsets + strides @ label`; only the box that holds these is computed."""
-    ends = [
-        [row[axis] * (size - 1) for row, size in zip(strides, ranges, strict=True)]
-        for axis in range(total.ndim)
-    ]
-    first = [offset + sum(min(end, 0) for end in along) for offset, along in zip(offsets, ends, strict=True)]
-    last = [
-        offset + sum(max(end, 0) for end in along) + 1 for offset, along in zip(offsets, ends, strict=True)
-    ]
+    first, last = box(Term(value, offsets, strides, ranges))
     inside = tuple(offset - start for offset, start in zip(offsets, first, strict=True))
     shape = tuple(stop - start for start, stop in zip(first, last, strict=True))
     piece = place(value, inside, strides, ranges, shape, most_pieces)

@@ -12,14 +12,15 @@ import numpy as np
 
 from hesse.backends.jax import elementwise, records
 from hesse.backends.jax.convolutions import convolutions, convolved, unread
+from hesse.backends.jax.layers import axis_of_layers, place_in_layers
 from hesse.backends.jax.loops import in_slices
 from hesse.backends.jax.machine import JaxMachine
 from hesse.backends.jax.picked import picked_products
 from hesse.backends.jax.products import added_products, contracted, summed
-from hesse.backends.jax.runtime import affine_view, place, place_all, place_into
+from hesse.backends.jax.runtime import Term, affine_view, box, place, place_all, place_into
 from hesse.backends.jax.windows import summed_windows, windows_of
 from hesse.backends.kernels import Kernel
-from hesse.backends.text import Dialect, affine_text, tuple_text
+from hesse.backends.text import Dialect, affine_text, placed_labels, tuple_text
 from hesse.backends.writer import FunctionalWriter, Terms
 from hesse.plan.program import Contract, Instruction, Placed, Ref, View, sources
 from hesse.plan.sliced import SlicedProgram, Slices
@@ -53,7 +54,7 @@ class JaxWriter(FunctionalWriter):
         }
         self.unread = unread(program, self.convolutions) | set(self.windows.values())
         self.stored = picked_products(program) if jax.default_backend() == "cpu" else set[Contract]()
-        for function in (affine_view, place, place_all, place_into, summed_windows):
+        for function in (affine_view, place, place_all, place_in_layers, place_into, summed_windows):
             self.namespace[function.__name__] = partial(function, most_pieces=machine.most_pieces)
 
     def _in_slice(self, *refs: Ref) -> bool:
@@ -115,10 +116,22 @@ class JaxWriter(FunctionalWriter):
         if math.prod(shape) * len(placed) <= self.machine.few_looks:
             return placed, []
         most = math.prod(shape) * self.machine.local_share
-        local = [each for each in placed if math.prod(_extents(each[0])) <= most]
+        local = [each for each in placed if _box_entries(each[0]) <= most]
         if len(local) < self.machine.many_local:
             return placed, []
         return [each for each in placed if each not in local], local
+
+    def add(self, k: Ref, local: Terms, shape: tuple[int, ...]) -> None:
+        """Terms in layers that fill the sum are one loop; others change the few entries that they have."""
+        terms = [_where(term) for term, _ in local]
+        limits = self.machine.layered_share, self.machine.most_layers
+        axis = axis_of_layers(terms, shape, *limits) if terms else None
+        if axis is not None:
+            places = ", ".join(f"({self.places(*each)})" for each in local)
+            self.set(k, f"place_in_layers(t{k}, {axis}, {places})")
+            return
+        for each in local:
+            self.set(k, f"place_into(t{k}, {self.places(*each)})")
 
     def placed(self, terms: Terms, shape: tuple[int, ...]) -> list[str]:
         """In large results terms on the same diagonals are added up first; in others, all of them.
@@ -138,7 +151,14 @@ class JaxWriter(FunctionalWriter):
         return records.kernel(name)
 
 
-def _extents(term: Placed) -> list[int]:
-    """The sizes of the box of the result that holds a term."""
-    reach = [[abs(stride) * (term.ranges[label] - 1) for label, stride in axis.terms] for axis in term.output]
-    return [sum(steps) + 1 for steps in reach]
+def _where(term: Placed) -> Term:
+    """Where a term goes, as the functions that place it are told."""
+    labels = placed_labels(term)
+    strides = tuple([tuple([dict(axis.terms).get(label, 0) for axis in term.output]) for label in labels])
+    ranges = tuple([term.ranges[label] for label in labels])
+    return Term(0.0, tuple([axis.offset for axis in term.output]), strides, ranges)
+
+
+def _box_entries(term: Placed) -> int:
+    """The entries of the box of the result that holds a term."""
+    return math.prod(stop - first for first, stop in zip(*box(_where(term)), strict=True))
