@@ -17,8 +17,8 @@ from hesse.ir import Apply, Node, TooManyNodes, at_most_nodes, keep_nodes, topol
 from hesse.ops.foreign import FOREIGN, rule_of
 from hesse.rewrite import simplify
 
-SEARCH_TERMS = 500
-"""Terms of products that a search may always make: a fraction of a second."""
+SEARCH_TERMS = 250
+"""Terms of products that a search may always make: a few hundredths of a second."""
 OPERATIONS_PER_TERM = 1e6
 """Operations in the time of making one. A search may take as long as one call of what it is to improve."""
 MOST_PUSHED = 10_000
