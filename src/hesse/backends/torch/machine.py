@@ -22,6 +22,14 @@ class TorchMachine(Machine):
     """Bytes that CUDA copies in the time it takes to start one operation (10 µs)."""
     replay_launches: int = 8
     """Operations that are started in the time in which a captured graph is."""
+    lanes: int = 6
+    """Streams over which the instructions of a captured graph are spread."""
+    lane_bytes: float = 2**28
+    """Bytes of all values of a program up to which that is done: few of them are freed on the way then."""
+    kernel_bytes: float = 4.5e6
+    """Bytes that are moved in the time of a small kernel of a graph (1.5 µs)."""
+    product_kernels: float = 2.5
+    """Small kernels in the time of a product of small matrices, with what is copied for it."""
 
 
 TORCH_MACHINE = TorchMachine()

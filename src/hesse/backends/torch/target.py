@@ -23,11 +23,12 @@ from hesse.backends.torch.algebra import ALGEBRA
 from hesse.backends.torch.fused import Fused
 from hesse.backends.torch.graphs import Graphed, is_worth_capturing
 from hesse.backends.torch.hosted import Hosted, has_foreign_code, is_worth_hosting
+from hesse.backends.torch.lanes import is_worth_lanes
 from hesse.backends.torch.machine import TORCH_MACHINE, TorchMachine
 from hesse.backends.torch.records import is_hidden, without_gradient
 from hesse.backends.torch.runtime import transformed_zeros
 from hesse.backends.torch.tensors import as_tensor, has_only_a_default_device
-from hesse.backends.torch.writer import TorchWriter
+from hesse.backends.torch.writer import LanedWriter, TorchWriter
 from hesse.backends.writer import Compiled
 from hesse.errors import ArgumentError
 from hesse.plan.batches import batches_first
@@ -84,7 +85,8 @@ class TorchTarget(Target):
             if key not in known:
                 device, is_transformed = key
                 plain = written(device, is_transformed).compiled(names).function
-                known[key] = plain if is_transformed else finished(plain, device.type)
+                laned = functools.partial(self._laned, program, names, dtype, shared, device)
+                known[key] = plain if is_transformed else finished(plain, device.type, laned)
             return known[key](*arrays)
 
         def function(*given: Tensor) -> tuple[Tensor, ...]:
@@ -103,14 +105,27 @@ class TorchTarget(Target):
         on_host: Callable[[], Callable[..., Sequence[Any]]],
         function: Callable[..., tuple[Tensor, ...]],
         device: str,
+        laned: Callable[[], Callable[..., tuple[Tensor, ...]]],
     ) -> Callable[..., tuple[Tensor, ...]]:
         if self.fuse:
             function = Fused(function)
         elif device == "cpu" and is_worth_hosting(program, dtype):
             return Hosted(function, on_host())
         if self.graph and device == "cuda" and is_worth_capturing(program, dtype.itemsize, self.machine):
-            return Graphed(function, self.copies)
+            has_lanes = not self.fuse and is_worth_lanes(program, dtype.itemsize, self.machine)
+            return Graphed(function, laned if has_lanes else lambda: function, self.copies)
         return function
+
+    def _laned(
+        self,
+        program: Program,
+        inputs: Sequence[str],
+        dtype: torch.dtype,
+        shared: Collection[str],
+        device: torch.device,
+    ) -> Callable[..., tuple[Tensor, ...]]:
+        """The same program, over several streams."""
+        return LanedWriter(program, dtype, self.machine, shared, device).compiled(inputs).function
 
     def _hosted(
         self,

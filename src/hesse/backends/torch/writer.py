@@ -19,6 +19,7 @@ from hesse.backends.text import (
     tuple_text,
 )
 from hesse.backends.torch import elementwise, records
+from hesse.backends.torch.lanes import Lanes, issued, kernels, steps
 from hesse.backends.torch.machine import TorchMachine
 from hesse.backends.torch.runtime import FUSED, STRIDED, TRANSFORMED
 from hesse.backends.torch.sums import Sums
@@ -149,6 +150,31 @@ class TorchWriter(FunctionalWriter):
 
     def record(self, name: str) -> Kernel:
         return records.kernel(name)
+
+
+class LanedWriter(TorchWriter):
+    """Writes a program over the streams of a GPU, to be captured as a graph."""
+
+    frees = False  # lanes know what may be
+
+    def written(self, arguments: Mapping[str, str]) -> list[str]:
+        lines: dict[Ref, list[str]] = {}
+        begin: list[str] = []
+        for k, item in enumerate(self.program.instructions):
+            self._write(k, item, arguments)
+            is_first = isinstance(item, View) and not any(source in lines for source in self.read(k))
+            if self.lines and is_first:  # of an argument: nothing runs
+                begin += self.lines
+            elif self.lines:
+                lines[k] = self.lines
+            self.lines = []
+        reads = {k: [source for source in self.read(k) if source in lines] for k in lines}
+        costs = {k: kernels(self.program, k, self.dtype.itemsize, self.machine) for k in lines}
+        self.namespace["Lanes"] = Lanes
+        count = self.machine.lanes
+        found = steps(reads, costs, self.program.results, count)
+        self.lines = [*begin, *issued(found, lines, self.names, count)]
+        return [self.result(result) for result in self.program.results]
 
 
 def _indexed(view: View, name: str, shape: tuple[int, ...]) -> str | None:
