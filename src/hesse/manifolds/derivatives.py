@@ -53,6 +53,7 @@ class Objective:
     def value_and_grad(self, X: TensorTrain) -> tuple[Array, Tangent]:
         """The value and the Riemannian gradient."""
         point = point_of(_checked(X))
+        point.needs_frames = True
         if self._opaque is None:
             try:
                 found = self._at(point)

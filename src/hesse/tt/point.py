@@ -6,7 +6,7 @@ import math
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +28,7 @@ from hesse.tt.orthogonal import (
 )
 from hesse.tt.scales import exponential, is_short, of_size_one, widely
 from hesse.tt.sweep_kernel import left_sweep, right_sweep
-from hesse.tt.threads import MANY, each
+from hesse.tt.threads import MANY, each, in_turns
 from hesse.tt.train import TensorTrain
 
 
@@ -54,6 +54,8 @@ class Point:
         self.given: Sequence[Array] = given[0]
         """The cores of the train; in single precision divided by their sizes."""
         self.log_scale: Any = given[1]
+        self.needs_frames = False
+        """Whether more than values is going to be asked for."""
         self.is_large = _are_large(library, self.given)
         """Whether frames cost much. They are made when they are asked for: values need not have them."""
         if not self.is_large:
@@ -110,6 +112,20 @@ class Point:
         """The frames, which need not be multiplied out yet."""
         found, self.unit_links, self.turns = _met_frames(self.given)
         return found
+
+    def read(self, task: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
+        """The results of a task for each row of some columns, one of which are the cores.
+
+        Frames of large cores that will be needed are made at the same time: their sweeps do not take equally
+        long, and threads would wait for the longer one.
+        """
+        if self.needs_frames and "factors" not in vars(self) and self.is_large and _pays(self.given):
+            sweeps = [partial(_from_left, self.given), partial(_from_right, self.given)]
+            rows = [partial(task, *row) for row in zip(*columns, strict=True)]
+            left, right, *found = in_turns([*sweeps, *rows])
+            self.factors, self.unit_links, self.turns = _met(left, right)
+            return found
+        return each(task, *columns, numbers=sum(core.size for core in self.given))
 
     @cached_property
     def unit_links(self) -> list[Array]:
@@ -195,6 +211,10 @@ class Turns(NamedTuple):
     right: list[Turn]
 
 
+Sweep = tuple[list[Factored], list[Turn]]
+"""The cores of a frame, and what is left of the train at each bond."""
+
+
 def _multiplied(factors: Sequence[Factored]) -> TensorTrain:
     """The cores of a frame, on threads where all of them are large."""
     waiting = sum(factored.core.size for factored in factors if factored.waits)
@@ -224,19 +244,25 @@ def _are_large(library: Library, cores: Sequence[Array]) -> bool:
 
 
 def _met_frames(cores: Sequence[Array]) -> tuple[Factors, list[Array], Turns]:
-    """Both sweeps, each from its end on: what they leave at a bond makes its link.
-
-    They are made at once where products are large; else threads wait for each other longer than that saves.
-    """
-    work = sum(core.size * core.shape[-1] for core in cores) // len(cores)
-    numbers = 2 * MANY if work >= ALONE or rows_kernel.serves(cores[0].dtype, 1, work) else 0
+    """Both sweeps, each from its end on, at once where that pays."""
     sweeps = [_from_left, _from_right]
-    (left, ahead), (unit, back) = each(lambda sweep: sweep(cores), sweeps, numbers=numbers)
+    return _met(*each(lambda sweep: sweep(cores), sweeps, numbers=2 * MANY if _pays(cores) else 0))
+
+
+def _pays(cores: Sequence[Array]) -> bool:
+    """Whether products are so large that threads do not wait for each other longer than they save."""
+    work = sum(core.size * core.shape[-1] for core in cores) // len(cores)
+    return work >= ALONE or rows_kernel.serves(cores[0].dtype, 1, work)
+
+
+def _met(left: Sweep, right: Sweep) -> tuple[Factors, list[Array], Turns]:
+    """What both sweeps leave at a bond makes its link."""
+    ahead, back = left[1], right[1]
     links = [*(a.matrix @ b.matrix for a, b in zip(ahead, back, strict=False)), ahead[-1].matrix]
-    return Factors(left, unit), links, Turns(ahead[:-1], back)
+    return Factors(left[0], right[0]), links, Turns(ahead[:-1], back)
 
 
-def _from_left(cores: Sequence[Array]) -> tuple[list[Factored], list[Turn]]:
+def _from_left(cores: Sequence[Array]) -> Sweep:
     """The frame U, and what is left of the train at each bond."""
     frame, turn = left_factored(cores[0])
     frames, turns = [frame], [turn]
@@ -258,7 +284,7 @@ def _from_left(cores: Sequence[Array]) -> tuple[list[Factored], list[Turn]]:
     return frames, turns
 
 
-def _from_right(cores: Sequence[Array]) -> tuple[list[Factored], list[Turn]]:
+def _from_right(cores: Sequence[Array]) -> Sweep:
     """The frame V, and what is left of the train at each bond; the first core is the centre."""
     if len(cores) == 1:
         return [Factored(cores[0])], []

@@ -33,10 +33,24 @@ def on_threads(task: Callable[[slice], T], parts: Sequence[slice]) -> list[T]:
 
 def each(task: Callable[..., T], *columns: Sequence[Any], numbers: int) -> list[T]:
     """The results of a task for each row of some columns; on threads if they pass over many numbers."""
-    rows = list(zip(*columns, strict=True))
-    parts = shares(len(rows)) if numbers >= MANY * len(rows) else [slice(None)]
-    found = on_threads(lambda part: [task(*row) for row in rows[part]], parts)
-    return [*itertools.chain.from_iterable(found)]
+    tasks = [functools.partial(task, *row) for row in zip(*columns, strict=True)]
+    return in_turns(tasks) if numbers >= MANY * len(tasks) else [task() for task in tasks]
+
+
+def in_turns(tasks: Sequence[Callable[[], Any]]) -> list[Any]:
+    """The results of tasks: each thread takes the next one when it has done its last.
+
+    Threads take a while to wake, and tasks are not equally long.
+    """
+    found: list[Any] = [None] * len(tasks)
+    numbers = iter(range(len(tasks)))  # one for all threads
+
+    def work(_: slice) -> None:
+        for k in numbers:
+            found[k] = tasks[k]()
+
+    on_threads(work, shares(len(tasks)))
+    return found
 
 
 @functools.cache

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from hesse.tt import rows_kernel, spread_kernel
+from hesse.tt import rows_kernel
 from hesse.tt.arrays import Array
 from hesse.tt.chain import Chain
 from hesse.tt.forms import Form
@@ -27,6 +27,7 @@ from hesse.tt.nets import Occurrence
 from hesse.tt.orthogonal import Factored, Turn
 from hesse.tt.point import Point
 from hesse.tt.scales import exponential
+from hesse.tt.spread_kernel import Part, spread
 from hesse.tt.threads import each
 from hesse.tt.train import TensorTrain
 
@@ -34,8 +35,8 @@ CONDITION = 1e3
 """So many digits may be lost."""
 FITTING = 300.0
 """Doubles hold numbers whose logarithms are of this size, and their products with numbers of frames."""
-MODEST = 30.0
-"""Sums of such numbers as its exponential fit into a short type."""
+MODEST = 15.0
+"""Sums of products of two such numbers as its exponential fit into a short type."""
 
 
 def is_of_words(form: Form, point: Point) -> bool:
@@ -86,7 +87,7 @@ class WordsFunctional(FormFunctional):
     def _given(self) -> list[np.ndarray]:
         """The matrices of the cores of the train, if they are large; else those of the frames V."""
         point = self.point
-        return _all_read(self._columns, point.given if point.is_large else point.unit.cores)
+        return point.read(_read, self._columns, point.given if point.is_large else point.unit.cores)
 
     @cached_property
     def _products(self) -> list[np.ndarray]:
@@ -129,12 +130,14 @@ class WordsFunctional(FormFunctional):
         turns = self._wide(point.turns.left) if point.is_large else _inverted(point.unit_links[:-1])
         own = self._read_again("left", [k for k, turn in enumerate(turns) if turn.inverse is None])
         found = [np.ones((len(self._words[0]), 1))]
+        rows = found[0]
         for k, turn in enumerate(turns):
             if turn.inverse is None:
                 found.append(np.einsum("sa,sab->sb", found[-1], own[k]))
+                rows = found[-1] @ turn.matrix
             else:
-                rows = found[-1] @ turns[k - 1].matrix if k else found[-1]
-                found.append(np.einsum("sa,sab->sb", rows, self._given[k]) @ turn.inverse)
+                rows = np.einsum("sa,sab->sb", rows, self._given[k])
+                found.append(rows @ turn.inverse)
         return found
 
     def _wide(self, turns: Sequence[Turn]) -> Sequence[Turn]:
@@ -203,24 +206,25 @@ def _spread(
 
     Without its part in a frame, which is the frame times `inside`, where that is known.
     """
-    matrices, size = before.T[:, :, None] * behind, 1.0
-    if words.dtype != matrices.dtype:
-        matrices, size = _of_type(words.dtype, matrices)
-    core = None
+    size = 1.0
+    if words.dtype != before.dtype:
+        before, own = _of_type(words.dtype, before)
+        behind, size = _of_type(words.dtype, behind)
+        size *= own
+    part = Part(words, before, behind, None, None)
     if frame is not None and inside is not None:
         core, _, matrix = frame
         inside = ((inside if matrix is None else matrix @ inside) / size).astype(core.dtype, copy=False)
-    delta = _combined(words, matrices, core, inside)
+        part = part._replace(frame=core, inside=inside)
+    delta = spread(part) if part.is_served else _combined(part)
     return delta if size == 1.0 else (delta.astype(np.float64) * size).astype(delta.dtype)
 
 
-def _combined(words: Array, matrices: Array, core: Array | None, inside: Array | None) -> Array:
-    """Words times matrices, less a core times what is inside of it."""
-    if spread_kernel.serves(words, matrices):
-        return spread_kernel.spread(words, matrices, core, inside)
-    delta = words.T @ matrices
-    if core is not None:
-        delta -= core @ inside
+def _combined(part: Part) -> Array:
+    """The same without a kernel."""
+    delta: Array = part.words.T @ (part.before.T[:, :, None] * part.behind)
+    if part.frame is not None:
+        delta -= part.frame @ part.inside
     return delta
 
 
