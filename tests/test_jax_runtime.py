@@ -439,23 +439,61 @@ def test_how_programs_are_compiled() -> None:
     def diagonal(x: Any) -> Any:
         return pairwise("i->ii", x)
 
-    always = jitted.WHOLE_SUMS | jitted.PARTS
+    always = jitted.PARTS | {jitted.WITHOUT: jitted.TAKES_SUMS_APART}
+    plain = jitted.PLAIN | always
     few = JaxMachine(few_entries=100, few_exponentials=100, little_work=0)
-    assert options(cosines, 100, few) == jitted.PLAIN | always
+    assert options(cosines, 100, few) == plain
     assert options(cosines, 101, few) == always
-    assert options(cosines, 101, replace(few, much_work=1)) == jitted.PLAIN | always
-    assert options(softmax, 100, few) == jitted.PLAIN | always
+    assert options(cosines, 101, replace(few, much_work=1)) == plain
+    assert options(softmax, 100, few) == plain
     assert options(softmax, 101, few) == always
     assert options(cosines, 101, few, np.float16) == jitted.PARTS
+    placing = JaxMachine(few_exponentials=0, placed_in_time=10, little_work=0)
+    assert options(lambda x: diagonal(elementwise("exp", x)), 10, placing) == plain
+    assert options(lambda x: diagonal(elementwise("exp", x)), 9, placing) == always
     exponentials = JaxMachine(few_exponentials=100, little_work=0)
-    assert options(lambda x: elementwise("exp", x), 100, exponentials) == jitted.PLAIN | always
+    assert options(lambda x: elementwise("exp", x), 100, exponentials) == plain
     assert options(lambda x: elementwise("exp", x), 101, exponentials) == always
     light = JaxMachine(few_entries=0, few_placed=25)
     assert options(cosines, 6, light) == jitted.LESS | always
-    assert options(diagonal, 5, light) == jitted.PLAIN | jitted.LESS | always
-    assert options(diagonal, 6, light) == jitted.PLAIN | always
+    assert options(diagonal, 5, light) == jitted.LESS | plain
+    assert options(diagonal, 6, light) == plain
     long = JaxMachine(few_placed=25, long_program=1)
-    assert options(diagonal, 6, long) == jitted.PLAIN | jitted.LESS | always
+    assert options(diagonal, 6, long) == jitted.LESS | plain
+
+    def of_rows(function: str, *shape: int) -> Any:
+        program = make_plan([elementwise(function, variable("x", shape))], few)
+        return jitted.compiler_options(program, few, np.dtype(np.float64))
+
+    unmoved = plain | {jitted.WITHOUT: "tree_reduction_rewriter,reshape-mover"}
+    assert of_rows("exp", 4, 20) == unmoved
+    assert of_rows("exp", 2, 2, 20) == of_rows("exp", 4, 11) == of_rows("exp", 1, 64) == plain
+    assert of_rows("reciprocal", 4, 20) == plain
+    assert of_rows("exp", 40, 20) == always
+
+
+@pytest.mark.parametrize("shape", [(5, 20), (3, 63), (2, 2, 12), (5, 64), (12,)])
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+def test_functions_of_narrow_rows(shape: tuple[int, ...], dtype: Any) -> None:
+    x = jnp.asarray(np.random.default_rng(0).normal(size=shape), dtype)
+
+    def f(x: Any) -> Any:
+        return jnp.sum(
+            jnp.tanh(x) * jnp.exp(-x) * jax.nn.softmax(jnp.sin(x), -1) + jax.nn.logsumexp(x, -1).mean()
+        )
+
+    H, expected = hesse.hessian(f), jax.hessian(f)(x)
+    tolerance = 200 * float(jnp.finfo(dtype).eps)
+    for run in (H, H, jax.jit(H), lambda x: jax.vmap(H)(x[None])[0]):
+        np.testing.assert_allclose(run(x), expected, rtol=tolerance, atol=tolerance)
+        assert run(x).dtype == dtype
+    third = jax.grad(lambda x: jnp.sum(H(x) ** 2))(x)
+    np.testing.assert_allclose(
+        third,
+        jax.grad(lambda x: jnp.sum(jax.hessian(f)(x) ** 2))(x),
+        rtol=10 * tolerance,
+        atol=10 * tolerance,
+    )
 
 
 @pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16, jnp.float32, jnp.float64])

@@ -75,7 +75,7 @@ def _jax_thunk(function: Callable[..., Any], arguments: Arrays) -> Thunk:
     return lambda: jax.block_until_ready(compiled(*values))
 
 
-def _jax_transforms(derivative: str) -> dict[str, Transform]:
+def jax_transforms(derivative: str) -> dict[str, Transform]:
     jax = jax_library().jax
     jnp = jax.numpy
 
@@ -119,7 +119,7 @@ def _jax_peers(problem: Problem, arguments: Arrays) -> list[Candidate]:
     def candidate(name: str, transform: Transform) -> Candidate:
         return Candidate(name, DENSE, lambda: _jax_thunk(transform(f), arguments), as_arrays)
 
-    return [candidate(*item) for item in _jax_transforms(problem.derivative).items()]
+    return [candidate(*item) for item in jax_transforms(problem.derivative).items()]
 
 
 def _mapped(problem: Problem, arguments: Arrays) -> Candidate:

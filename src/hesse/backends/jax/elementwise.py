@@ -15,6 +15,7 @@ import numpy as np
 from jax import lax
 
 from hesse.backends import plain
+from hesse.backends.jax.rows import is_costly, of_matrices
 from hesse.backends.kernels import Kernel, find
 from hesse.backends.names import ROWS
 from hesse.ops.choices import INDICATORS
@@ -29,7 +30,8 @@ SERIES_ORDER = 10
 
 def kernel(name: str) -> Kernel:
     """The function that computes the row of this name."""
-    return find(name, KERNELS, "hesse.backends.jax.elementwise.KERNELS", ROWS["jax"], jnp)
+    found = find(name, KERNELS, "hesse.backends.jax.elementwise.KERNELS", ROWS["jax"], jnp)
+    return of_matrices(found) if is_costly(name) else found
 
 
 COMPARISONS: dict[str, Kernel] = {

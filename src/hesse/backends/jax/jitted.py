@@ -29,6 +29,7 @@ import jax
 import numpy as np
 
 from hesse.backends.jax.machine import JaxMachine
+from hesse.backends.jax.rows import SOFTENED, has_rows
 from hesse.backends.processors import processors
 from hesse.plan.program import CallApply, CallMap, Combine, Contract, Instruction, Program
 
@@ -39,8 +40,11 @@ PLAIN = {"xla_cpu_use_fusion_emitters": False}
 """What XLA is told about programs that loop over few entries."""
 LESS = {"xla_backend_optimization_level": 1}
 """What XLA is told about programs that do little."""
-WHOLE_SUMS = {"xla_disable_hlo_passes": "tree_reduction_rewriter"}
-"""What XLA is told about programs in single or double precision."""
+WITHOUT = "xla_disable_hlo_passes"
+TAKES_SUMS_APART = "tree_reduction_rewriter"
+"""What XLA leaves out in programs in single or double precision."""
+MOVES_RESHAPES = "reshape-mover"
+"""What it leaves out where kernels are written the older way: it would undo what `rows.py` does."""
 PARTS = {"xla_cpu_parallel_codegen_split_count": min(processors(), 32)}
 """What XLA is told about all programs."""
 ALGEBRA = {
@@ -53,15 +57,16 @@ ALGEBRA = {
     "triangular_solve",
 }
 """Records whose time is that of library calls, however loops are written."""
-SOFTENED = {"log_softmax", "logsumexp", "softmax"}
-"""Records whose time is that of exponentials."""
 EXPONENTIALS = {"exp", "tanh"}
 """Functions that take twice as long in kernels that are written the older way."""
 
 
 def compiler_options(program: Program, machine: JaxMachine, dtype: np.dtype[Any]) -> Options:
     """How a program is compiled where it is called outside of a trace."""
-    return _kernel_options(program, machine) | PARTS | (WHOLE_SUMS if dtype.itemsize >= 4 else {})
+    found = _kernel_options(program, machine) | PARTS
+    passes = [TAKES_SUMS_APART] if dtype.itemsize >= 4 else []
+    passes += [MOVES_RESHAPES] if found.keys() >= PLAIN.keys() and has_rows(program) else []
+    return found | {WITHOUT: ",".join(passes)} if passes else found
 
 
 def _kernel_options(program: Program, machine: JaxMachine) -> Options:
@@ -76,7 +81,8 @@ def _kernel_options(program: Program, machine: JaxMachine) -> Options:
     if not is_long and placed <= machine.few_placed:  # else other loops take most of the time
         exponentials += sum(_looped(program, k, item) for k, item in items if _is_exponential(item))
     few = max(machine.few_entries, program.total_flops / machine.much_work)
-    is_few = looped <= few and exponentials <= machine.few_exponentials
+    few_exponentials = max(machine.few_exponentials, placed // machine.placed_in_time)
+    is_few = looped <= few and exponentials <= few_exponentials
     return (PLAIN if is_few else {}) | (LESS if is_light and placed <= machine.few_placed else {})
 
 
@@ -127,11 +133,6 @@ def jitted(function: Function, options: Options) -> Function:
     return run
 
 
-def is_processor() -> bool:
-    """Whether programs run on one processor: loops over slices of arrays would be run by each of several."""
-    return bool(jax.default_backend() == "cpu" and jax.device_count() == 1)
-
-
 @functools.cache
 def _has_options() -> bool:
     """Whether programs run on a processor, by an XLA that has the options."""
@@ -139,7 +140,7 @@ def _has_options() -> bool:
         return False
     try:
         with jax.core.eval_context():  # it may be a trace that asks
-            jax.jit(lambda: 0, compiler_options=PLAIN | LESS | WHOLE_SUMS | PARTS)()
+            jax.jit(lambda: 0, compiler_options=PLAIN | LESS | PARTS | {WITHOUT: TAKES_SUMS_APART})()
     except jax.errors.JaxRuntimeError:
         return False
     return True

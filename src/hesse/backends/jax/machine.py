@@ -42,6 +42,8 @@ class JaxMachine(SliceMachine):
     """So they are if there are so many operations for each of these entries."""
     few_exponentials: int = 1_500
     """The same for exponentials, be it those of softmax and its relatives."""
+    placed_in_time: int = 60
+    """Entries that are placed in far more time than one of them takes longer so: they may be more then."""
     local_share: float = 1 / 8
     """The share of a sum in which a term lies that may be added there alone."""
     many_local: int = 4

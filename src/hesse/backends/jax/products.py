@@ -10,7 +10,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array, lax
 
-from hesse.backends.jax.jitted import is_processor
+from hesse.backends.jax.processor import is_processor
 
 Labels = Sequence[int]
 

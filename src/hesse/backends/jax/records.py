@@ -18,6 +18,7 @@ from jax import lax
 from hesse.backends import records
 from hesse.backends.foreign import float_dtype, pick, results_on_host
 from hesse.backends.jax.products import summed
+from hesse.backends.jax.rows import in_one_row
 from hesse.backends.kernels import Kernel, find
 from hesse.backends.names import words
 from hesse.errors import DifferentiationError
@@ -64,7 +65,7 @@ def _exponentials(x: Any) -> tuple[Any, Any]:
     """
     largest = lax.stop_gradient(lax.expand_dims(lax.reduce_max(x, (x.ndim - 1,)), (x.ndim - 1,)))
     shift = lax.select(largest == -jnp.inf, lax.full_like(largest, 0), largest)
-    return shift, lax.exp(x - shift)
+    return shift, in_one_row(lax.exp)(x - shift)
 
 
 def _total(exponentials: Any) -> Any:

@@ -18,8 +18,9 @@ from jax import lax
 from hesse.backends.guarded import Function, Other, most_allowed
 from hesse.backends.jax import elementwise
 from hesse.backends.jax.algebra import ALGEBRA
-from hesse.backends.jax.jitted import compiler_options, is_processor, jitted
+from hesse.backends.jax.jitted import compiler_options, jitted
 from hesse.backends.jax.machine import JAX_MACHINE, JaxMachine
+from hesse.backends.jax.processor import is_processor
 from hesse.backends.jax.runtime import is_looked_up
 from hesse.backends.jax.sharding import distributed
 from hesse.backends.jax.turns import turned
