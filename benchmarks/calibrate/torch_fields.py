@@ -40,6 +40,10 @@ CHOICES = {
     "largest_joined": "0: results take no longer the more there are",
     "call_cost": "0: calls are not counted",
     "larger_first": "what the library does",
+    "lanes": "more hold more memory for little time",
+    "lane_bytes": "memory that a graph may hold",
+    "kernel_bytes": "rough: it orders instructions",
+    "product_kernels": "rough: it orders instructions",
 }
 ON_CUDA = ("fused_stack", "fused_product", "launch_bytes", "replay_launches")
 

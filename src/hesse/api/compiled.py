@@ -29,7 +29,7 @@ from hesse.api.signature import (
 from hesse.api.trace import INDEX_SUFFIX, nested_names
 from hesse.backends.arrays import Arrays, as_arrays
 from hesse.backends.kept import KEPT, keep
-from hesse.backends.target import Target, as_target, library_of
+from hesse.backends.target import Target, as_target, library_of, quick_key
 from hesse.errors import ArgumentError, TracingError
 from hesse.frontends.explained import mixed
 from hesse.frontends.expression import Expression
@@ -119,7 +119,7 @@ class Derivative:
                 return result
             if tables.fast:
                 try:
-                    entry = tables.fast[_fast_key(arguments)]
+                    entry = tables.fast[quick_key(arguments)]
                 except (AttributeError, KeyError, TypeError):
                     pass  # the first call of this signature, or something that is not an array
                 else:
@@ -139,7 +139,7 @@ class Derivative:
     def _taken(tables: Tables, arrays: tuple[Any, ...]) -> Entry | None:
         """The entry of the path that arrays take, if it is known what to do with such arrays."""
         try:
-            paths = tables.fast_paths[_fast_key(arrays)]
+            paths = tables.fast_paths[quick_key(arrays)]
         except (AttributeError, KeyError, TypeError):
             return None
         return taken(paths, arrays)
@@ -175,7 +175,7 @@ class Derivative:
         if self._is_branching:
             if is_flat and all(type(array) is np.ndarray for array in arguments):
                 known = next(paths for paths in tables.paths.values() if paths[0].entry is found)
-                keep(tables.fast_paths, _fast_key(arguments + captured.arrays), known)
+                keep(tables.fast_paths, quick_key(arguments + captured.arrays), known)
             return found.run(arrays.values)
         may_dispatch = is_plain and not arrays.as_numpy and arrays.target.may_be_kept(arrays.values)
         if may_dispatch and tables.dispatch.enter(self, arguments, found):
@@ -185,7 +185,7 @@ class Derivative:
         kinds = [type(a) is np.ndarray or library_of(a) is not None for a in arguments]
         # the key does not tell weak types apart
         if is_flat and all(kinds) and not any(hasattr(a, "weak_type") for a in arguments):
-            keep(tables.fast, _fast_key(arguments), found)
+            keep(tables.fast, quick_key(arguments), found)
         else:
             self._remember(tables, arguments, options, call, found)
         return found.run(arrays.values)
@@ -391,8 +391,3 @@ class Derivative:
                 f"{self.__name__} decides by values and cannot be bound; use functools.partial"
             )
         return Bound(self, bound)
-
-
-def _fast_key(arrays: Sequence[Any]) -> tuple[Any, ...]:
-    """What decides about arrays."""
-    return tuple([(type(a), a.shape, a.dtype) for a in arrays])

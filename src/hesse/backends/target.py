@@ -183,6 +183,15 @@ def library_of(value: Any) -> str | None:
     return None
 
 
+def quick_key(arrays: Sequence[Any]) -> tuple[Any, ...]:
+    """What decides about arrays, where nothing has to be converted."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch._C._len_torch_function_stack():
+        return tuple([(type(a), a.shape, a.dtype) for a in arrays])
+    with torch._C.DisableTorchFunction():  # a default device sees whoever asks a tensor for its shape
+        return tuple([(type(a), a.shape, a.dtype) for a in arrays])
+
+
 def target_named(backend: str) -> Target:
     """The target with this name; its library is imported."""
     if backend not in BACKENDS:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch._C import _get_function_stack_at as function_mode_at
 from torch._C import _len_torch_dispatch_stack as count_dispatch_modes
 from torch._C import _len_torch_function_stack as count_function_modes
 from torch.autograd import forward_ad
-from torch.overrides import _get_current_function_mode_stack
 from torch.utils._device import DeviceContext
 
 PLAIN = (Tensor, torch.nn.Parameter)
@@ -55,6 +55,7 @@ def has_only_a_default_device(arrays: Sequence[Tensor]) -> bool:
 
 def _is_observed() -> bool:
     """Whether a mode looks at functions; a default device, a mode as well, is none of these."""
-    if not count_function_modes():
-        return False
-    return not all(isinstance(mode, DeviceContext) for mode in _get_current_function_mode_stack())
+    for k in range(count_function_modes()):
+        if not isinstance(function_mode_at(k), DeviceContext):
+            return True
+    return False
