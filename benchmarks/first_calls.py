@@ -13,6 +13,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -25,11 +26,15 @@ from benchmarks.speed.peers import jax_transforms
 from benchmarks.speed.problem import Arrays, Problem
 from benchmarks.speed.problems import PROBLEMS
 from benchmarks.texts import columns, ratio_text, time_text
+from benchmarks.trains.page import table, write
 
 DENSE_ENTRIES = 10**7
 """Larger dense results are not formed."""
 SLOWEST = 20.0
 """Seconds after which a child is given up."""
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "jax.md"
+HEADINGS = ["problem", "size", "hesse", "JAX", "its fastest way", "hesse to JAX"]
 
 Call = Callable[[], Any]
 
@@ -42,7 +47,7 @@ def child_seconds(make: Callable[[], Call]) -> float:
         os.close(reading)
         try:
             jax.block_until_ready(jax.jit(lambda x: x @ x)(np.ones((2, 2))))
-            hesse.grad(jax.numpy.sum)(jax.numpy.ones(2))
+            hesse.grad(jax.numpy.sum)(jax.numpy.ones(2))  # and what hesse has for JAX
             start = time.perf_counter()
             jax.block_until_ready(make()())
             os.write(writing, repr(time.perf_counter() - start).encode())
@@ -57,19 +62,14 @@ def child_seconds(make: Callable[[], Call]) -> float:
     return float(text)
 
 
-def by_hesse(problem: Problem, form: str, arguments: Arrays) -> Callable[[], Call]:
+def by_hesse(problem: Problem, arguments: Arrays) -> Callable[[], Call]:
     """The JAX function, differentiated by hesse."""
 
     def make() -> Call:
         library = jax_library()
         values = [library.array(a) for a in arguments]
-        derivative = derivative_of(problem, form, library)
-
-        def call() -> Any:
-            found = derivative(*values)
-            return found if form == DENSE else found.arrays
-
-        return call
+        derivative = derivative_of(problem, DENSE, library)
+        return lambda: derivative(*values)
 
     return make
 
@@ -87,7 +87,7 @@ def by_jax(problem: Problem, transform: Callable[..., Any], arguments: Arrays) -
 
 def candidates(problem: Problem, arguments: Arrays) -> dict[str, Callable[[], Call]]:
     """hesse, and the ways of JAX."""
-    found = {"hesse": by_hesse(problem, DENSE, arguments)}
+    found = {"hesse": by_hesse(problem, arguments)}
     for name, transform in jax_transforms(problem.derivative).items():
         found[name] = by_jax(problem, transform, arguments)
     return found
@@ -117,15 +117,20 @@ def main() -> int:
     parser.add_argument("--only", default="", help="problems whose name contains this text")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--all-sizes", action="store_true")
+    parser.add_argument("--write", action="store_true", help="write the table into the page")
     options = parser.parse_args()
+    jax_library()  # all children compute in double precision
     body = []
     for problem in PROBLEMS:
         for size in problem.sizes.short if options.all_sizes else problem.sizes.short[:1]:
             if options.only in problem.name and (found := row(problem, size, options.rounds)):
                 body.append(found)
                 print(" | ".join(found), file=sys.stderr, flush=True)
-    print(f"JAX {jax.__version__}; medians of {options.rounds} processes each")
-    print(columns(["problem", "size", "hesse", "JAX", "its fastest way", "ratio"], body))
+    about = f"JAX {jax.__version__}, {os.cpu_count()} cores; medians of {options.rounds} processes each."
+    print(about)
+    print(columns(HEADINGS, body))
+    if options.write:
+        write("first calls", f"{about}\n\n{table(HEADINGS, body)}", PAGE)
     return 0
 
 

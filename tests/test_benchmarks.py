@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import operator
+import subprocess
+import sys
 from dataclasses import fields
 
 import numpy as np
@@ -158,3 +160,12 @@ def test_the_fastest_way_of_hesse_counts_in_adbench_and_is_named() -> None:
         f"- LSTM, c = 2: jitted JAX is 2.0 times as fast as {XLA}.",
         f"- LSTM, c = 2: the first call of {XLA}: 9 s against 8 s of jitted JAX.",
     ]
+
+
+def test_first_calls_are_measured_in_processes_of_their_own() -> None:
+    """Both libraries, in children of a process that has compiled nothing."""
+    command = [sys.executable, "-m", "benchmarks.first_calls", "--only", "tiny Rosenbrock", "--rounds", "1"]
+    found = subprocess.run(command, check=True, capture_output=True, text=True)
+    line = found.stdout.splitlines()[-1].split("  ")
+    assert line[0] == "tiny Rosenbrock"
+    assert sum("ms" in cell for cell in line) == 2

@@ -55,7 +55,4 @@ def has_only_a_default_device(arrays: Sequence[Tensor]) -> bool:
 
 def _is_observed() -> bool:
     """Whether a mode looks at functions; a default device, a mode as well, is none of these."""
-    for k in range(count_function_modes()):
-        if not isinstance(function_mode_at(k), DeviceContext):
-            return True
-    return False
+    return any(not isinstance(function_mode_at(k), DeviceContext) for k in range(count_function_modes()))
