@@ -259,3 +259,25 @@ def test_gradients_whose_parts_single_precision_does_not_hold():
     lengths = [np.linalg.norm(found[dtype]) for dtype in ("f8", "f4")]
     assert 0.0 < lengths[0] < 1e38
     np.testing.assert_allclose(lengths[1], lengths[0], rtol=1e-4)
+
+
+@pytest.mark.parametrize("power", [4, 6, 12])
+def test_words_that_are_tiny_before_and_huge_behind(power):
+    """In single precision only their products fit: here those of two words with opposite sizes."""
+    shape = SHAPE[:2] * 3
+    generator = np.random.default_rng(3)
+    sizes = np.array([10.0**power, 10.0**-power])[:, None]
+    rows = [
+        generator.standard_normal((2, size)) * (sizes if k < 3 else 1 / sizes) for k, size in enumerate(shape)
+    ]
+    cores = [np.array(core) for core in tt.random(shape, RANK, rng=4).cores]
+    deltas = {}
+    for dtype in ("f8", "f4"):
+        words, X = (
+            tt.rank_one([r.astype(dtype) for r in rows]),
+            tt.TensorTrain([c.astype(dtype) for c in cores]),
+        )
+        deltas[dtype] = Objective(lambda X, words=words: tt.dot(words, X).sum()).value_and_grad(X)[1].deltas
+    for mine, expected in zip(deltas["f4"], deltas["f8"], strict=True):
+        assert mine.dtype == np.float32
+        assert np.linalg.norm(mine - expected) < 2e-5 * np.linalg.norm(expected)

@@ -186,9 +186,9 @@ def library_of(value: Any) -> str | None:
 def quick_key(arrays: Sequence[Any]) -> tuple[Any, ...]:
     """What decides about arrays, where nothing has to be converted."""
     if arrays and type(arrays[0]) is not np.ndarray:
-        torch = sys.modules.get("torch")
-        if torch is not None and torch._C._len_torch_function_stack():
-            with torch._C.DisableTorchFunction():  # a default device sees who asks a tensor for its shape
+        torch = sys.modules.get("torch._C")
+        if torch is not None and torch._len_torch_function_stack():
+            with torch.DisableTorchFunction():  # a default device sees who asks a tensor for its shape
                 return tuple([(type(a), a.shape, a.dtype) for a in arrays])
     return tuple([(type(a), a.shape, a.dtype) for a in arrays])
 

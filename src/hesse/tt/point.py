@@ -40,6 +40,9 @@ class Point:
     inverted, so singular values may be tiny or zero.
     """
 
+    needs_frames = False
+    """Whether more than values is going to be asked for."""
+
     def __init__(self, train: TensorTrain) -> None:
         library = train.library
         self._cores = train.cores
@@ -54,8 +57,6 @@ class Point:
         self.given: Sequence[Array] = given[0]
         """The cores of the train; in single precision divided by their sizes."""
         self.log_scale: Any = given[1]
-        self.needs_frames = False
-        """Whether more than values is going to be asked for."""
         self.is_large = _are_large(library, self.given)
         """Whether frames cost much. They are made when they are asked for: values need not have them."""
         if not self.is_large:
@@ -123,7 +124,8 @@ class Point:
             sweeps = [partial(_from_left, self.given), partial(_from_right, self.given)]
             rows = [partial(task, *row) for row in zip(*columns, strict=True)]
             left, right, *found = in_turns([*sweeps, *rows])
-            self.factors, self.unit_links, self.turns = _met(left, right)
+            factors, self.unit_links, self.turns = _met(left, right)
+            self.factors = factors  # last: who finds it looks for the others
             return found
         return each(task, *columns, numbers=sum(core.size for core in self.given))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import os
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -46,8 +47,12 @@ def in_turns(tasks: Sequence[Callable[[], Any]]) -> list[Any]:
     numbers = iter(range(len(tasks)))  # one for all threads
 
     def work(_: slice) -> None:
-        for k in numbers:
-            found[k] = tasks[k]()
+        try:
+            for k in numbers:
+                found[k] = tasks[k]()
+        except BaseException:
+            deque(numbers, maxlen=0)  # nobody begins another one
+            raise
 
     on_threads(work, shares(len(tasks)))
     return found

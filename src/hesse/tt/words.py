@@ -35,8 +35,8 @@ CONDITION = 1e3
 """So many digits may be lost."""
 FITTING = 300.0
 """Doubles hold numbers whose logarithms are of this size, and their products with numbers of frames."""
-MODEST = 15.0
-"""Sums of products of two such numbers as its exponential fit into a short type."""
+MODEST = 30.0
+"""Sums of such numbers as its exponential fit into a short type."""
 
 
 def is_of_words(form: Form, point: Point) -> bool:
@@ -208,9 +208,11 @@ def _spread(
     """
     size = 1.0
     if words.dtype != before.dtype:
-        before, own = _of_type(words.dtype, before)
-        behind, size = _of_type(words.dtype, behind)
-        size *= own
+        # of a word that is tiny before a position and huge behind it, only the product fits the short type
+        sizes = abs(before).max(axis=1, keepdims=True)
+        sizes[sizes == 0.0] = 1.0
+        before = (before / sizes).astype(words.dtype)
+        behind, size = _of_type(words.dtype, behind * sizes)
     part = Part(words, before, behind, None, None)
     if frame is not None and inside is not None:
         core, _, matrix = frame

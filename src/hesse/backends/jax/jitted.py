@@ -41,10 +41,11 @@ PLAIN = {"xla_cpu_use_fusion_emitters": False}
 LESS = {"xla_backend_optimization_level": 1}
 """What XLA is told about programs that do little."""
 WITHOUT = "xla_disable_hlo_passes"
+"""The option that names the passes that XLA leaves out."""
 TAKES_SUMS_APART = "tree_reduction_rewriter"
-"""What XLA leaves out in programs in single or double precision."""
+"""A pass that is left out in programs in single or double precision."""
 MOVES_RESHAPES = "reshape-mover"
-"""What it leaves out where kernels are written the older way: it would undo what `rows.py` does."""
+"""A pass that is left out where kernels are written the older way, if it would undo what `rows.py` does."""
 PARTS = {"xla_cpu_parallel_codegen_split_count": min(processors(), 32)}
 """What XLA is told about all programs."""
 ALGEBRA = {

@@ -13,6 +13,7 @@ import functools
 import math
 from typing import Any
 
+import numpy as np
 from jax import lax
 
 from hesse.backends.jax.processor import is_processor
@@ -52,7 +53,8 @@ def is_costly(name: str) -> bool:
 
 
 def _are_rows(shape: tuple[int, ...]) -> bool:
-    return len(shape) > 1 and shape[-1] in NARROW and math.prod(shape) <= MOST
+    is_known = len(shape) > 1 and all(isinstance(size, int) for size in shape)  # sizes may be symbols
+    return is_known and shape[-1] in NARROW and math.prod(shape) <= MOST
 
 
 def in_one_row(function: Kernel) -> Kernel:
@@ -60,7 +62,7 @@ def in_one_row(function: Kernel) -> Kernel:
 
     @functools.wraps(function)
     def computed(x: Any) -> Any:
-        if not _are_rows(x.shape) or not is_processor():
+        if not _are_rows(np.shape(x)) or not is_processor():
             return function(x)
         return lax.reshape(function(lax.reshape(x, (x.size,))), x.shape)
 
@@ -73,6 +75,6 @@ def of_matrices(function: Kernel) -> Kernel:
 
     @functools.wraps(function)
     def computed(x: Any) -> Any:
-        return in_row(x) if x.ndim == 2 else function(x)
+        return in_row(x) if np.ndim(x) == 2 else function(x)
 
     return computed

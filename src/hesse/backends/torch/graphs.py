@@ -21,8 +21,8 @@ SYNCHRONISING = frozenset(
 """Operations that look at values on the host, be it to raise an error: they cannot be captured."""
 
 Function = Callable[..., tuple[Tensor, ...]]
-Address = tuple[int, tuple[int, ...]]
-"""Where the entries of a tensor are, and its strides."""
+Address = tuple[int, tuple[int, ...], bool]
+"""Where the entries of a tensor are, its strides, and whether they are the negative of what is there."""
 TOGETHER = 2**15
 """Entries of tensors that are copied together: the kernel for that gives twice as many to one processor."""
 CAPTURING = threading.Lock()
@@ -56,12 +56,13 @@ class Graphed:
         self._moving: set[int] = set()
         """Arguments that were met in several places."""
         self._recording: Recording | None = None
+        self._is_given_up = False
         self._lock = threading.Lock()
         self._stream: torch.cuda.Stream | None = None
         """Where it was replayed last: on another stream it waits until that has read the results."""
 
     def __call__(self, *arrays: Tensor) -> tuple[Tensor, ...]:
-        if _is_watched(arrays):
+        if self._is_given_up or _is_watched(arrays):
             return self._function(*arrays)
         if self._addresses is None:
             self._addresses = list(map(_address, arrays))
@@ -73,7 +74,12 @@ class Graphed:
         with self._lock:
             recording = self._recording
             if recording is None or not recording.is_fixed(arrays):
-                recording = self._recording = self._recorded(arrays)
+                try:
+                    recording = self._recording = self._recorded(arrays)
+                except torch.OutOfMemoryError:  # a graph keeps its memory, which the function gives back
+                    self._is_given_up = True
+                    self._recording = None
+                    return self._function(*arrays)
             self._wait(device.index)
             recording.run(arrays)
             return recording.results(arrays, self._copies)
@@ -109,14 +115,7 @@ class Recording:
         self._fixed = [(k, _address(array)) for k, array in enumerate(arrays) if k not in moving]
         given = [array.detach().clone() if k in moving else array.detach() for k, array in enumerate(arrays)]
         self._copied = [given[k] for k in self._moving]
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):  # libraries allocate what they need before it is recorded
-            function(*given)
-        torch.cuda.current_stream().wait_stream(stream)
-        self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph):
-            results = function(*given)
+        self._graph, results = _captured(function, given)
         known = {id(array): k for k, array in enumerate(given)}
         computed = {id(result): result for result in results if id(result) not in known}
         places = known | {key: len(given) + k for k, key in enumerate(computed)}
@@ -145,6 +144,19 @@ class Recording:
         return tuple([there[k] for k in self._places])
 
 
+def _captured(function: Function, given: Sequence[Tensor]) -> tuple[torch.cuda.CUDAGraph, Sequence[Tensor]]:
+    """The graph of a call, and its results, which every replay computes anew."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):  # libraries allocate what they need before it is recorded
+        function(*given)
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        results = function(*given)
+    return graph, results
+
+
 def _copy(targets: list[Tensor], values: list[Tensor]) -> None:
     """Copy tensors: small ones by one launch, which copies large ones slowly."""
     if len(targets) > 1 and max(target.numel() for target in targets) <= TOGETHER:
@@ -155,7 +167,7 @@ def _copy(targets: list[Tensor], values: list[Tensor]) -> None:
 
 
 def _address(array: Tensor) -> Address:
-    return array.data_ptr(), array.stride()
+    return array.data_ptr(), array.stride(), array.is_neg()
 
 
 def _is_watched(arrays: Sequence[Tensor]) -> bool:

@@ -130,7 +130,7 @@ def issued(
     found: Iterable[Step], lines: Mapping[Ref, Sequence[str]], names: Sequence[str], lanes: int
 ) -> list[str]:
     """The lines of a function that runs all steps, each on its lane."""
-    text = [f"lanes = Lanes({lanes})"]
+    text: list[str] = []
     current = 0
     for step in found:
         if step.lane != current:
@@ -142,7 +142,10 @@ def issued(
             text.append(f"lanes.mark({step.ref})")
         if step.frees:
             text.append(f"del {', '.join(names[ref] for ref in step.frees)}")
-    return [*text, "lanes.join()"]
+    if not text:
+        return []
+    body = [f"    {line}" for line in text]
+    return [f"lanes = Lanes({lanes})", "try:", *body, "finally:", "    lanes.join()"]
 
 
 class Lanes:
