@@ -1,6 +1,8 @@
 """Words (batches of products of vectors) at large trains, and frames that they read before these are made."""
 
 import copy
+import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from hesse.manifolds.derivatives import Objective
 from hesse.tt import compiler, rows_kernel, spread_kernel
 from hesse.tt.point import Point, _are_large, point_of
 from hesse.tt.sweep_kernel import left_sweep, right_sweep
+from hesse.tt.threads import in_turns
 from hesse.tt.words import WordsFunctional, _combined
 
 SHAPE, RANK = (900, 300, 250, 900), 16
@@ -281,3 +284,20 @@ def test_words_that_are_tiny_before_and_huge_behind(power):
     for mine, expected in zip(deltas["f4"], deltas["f8"], strict=True):
         assert mine.dtype == np.float32
         assert np.linalg.norm(mine - expected) < 2e-5 * np.linalg.norm(expected)
+
+
+def test_no_task_begins_after_one_has_failed():
+    done = []
+
+    def task(k):
+        if k == 3:
+            raise ZeroDivisionError
+        time.sleep(0.001)
+        done.append(k)
+
+    with pytest.raises(ZeroDivisionError):
+        in_turns([partial(task, k) for k in range(100)])
+    time.sleep(0.2)
+    assert len(done) < 10
+    assert in_turns([partial(int, k) for k in range(50)]) == list(range(50))
+    assert in_turns([]) == []
