@@ -97,10 +97,11 @@ class Graphed:
         assert self._addresses is not None
         found = list(map(_address, arrays))
         moved = {k for k, (old, new) in enumerate(zip(self._addresses, found, strict=True)) if old != new}
-        self._moving = set(range(len(arrays))) if moved and self._moving else moved
-        self._addresses = found
+        moving = set(range(len(arrays))) if moved and self._moving else moved
         with torch.inference_mode(False), torch.no_grad(), CAPTURING:
-            return Recording(self._captured(), arrays, self._moving)
+            recording = Recording(self._captured(), arrays, moving)
+        self._moving, self._addresses = moving, found
+        return recording
 
 
 class Recording:
