@@ -150,7 +150,7 @@ def assembled(
             for factor, axes in zip(factors, term.axes, strict=True):
                 entry *= factor[position(axes, point)]
             dense[position(term.output, point)] += entry
-    return RandomTensor(Structured(add(nodes, shape), values, groups), dense, groups)
+    return RandomTensor(Structured.of(add(nodes, shape), values, groups), dense, groups)
 
 
 def drawn_factor(

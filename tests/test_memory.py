@@ -163,6 +163,7 @@ def test_no_node_remembers_itself() -> None:
     tensor.solve(point, damping=10.0)
     (tensor.T + 2.0 * tensor).dense()
     hesse.hessian(lambda x: np.sum(x**3), form="structured")(point).to_sparse()
+    hesse.hessian(lambda x: np.sum(x**2), form="structured")(point).dense(chunk=5)
     nodes = list(_table.values())
     assert sum(bool(node._cache) for node in nodes) > 50
     assert not [node for node in nodes if any(part is node for part in parts(node._cache))]

@@ -44,7 +44,7 @@ def is_of(library: str, array: Any) -> bool:
 def converted(library: str, tensor: Structured) -> Structured:
     """The same tensor over arrays of another library."""
     values = {name: MAKE[library](value) for name, value in tensor.parts.items()}
-    return Structured(tensor.node, values, tensor.groups)
+    return Structured.of(tensor.node, values, tensor.groups)
 
 
 @contextmanager

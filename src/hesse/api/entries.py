@@ -18,7 +18,7 @@ from hesse.errors import ArgumentError
 from hesse.ir import Node, Variable, number, topological
 from hesse.plan import allowed_bytes, bytes_text, called_cost
 from hesse.plan.origins import Origins
-from hesse.structured import Storage, Structured, check_chunk, chunk_elements, stored
+from hesse.structured import Form, Storage, Structured, check_chunk, chunk_elements, stored
 
 FORMS = ("dense", "structured")
 WORTH_IT = 0.9
@@ -107,30 +107,19 @@ class Built(NamedTuple):
 
 
 Builder = Callable[[Request], Built]
-
-
-class Kind(NamedTuple):
-    """A structured tensor without numbers: its expression, and the ranks of its groups of axes.
-
-    `pick` takes its parts, which have names, from the results of the program; None: they are the first ones.
-    """
-
-    node: Node
-    ranks: tuple[int, ...]
-    names: tuple[str, ...]
-    pick: Callable[[Sequence[Any]], Sequence[Any]] | None
+Pick = Callable[[Sequence[Any]], Sequence[Any]]
 
 
 class Tensors(NamedTuple):
     """Structured tensors whose parts are the first results of a program; some may have parts in common."""
 
     storages: tuple[Storage, ...]
-    kinds: tuple[Kind, ...]
+    forms: tuple[tuple[Form, Pick | None], ...]
+    """What each has besides its parts, and what takes these from the results; None: all results are parts."""
     part_count: int
     """So many results are parts."""
     has_numbers: bool
     """Whether a part has no axes: NumPy's programs give a number then."""
-    dtype: DType
     target: Target
     chunk: int | None
     """So many entries of the first axis are made dense at a time; None: the tensors stay structured."""
@@ -139,16 +128,14 @@ class Tensors(NamedTuple):
         """The tensors, and the results that are no parts of them."""
         if self.has_numbers:
             results = self.target.converted(results, [None] * len(results))
-        dtype, target = self.dtype, self.target
         tensors: list[Any] = [
-            Structured(node, dict(zip(names, pick(results) if pick else results)), ranks, dtype, target)  # noqa: B905
-            for node, ranks, names, pick in self.kinds
+            Structured(form, pick(results) if pick else results) for form, pick in self.forms
         ]
         if self.chunk is not None:
             tensors = [tensor.dense(chunk=self.chunk) for tensor in tensors]
         if len(results) == self.part_count:
             return tensors
-        return tensors + [target.copied(result) for result in results[self.part_count :]]
+        return tensors + [self.target.copied(result) for result in results[self.part_count :]]
 
 
 class Entry(NamedTuple):
@@ -226,20 +213,25 @@ def _tensors(storages: tuple[Storage, ...], built: Built, arrays: Arrays, chunk:
         target, dtype = target_named("numpy"), target.numpy_dtype(dtype)
     sources = _sources(storages)
     places = {source: k for k, source in enumerate(sources)}
-    kinds = tuple(
-        Kind(s.node, ranks, s.names, _picker([places[source] for source in s.sources]))
+    count = len(sources) + len(built.roots) - len(storages)
+    forms = tuple(
+        (
+            Structured.form(s.node, s.names, ranks, dtype, target),
+            _picker([places[source] for source in s.sources], count),
+        )
         for s, ranks in zip(storages, built.groups, strict=True)
     )
     has_numbers = any(source.shape == () for source in sources)
-    return Tensors(storages, kinds, len(sources), has_numbers, dtype, target, chunk)
+    return Tensors(storages, forms, len(sources), has_numbers, target, chunk)
 
 
-def _picker(places: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]] | None:
-    """What takes the results at some places, most of which are in a row; None: they are the first ones."""
-    first, count = next(iter(places), 0), len(places)
-    if [*places] == [*range(first, first + count)]:
-        return itemgetter(slice(first, first + count)) if first else None
-    return itemgetter(*places)
+def _picker(places: Sequence[int], count: int) -> Pick | None:
+    """What takes the results at some places, most of which are in a row; None: they are all results."""
+    if [*places] == [*range(count)]:
+        return None
+    first = next(iter(places), 0)
+    row = range(first, first + len(places))
+    return itemgetter(slice(row.start, row.stop)) if [*places] == [*row] else itemgetter(*places)
 
 
 def _sources(storages: Sequence[Storage]) -> list[Node]:

@@ -238,10 +238,9 @@ class ImplicitRule(DerivedRule):
             return np.asarray(value_of(np.asarray(x, np.float64), *values)[0])
 
         def step(x: np.ndarray, target: np.ndarray) -> np.ndarray:
-            parts = dict(zip(storage.names, parts_of(x, *values), strict=True))
-            groups = (x.ndim, x.ndim)
-            jacobian = Structured(storage.node, parts, groups, np.dtype(np.float64), TARGET)
-            return np.asarray(jacobian.solve(target))
+            groups, dtype = (x.ndim, x.ndim), np.dtype(np.float64)
+            form = Structured.form(storage.node, storage.names, groups, dtype, TARGET)
+            return np.asarray(Structured(form, parts_of(x, *values)).solve(target))
 
         with np.errstate(all="ignore"):  # points on the way may be anywhere
             start = np.asarray(self.start(residual, x0, values), np.float64)

@@ -47,84 +47,113 @@ def _jax_pytree() -> ModuleType:
     return importlib.import_module("hesse.structured.jax_pytree")
 
 
+NOTHING: Mapping[Any, Any] = MappingProxyType({})
+"""What a new tensor has prepared."""
+
+
+class Form(NamedTuple):
+    """What tensors have besides their arrays: an expression over parts with names, in groups of axes."""
+
+    node: Node
+    names: tuple[str, ...]
+    groups: tuple[int, ...]
+    dtype: DType
+    target: Target
+
+
 class Patterns:
-    """An expression over parts, in groups of axes: what `Structured` computes with and solvers look at."""
+    """An expression over parts, in groups of axes: what `Structured` computes with and solvers look at.
 
-    __slots__ = ("__weakref__", "_dtype", "_groups", "_node", "_products", "_ready", "_target", "_values")
+    One is made at every call of a derivative, so that takes no more than to refer to a form and to arrays.
+    """
 
-    def __init__(
-        self,
+    __slots__ = ("__weakref__", "_arrays", "_form", "_products", "_ready")
+
+    def __init__(self, form: Form, arrays: Sequence[Array]) -> None:
+        self._form = form
+        self._arrays = arrays
+        self._ready: Mapping[Any, _Ready] = NOTHING
+        """Compiled formulas, by formula, settings and dtype of the vector."""
+        self._products: Mapping[Any, tuple[Callable[..., Any], list[Array], int]] = NOTHING
+        """Programs of products with vectors, by what can be read off these; their other operands; bytes."""
+
+    @classmethod
+    def form(
+        cls, node: Node, names: Iterable[str], groups: Iterable[int], dtype: DType, target: Target
+    ) -> Form:
+        """What tensors of this class have in common; JAX's transformations know them from then on."""
+        if target.name == "jax":
+            _jax_pytree().register(cls)
+        return Form(node, tuple(names), tuple(groups), dtype, target)
+
+    @classmethod
+    def of(
+        cls,
         node: Node,
         values: Mapping[str, Array],
         groups: Sequence[int],
         dtype: DType = None,
         target: Target | None = None,
-    ) -> None:
-        self._node = node
-        self._values = values
-        self._groups = tuple(groups)
-        self._target = target_for(values.values()) if target is None else target
+    ) -> Self:
+        """An expression over arrays, by the names of the variables they are the values of."""
+        target = target_for(values.values()) if target is None else target
         if dtype is None:
-            dtype = self._target.dtype([value.dtype for value in values.values()])
-        self._dtype = dtype
-        self._ready: dict[Any, _Ready] = {}
-        """Compiled formulas, by formula, settings and dtype of the vector."""
-        self._products: dict[Any, tuple[Callable[..., Any], list[Array], int]] = {}
-        """Programs of products with vectors, by what can be read off these; their other operands; bytes."""
-        if self._target.name == "jax":
-            _jax_pytree().register(type(self))
+            dtype = target.dtype([value.dtype for value in values.values()])
+        return cls(cls.form(node, values, groups, dtype, target), tuple(values.values()))
 
     @property
     def node(self) -> Node:
         """The expression over the parts."""
-        return self._node
+        return self._form.node
 
     @property
     def parts(self) -> Mapping[str, Array]:
         """The arrays that are kept, by the names of the variables of the expression."""
-        return MappingProxyType(dict(self._values))
+        return MappingProxyType(self._values())
+
+    def _values(self) -> dict[str, Array]:
+        return dict(zip(self._form.names, self._arrays, strict=True))
 
     @property
     def groups(self) -> tuple[int, ...]:
         """The ranks of the groups of axes."""
-        return self._groups
+        return self._form.groups
 
     @property
     def target(self) -> Target:
         """The back end of the arrays."""
-        return self._target
+        return self._form.target
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the dense tensor."""
-        return tuple(map(number, self._node.shape))
+        return tuple(map(number, self.node.shape))
 
     @property
     def ndim(self) -> int:
         """Number of axes of the dense tensor."""
-        return self._node.rank
+        return self.node.rank
 
     @property
     def dtype(self) -> DType:
         """The dtype of the entries."""
-        return self._dtype
+        return self._form.dtype
 
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays that are kept."""
-        return sum(value.nbytes for value in self._values.values())
+        return sum(array.nbytes for array in self._arrays)
 
     def like(self, node: Node, groups: Sequence[int] | None = None) -> Self:
         """Another expression over the same parts (those that it has)."""
         names = {part.name for part in topological([node]) if isinstance(part, Variable)}
-        values = {name: value for name, value in self._values.items() if name in names}
-        ranks = self._groups if groups is None else groups
-        return type(self)(node, values, ranks, self._dtype, self._target)
+        values = {name: value for name, value in self._values().items() if name in names}
+        ranks = self.groups if groups is None else groups
+        return self.of(node, values, ranks, self.dtype, self.target)
 
     def over(self, arrays: Iterable[Array]) -> Self:
         """The same expression over other arrays, in the order of `parts`."""
-        values = dict(zip(self._values, arrays, strict=True))
-        return type(self)(self._node, values, self._groups, self._dtype, self._target)
+        return type(self)(self._form, tuple(arrays))
 
     def run(self, formula: Formula, *settings: Any, vector: Array | None = None) -> Array:
         """The value of a formula of one expression."""
@@ -140,18 +169,18 @@ class Patterns:
             return runs(*arrays)
         if vector.dtype == runs.dtype:
             return runs(*arrays, vector)
-        return runs(*arrays, *self._target.converted([vector], [runs.dtype]))
+        return runs(*arrays, *self.target.converted([vector], [runs.dtype]))
 
     def _prepared(self, key: tuple[Formula, tuple[Any, ...], DType], vector: Array | None) -> _Ready:
-        names, dtype = tuple(self._values), self._dtype
+        names, dtype, target = self._form.names, self.dtype, self.target
         if vector is not None:
             names, dtype = (*names, VECTOR), self.promoted(vector)
-        runs = executable(_roots(self._node, *key[:2]), names, dtype, self._target)
-        arrays = self._target.converted([*self._values.values()], [dtype] * len(self._values))
+        runs = executable(_roots(self.node, *key[:2]), names, dtype, target)
+        arrays = target.converted(self._arrays, [dtype] * len(self._arrays))
         ready = _Ready(runs, arrays, runs.program.peak_elements() * runs.itemsize)
         # Elsewhere a function may be traced or recorded, which what was cast in it must not outlive.
-        if self._target.name == "numpy" or all(map(is_, arrays, self._values.values())):
-            self._ready[key] = ready
+        if target.name == "numpy" or all(map(is_, arrays, self._arrays)):
+            self._ready = {**self._ready, key: ready}
         return ready
 
     def _alternative(self) -> str:
@@ -159,7 +188,7 @@ class Patterns:
 
     def promoted(self, *arrays: Array) -> DType:
         """The dtype in which this tensor is computed with together with arrays."""
-        if all(array.dtype == self._dtype for array in arrays):
-            return self._dtype
-        floats = [array.dtype for array in arrays if self._target.kind(array) == "f"]
-        return self._target.dtype([self._dtype, *floats])
+        if all(array.dtype == self.dtype for array in arrays):
+            return self.dtype
+        floats = [array.dtype for array in arrays if self.target.kind(array) == "f"]
+        return self.target.dtype([self.dtype, *floats])

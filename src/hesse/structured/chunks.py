@@ -44,7 +44,7 @@ def dense_in_chunks(
     result = target.zeros(tuple(map(number, node.shape)), dtype, list(values.values()))
     for term in node.operands if isinstance(node, Add) else (node,):
         length = _length(term)
-        if length is None:
+        if length is None or length <= rows:
             value = _executable(term, dtype, target)(*_inputs(term, values))[0]
             result = target.added(result, ..., value)
             continue
@@ -65,7 +65,7 @@ def chunk_elements(node: Node, rows: int, target: Target) -> int:
     peaks = []
     for term in node.operands if isinstance(node, Add) else (node,):
         length = _length(term)
-        part = term if length is None else _cut(term, min(rows, length)).node
+        part = term if length is None or length <= rows else _cut(term, rows).node
         peaks.append(target.passes(target.planned([part])).peak_elements())
     return max(peaks, default=0)
 

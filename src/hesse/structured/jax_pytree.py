@@ -7,28 +7,19 @@ What `vmap` gives back has an axis more in its leaves than its patterns say: onl
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 
-from hesse.structured.base import Patterns
+from hesse.structured.base import Form, Patterns
 
 
-def _leaves(tensor: Patterns) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """The parts, and all the rest; called with every result, so `parts`, which copies, is not read."""
-    values = tensor._values
-    static = (tensor._node, tuple(values), tensor._groups, tensor._dtype, tensor._target)
-    return tuple(values.values()), static
+def _leaves(tensor: Patterns) -> tuple[Sequence[Any], Form]:
+    return tensor._arrays, tensor._form
 
 
 @functools.cache
 def register(kind: type[Patterns]) -> None:
     """Make JAX know the class."""
-
-    def rebuilt(static: tuple[Any, ...], leaves: Iterable[Any]) -> Patterns:
-        node, names, groups, dtype, target = static
-        parts = dict(zip(names, leaves))  # noqa: B905 (JAX gives as many as it was given)
-        return kind(node, parts, groups, dtype, target)
-
-    jax.tree_util.register_pytree_node(kind, _leaves, rebuilt)
+    jax.tree_util.register_pytree_node(kind, _leaves, kind)

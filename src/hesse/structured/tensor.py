@@ -52,30 +52,30 @@ class Structured(Patterns):
                 tuple(map(number, product.ranges)),
                 product.scale,
             )
-            for product in products(self._node)
+            for product in products(self.node)
         )
 
     def _factor(self, node: Node) -> Array:
-        return self._values[node.name] if isinstance(node, Variable) else self.like(node).dense()
+        return self._values()[node.name] if isinstance(node, Variable) else self.like(node).dense()
 
     def __repr__(self) -> str:
-        terms = products(self._node)
+        terms = products(self.node)
         parts = [f"pattern {pattern_text(t.output)}, core {core_shape(*t[1:4])}" for t in terms[:3]]
         count = f"{len(terms)} term{'' if len(terms) == 1 else 's'}"
         listed = ", ".join([count, *dict.fromkeys(parts), *(["…"] if len(terms) > 3 else [])])
-        dense = math.prod(self.shape) * self._target.itemsize(self._dtype)
+        dense = math.prod(self.shape) * self.target.itemsize(self.dtype)
         return (
             f"<Structured {self.shape}: {listed}; {bytes_text(self.nbytes)} instead of {bytes_text(dense)}>"
         )
 
     def _operand(self, name: str, value: Any) -> Array:
         """An operand as an array of the library of this tensor."""
-        first = next(iter(self._values.values()), None)
-        if first is not None and type(value) is type(first) and value.dtype == self._dtype:
+        first = next(iter(self._arrays), None)
+        if first is not None and type(value) is type(first) and value.dtype == self.dtype:
             return value
         beside = [] if first is None else [first]
-        given = as_arrays([name], [value], self._target).values  # and on the device of the parts:
-        return self._target.converted([*beside, *given], [None] * (len(beside) + 1))[-1]
+        given = as_arrays([name], [value], self.target).values  # and on the device of the parts:
+        return self.target.converted([*beside, *given], [None] * (len(beside) + 1))[-1]
 
     def dense(self, chunk: int | None = None) -> Array:
         """The whole tensor as an array; `chunk` entries of its first axis at a time, to save memory.
@@ -89,32 +89,32 @@ class Structured(Patterns):
         """
         if chunk is None or not self.ndim:
             return self.run(formulas.whole)
-        return dense_in_chunks(self._node, self._values, self._dtype, self._target, check_chunk(chunk))
+        return dense_in_chunks(self.node, self._values(), self.dtype, self.target, check_chunk(chunk))
 
     def copy(self) -> Structured:
         """The same with arrays of its own: data that was given when it was made is no longer referred to."""
-        return self.over(map(self._target.copied, self._values.values()))
+        return self.over(map(self.target.copied, self._arrays))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return np.asarray(self._target.on_host(self.dense()), dtype)
+        return np.asarray(self.target.on_host(self.dense()), dtype)
 
     def to(self, device: Any) -> Structured:
         """The same with its parts on another device (of PyTorch; JAX moves it with `jax.device_put`)."""
-        if self._target.name != "torch":
-            raise ArgumentError(f"the parts are of {self._target.name}, and only PyTorch's are moved by `to`")
-        return self.over(value.to(device) for value in self._values.values())
+        if self.target.name != "torch":
+            raise ArgumentError(f"the parts are of {self.target.name}, and only PyTorch's are moved by `to`")
+        return self.over(array.to(device) for array in self._arrays)
 
     # Axes: [lead…, rows…, columns…]; columns are the last group, rows the one before it.
 
     def _columns(self) -> Shape:
-        return self._node.shape[self.ndim - self._groups[-1] :]
+        return self.node.shape[self.ndim - self.groups[-1] :]
 
     def _square(self, what: str) -> int:
         """The rank of the two last groups, which must have the same shape."""
-        rank = self._groups[-1]
+        rank = self.groups[-1]
         if (
-            len(self._groups) < 2
-            or self._node.shape[self.ndim - 2 * rank : self.ndim - rank] != self._columns()
+            len(self.groups) < 2
+            or self.node.shape[self.ndim - 2 * rank : self.ndim - rank] != self._columns()
         ):
             raise ShapeError(f"{what} needs two equal trailing groups of axes; the shape is {self.shape}")
         return rank
@@ -129,17 +129,14 @@ class Structured(Patterns):
             if is_always_allowed(needed):
                 return program(*parts, vector)[0]
         array = self._operand("vector", vector)
-        columns, rank, shape = self._columns(), self._groups[-1], tuple(array.shape)
+        columns, rank, shape = self._columns(), self.groups[-1], tuple(array.shape)
         if shape[:rank] != columns:
             raise ShapeError(f"the array has shape {shape}, but the trailing axes are {columns}")
         result = self.run(formulas.times_vector, rank, shape, vector=array)
         ready = self._ready.get((formulas.times_vector, (rank, shape), array.dtype))
         if ready is not None and array is vector and array.dtype == ready.runs.dtype:
-            self._products[type(vector), vector.shape, vector.dtype] = (
-                ready.runs.compiled.function,
-                ready.arrays,
-                ready.needed,
-            )
+            known = ready.runs.compiled.function, ready.arrays, ready.needed
+            self._products = {**self._products, (type(vector), vector.shape, vector.dtype): known}
         return result
 
     def __matmul__(self, vector: Any) -> Array:
@@ -172,10 +169,10 @@ class Structured(Patterns):
             if not -size <= at < size:
                 raise ArgumentError(f"block {index} is outside of the axes {sizes}")
         node = formulas.block(
-            self._node, rank, tuple(at % size for at, size in zip(index, sizes, strict=False))
+            self.node, rank, tuple(at % size for at, size in zip(index, sizes, strict=False))
         )
         rest = rank - len(index)
-        return self.like(node, (*self._groups[:-2], rest, rest))
+        return self.like(node, (*self.groups[:-2], rest, rest))
 
     def solve(self, right: Any, damping: float = 0.0) -> Array:
         """`X` with `(H + damping·I) X = right` over the two trailing groups (further axes of it are kept).
@@ -188,7 +185,7 @@ class Structured(Patterns):
         >>> H.solve(np.array([12.0, 48.0]))
         array([1., 1.])
         """
-        rank, amount, xp = self._system(), _damping(damping), self._target.algebra
+        rank, amount, xp = self._system(), _damping(damping), self.target.algebra
         array = self._operand("right", right)
         shape = tuple(array.shape)
         if shape[:rank] != self._columns():
@@ -196,11 +193,11 @@ class Structured(Patterns):
                 f"the right-hand side has shape {shape}, but the trailing axes are {self._columns()}"
             )
         dtype = self.promoted(array)
-        if self._target.itemsize(dtype) < 4:  # too short to solve in
-            dtype = self._target.dtype([dtype, xp.float32])
-        (typed,) = self._target.converted([array], [dtype])
+        if self.target.itemsize(dtype) < 4:  # too short to solve in
+            dtype = self.target.dtype([dtype, xp.float32])
+        (typed,) = self.target.converted([array], [dtype])
         if 0 in shape:
-            return self._target.copied(typed)
+            return self.target.copied(typed)
         from hesse.structured.solvers import solve  # noqa: PLC0415  (not loaded before it is needed)
 
         solution = solve(self, typed.reshape(*shape[:rank], -1), amount)
@@ -225,10 +222,10 @@ class Structured(Patterns):
     def _system(self) -> int:
         """The rank of the variable of a square system."""
         rank = self._square("solve")
-        if len(self._groups) > 2 and self.ndim > 2 * rank:
+        if len(self.groups) > 2 and self.ndim > 2 * rank:
             raise ShapeError(
                 f"solve needs two equal groups of axes and no others; the shape is {self.shape}, "
-                f"in groups of {self._groups} axes"
+                f"in groups of {self.groups} axes"
             )
         return rank
 
@@ -257,17 +254,17 @@ class Structured(Patterns):
     @property
     def T(self) -> Structured:
         """The two trailing groups of axes exchanged."""
-        if len(self._groups) < 2:
+        if len(self.groups) < 2:
             raise ShapeError("there is only one group of axes")
-        *lead, rows, columns = self._groups
+        *lead, rows, columns = self.groups
         start = sum(lead)
         order = (*range(start), *range(start + rows, self.ndim), *range(start, start + rows))
-        return self.like(formulas.reordered(self._node, order), (*lead, columns, rows))
+        return self.like(formulas.reordered(self.node, order), (*lead, columns, rows))
 
     def __mul__(self, factor: Any) -> Structured:
         if not isinstance(factor, numbers.Real):
             return NotImplemented
-        return self.like(formulas.multiple(self._node, float(factor)))
+        return self.like(formulas.multiple(self.node, float(factor)))
 
     __rmul__ = __mul__
 
@@ -282,14 +279,14 @@ class Structured(Patterns):
             return NotImplemented
         if other.shape != self.shape:
             raise ShapeError(f"cannot add tensors of shapes {self.shape} and {other.shape}")
-        node, values = _renamed(other, self._values)
-        total = formulas.total(self._node, node)
-        if other._target.name != self._target.name:
+        node, values = _renamed(other, self._values())
+        total = formulas.total(self.node, node)
+        if other.target.name != self.target.name:
             raise ArgumentError(
-                f"cannot add tensors with arrays of {self._target.name} and of {other._target.name}"
+                f"cannot add tensors with arrays of {self.target.name} and of {other.target.name}"
             )
-        dtype = self._target.dtype([self._dtype, other._dtype])
-        both = Structured(self._node, {**self._values, **values}, self._groups, dtype, self._target)
+        dtype = self.target.dtype([self.dtype, other.dtype])
+        both = self.of(self.node, {**self._values(), **values}, self.groups, dtype, self.target)
         return both.like(total)
 
     def __sub__(self, other: Any) -> Structured:
@@ -300,14 +297,15 @@ def _renamed(tensor: Structured, taken: Mapping[str, Array]) -> tuple[Node, dict
     """The node and parts of a tensor under names that are free (or mean the same array)."""
     table: dict[Node, Node] = {}
     values: dict[str, Array] = {}
-    for node in topological([tensor._node]):
+    own = tensor.parts
+    for node in topological([tensor.node]):
         if isinstance(node, Variable):
             name = node.name
-            while name in values or (name in taken and taken[name] is not tensor._values[node.name]):
+            while name in values or (name in taken and taken[name] is not own[node.name]):
                 name += "_"
             table[node] = variable(name, node.shape, node.attributes, node.kind)
-            values[name] = tensor._values[node.name]
-    return substitute([tensor._node], table)[0], values
+            values[name] = own[node.name]
+    return substitute([tensor.node], table)[0], values
 
 
 def _damping(value: Any) -> float:

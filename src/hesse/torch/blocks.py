@@ -137,9 +137,9 @@ class Blocks:
         runs = executable(storage.sources, inputs, self._dtype, self._target, False, escape=escape)
         with torch.no_grad():
             parts = runs(*self._arrays(inputs, False))
-        values = dict(zip(storage.names, parts, strict=True))
         groups = (lead, *(ranks[place] for place in places))
-        return Structured(storage.node, values, groups, self._dtype, self._target)
+        form = Structured.form(storage.node, storage.names, groups, self._dtype, self._target)
+        return Structured(form, parts)
 
     @property
     def _is_checked(self) -> bool:
