@@ -55,8 +55,8 @@ class Tables:
 
     def __init__(self) -> None:
         self.entries: dict[Any, Entry] = {}
-        self.fast: dict[Any, Entry] = {}
-        """The entries again, by what can be read off arguments that need no conversion."""
+        self.fast: dict[Any, Callable[[Sequence[Any]], Any]] = {}
+        """What runs the entries, by what can be read off arguments that need no conversion."""
         self.recipes: dict[Any, Recipe] = {}
         """The entries again, by marks of numbers, containers and plain values."""
         self.dispatch = Dispatch()
@@ -119,11 +119,11 @@ class Derivative:
                 return result
             if tables.fast:
                 try:
-                    entry = tables.fast[quick_key(arguments)]
+                    run = tables.fast[quick_key(arguments)]
                 except (AttributeError, KeyError, TypeError):
                     pass  # the first call of this signature, or something that is not an array
                 else:
-                    return entry.run(arguments + captured.arrays)
+                    return run(arguments + captured.arrays)
         try:
             key, leaves = marks(arguments, options, bool(self.building.needed))
             known = tables.recipes[key]
@@ -185,7 +185,7 @@ class Derivative:
         kinds = [type(a) is np.ndarray or library_of(a) is not None for a in arguments]
         # the key does not tell weak types apart
         if is_flat and all(kinds) and not any(hasattr(a, "weak_type") for a in arguments):
-            keep(tables.fast, quick_key(arguments), found)
+            keep(tables.fast, quick_key(arguments), found.direct())
         else:
             self._remember(tables, arguments, options, call, found)
         return found.run(arrays.values)

@@ -142,6 +142,10 @@ class Target(ABC):
     def call(self, compiled: Compiled, arrays: Sequence[Array], as_numpy: bool) -> Sequence[Any]:
         """The results of a program; as NumPy arrays if those were given."""
 
+    def direct(self, compiled: Compiled, as_numpy: bool) -> Callable[..., Sequence[Any]] | None:
+        """The function of the program, if `call` does nothing but call it."""
+        return None
+
     def dispatched(
         self, method: Callable[..., Any], program: Program, dtype: DType
     ) -> Callable[..., Any] | None:

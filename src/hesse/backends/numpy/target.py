@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
@@ -84,6 +84,9 @@ class NumpyTarget(Target):
 
     def call(self, compiled: Compiled, arrays: Sequence[np.ndarray], as_numpy: bool) -> Sequence[Any]:
         return compiled.function(*arrays)
+
+    def direct(self, compiled: Compiled, as_numpy: bool) -> Callable[..., Sequence[Any]]:
+        return compiled.function
 
     @property
     def algebra(self) -> Namespace:

@@ -208,6 +208,9 @@ class TorchTarget(Target):
         results = compiled.function(*arrays)
         return [result.numpy() for result in results] if as_numpy else results
 
+    def direct(self, compiled: Compiled, as_numpy: bool) -> Callable[..., Sequence[Any]] | None:
+        return None if as_numpy else compiled.function
+
     def on_host(self, array: Tensor) -> np.ndarray:
         if not is_functorch_wrapped_tensor(array):
             return array.detach().cpu().numpy()  # type: ignore[no-any-return]
