@@ -16,7 +16,8 @@ from hesse.backends.jax.layers import axis_of_layers, place_in_layers
 from hesse.backends.jax.loops import in_slices
 from hesse.backends.jax.machine import JaxMachine
 from hesse.backends.jax.picked import picked_products
-from hesse.backends.jax.products import added_products, contracted, summed
+from hesse.backends.jax.processor import is_processor
+from hesse.backends.jax.products import added_products, contracted, small_products, summed
 from hesse.backends.jax.runtime import Term, affine_view, box, place, place_all, place_into
 from hesse.backends.jax.windows import summed_windows, windows_of
 from hesse.backends.kernels import Kernel
@@ -41,7 +42,7 @@ class JaxWriter(FunctionalWriter):
         self.dtype, self.machine = dtype, machine
         self.namespace |= {"jnp": jnp, "dtype": dtype, "in_slices": in_slices}
         self.namespace |= {"added_products": added_products, "contracted": contracted, "convolved": convolved}
-        self.namespace["summed"] = summed
+        self.namespace |= {"small_products": small_products, "summed": summed}
         self.windows = {
             k: ref for k, ref in windows_of(program, machine).items() if not self._in_slice(k, ref)
         }
@@ -101,8 +102,11 @@ class JaxWriter(FunctionalWriter):
         is_small = bool(both & set(item.labels)) and entries <= self.machine.small_matrix
         is_plain = both.symmetric_difference(item.labels) == {*item.left_labels, *item.right_labels}
         is_short = summed <= self.machine.short_sum and item not in self.stored
+        arguments = f"{left}, {right}, {item.left_labels}, {item.right_labels}, {item.labels}"
         if is_plain and is_short and entries >= self.machine.long_result:
-            return f"added_products({left}, {right}, {item.left_labels}, {item.right_labels}, {item.labels})"
+            return f"added_products({arguments})"
+        if is_plain and is_small and not is_short and entries > 1 and is_processor():
+            return f"small_products({arguments})"
         if is_short or is_small or not item.labels:
             return JAX.multiplied_and_summed(item, left, right, sizes)
         tables = list(item.left_labels), list(item.right_labels), list(item.labels)
