@@ -99,6 +99,8 @@ GRAPHS: dict[str, Any] = {
     "lu": lambda x: sum(part.sin().sum() for part in torch.linalg.lu(x[:4].reshape(2, 2) + 0.5)[1:]),
     "lstsq": lambda x: torch.linalg.lstsq(x.reshape(3, 2).exp(), x[:3, None].sin()).solution,
     "lstsq of data": lambda x: torch.linalg.lstsq(x.reshape(3, 2) + 0.5, torch.ones(3, 1)).solution ** 2,
+    "a constant copied": lambda x: (x.sin().copy_(torch.arange(6.0)) + 1.0) * 2.0 + x**3,
+    "a copy": lambda x: x.sin().copy_(x[0] ** 2) ** 2 + torch.matrix_power(x.reshape(2, 3)[:, :2], 0).sum(),
     "an offset": lambda x: x.as_strided((2, 2), (2, 1), 1).exp(),
 }
 

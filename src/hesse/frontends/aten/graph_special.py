@@ -205,12 +205,19 @@ def _dropped(walk: Walk, node: Any) -> Call:
     return Call(torch.ops.aten.mul.Tensor, [operand, mask], {}, walk.is_shifted(operand))
 
 
-def _moved(walk: Walk, node: Any) -> Call:
-    """The operand, up to a constant (`x % 2`) or as it is (a copy on another device)."""
-    edge = next(edge for edge in reversed(edges_of(node)) if edge is not None)
-    operand = walk.operand(node, None, edge)
-    is_shifted = node_name(node) != "CopyBackwards" or walk.is_shifted(operand)
-    return Call(torch.ops.aten.clone.default, [operand], {}, is_shifted)
+def _up_to_a_constant(walk: Walk, node: Any) -> Call:
+    """The operand, from which a constant is subtracted: `x % 2`."""
+    (edge,) = edges_of(node)
+    return Call(torch.ops.aten.clone.default, [walk.operand(node, None, edge)], {}, True)
+
+
+def _overwritten(walk: Walk, node: Any) -> Call:
+    """What was copied into a tensor, of which nothing is left."""
+    before, source = edges_of(node)
+    operand = walk.operand(node, None, before if source is None else source)
+    if source is None:  # a constant, which was not kept
+        return Call(torch.ops.aten.zeros_like.default, [operand], {}, True)
+    return Call(torch.ops.aten.clone.default, [operand], {}, walk.is_shifted(operand))
 
 
 def _solved(walk: Walk, node: Any) -> Call:
@@ -330,11 +337,11 @@ SPECIAL: dict[str, Callable[[Walk, Any], Call]] = {
     "BlockDiagBackward0": _block_diagonal,
     "CatBackward0": _cat,
     "CholeskySolveBackward0": _solved_by_factor,
-    "CopyBackwards": _moved,
+    "CopyBackwards": _overwritten,
     "CopySlices": _copied_slices,
     "EmbeddingBagBackward0": _bags,
     "FftC2RBackward0": _transformed_back,
-    "FmodBackward0": _moved,
+    "FmodBackward0": _up_to_a_constant,
     "FractionalMaxPool2DBackward0": _pooled,
     "FractionalMaxPool3DBackward0": _pooled,
     "IndexBackward0": _indexed,
@@ -350,7 +357,7 @@ SPECIAL: dict[str, Callable[[Walk, Any], Call]] = {
     "NativeDropoutBackward0": _dropped,
     "NativeLayerNormBackward0": _layer_norm,
     "PolarBackward0": _polar,
-    "RemainderBackward0": _moved,
+    "RemainderBackward0": _up_to_a_constant,
     "RreluWithNoiseBackward0": _leaky,
     "UnsafeIndexBackward0": _indexed,
     "UnsafeIndexPutBackward0": _indexed,
