@@ -660,6 +660,12 @@ def test_results_can_be_differentiated_by_autograd() -> None:
     assert_equal(found, expected)
 
 
+def test_results_can_be_differentiated_where_another_branch_has_no_slope() -> None:
+    x = (VECTOR**2 + 0.1).requires_grad_()
+    (found,) = torch.autograd.grad(hesse.grad(lambda x: torch.special.entr(x).sum())(x).sum(), x)
+    assert_equal(found, -1 / x.detach())
+
+
 @pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
 def test_a_loss_with_derivatives_trains() -> None:
     """The steps of an optimiser are those of nested autograd."""

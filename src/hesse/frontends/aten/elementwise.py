@@ -208,9 +208,10 @@ def xlog1py(x: Any, y: Any) -> Any:
 @aten("special_entr")
 def entr(x: Any) -> Any:
     """`-x log(x)`, and minus infinity below zero, with derivatives that are nan."""
-    nothing = np.subtract(x, elementwise("stop_gradient", x))
-    below = np.subtract(elementwise("hypot", nothing, 0.0 * nothing), math.inf)  # its slope is 0/0
-    return np.where(np.less(x, 0.0), below, np.negative(elementwise("xlogy", x, x)))
+    is_below, nothing = np.less(x, 0.0), np.subtract(x, elementwise("stop_gradient", x))
+    # the slope is 0/0, and not above zero, where autograd would multiply it by zero
+    below = np.subtract(elementwise("hypot", np.where(is_below, nothing, 1.0), 0.0 * nothing), math.inf)
+    return np.where(is_below, below, np.negative(elementwise("xlogy", x, x)))
 
 
 @aten("sinc")
