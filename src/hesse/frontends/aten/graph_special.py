@@ -52,6 +52,16 @@ def _indexed(walk: Walk, node: Any) -> Call:
     return walk.called(node, ROWS[node_name(node)], indices=places)
 
 
+def _packed_sequence(walk: Walk, node: Any) -> Call:
+    """Entries of sequences by steps; how many sequences have each step was kept."""
+    saved, (edge,) = saved_values(node), edges_of(node)
+    operand, counts = walk.operand(node, None, edge), saved["result1"]
+    steps = torch.repeat_interleave(counts)
+    which = torch.cat([torch.arange(int(count)) for count in counts])
+    places = [which, steps] if saved["batch_first"] else [steps, which]
+    return Call(torch.ops.aten.index.Tensor, [operand, places], {}, walk.is_shifted(operand))
+
+
 def _masked(walk: Walk, node: Any) -> Call:
     """Entries where a mask holds."""
     saved = saved_values(node)
@@ -303,6 +313,7 @@ SPECIAL: dict[str, Callable[[Walk, Any], Call]] = {
     "MaxUnpool3DBackward0": _unpooled,
     "NativeDropoutBackward0": _dropped,
     "NativeLayerNormBackward0": _layer_norm,
+    "PackPaddedSequenceBackward0": _packed_sequence,
     "PolarBackward0": _polar,
     "RemainderBackward0": _up_to_a_constant,
     "RreluWithNoiseBackward0": _leaky,
