@@ -65,6 +65,13 @@ CASES: dict[str, tuple[Callable[..., Tensor], tuple[Tensor, ...]]] = {
     "matrices": (lambda x: parts((x + 1j) @ torch.fft.fft(x).mH), (M,)),
     "einsum": (lambda x: parts(torch.einsum("ij,kj->ik", torch.fft.fft(x), x * 1j)), (M,)),
     "views": (lambda x: parts(torch.fft.fft(x)[1:, ::2].reshape(-1).flip(0)[None].expand(2, 4)), (M,)),
+    "inverse": (lambda x: parts(torch.linalg.inv(x[:, :3] + 1j * x[:, 1:])), (M,)),
+    "solve": (lambda x: parts(torch.linalg.solve(x[:, :3] * 2j + 1, torch.fft.fft(x))), (M,)),
+    "solve for a vector": (lambda x, y: parts(torch.linalg.solve(x[:, :3] * 1j + 1, y[:3] + 2j)), (M, Y)),
+    "solve from the right": (
+        lambda x: parts(torch.linalg.solve(torch.fft.fft(x)[:, :3], x.mT * 1j, left=False)),
+        (M,),
+    ),
     "joined": (lambda x, y: parts(torch.cat([x * 1j, torch.stack([y, y.exp()]).sum(0)])), (X, Y)),
     "chosen": (lambda x: parts(torch.where(x > 0, torch.exp(1j * x), x * (2 + 1j))), (X,)),
     "in place": (lambda x: parts(torch.fft.fft(x).mul_(2.0).add_(x)), (X,)),
@@ -123,7 +130,10 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a complex result": (torch.fft.fft, r"is complex; return real numbers: z\.real"),
     "a part that is written to": (_part_written, r"writing to a tensor.*clone\(\)"),
     "an entry that is written": (_entry_written, r"part of a complex tensor.*torch\.complex"),
-    "an operation": (lambda x: torch.linalg.inv(torch.outer(x, x) * 1j).real, r"of complex tensors.*z\.real"),
+    "an operation": (
+        lambda x: torch.linalg.cholesky(torch.outer(x, x) * 1j).real,
+        r"of complex tensors.*z\.real",
+    ),
     "a variance": (lambda x: torch.fft.fft(x).var(), r"of complex tensors.*z\.real"),
     "a conversion": (lambda x: torch.fft.fft(x).to(torch.float64), r"complex numbers to real ones.*z\.real"),
 }

@@ -26,6 +26,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:hesse has no rule for"),  # some are differentiated by PyTorch's own
     pytest.mark.filterwarnings("ignore:There is a performance drop"),  # of the references
     pytest.mark.filterwarnings("ignore:index_reduce\\(\\) is in beta"),
+    pytest.mark.filterwarnings("ignore:torch.(lu_solve|triangular_solve) is deprecated"),
 ]
 
 
@@ -92,13 +93,40 @@ def test_a_chain_of_a_thousand_operations(constant: float) -> None:
     torch.testing.assert_close(x.hgrad[1][0], hessian(chain)(x.detach()))
 
 
+WINDOW = torch.tensor([0.1, 0.5, 0.9, 0.4], dtype=torch.float64)
+MATRIX_FACTORS = torch.linalg.lu_factor(torch.tensor([[0.5, 2.0], [1.5, -1.0]], dtype=torch.float64))
+
+
+def square(x: Tensor) -> Tensor:
+    """A matrix whose rows are exchanged when it is factored."""
+    return x[:4].reshape(2, 2) + torch.tensor([[0.5, 3.0], [2.0, -0.5]])
+
+
 GRAPHS: dict[str, Any] = {
     "rrelu": lambda x: F.rrelu(x + 0.1) ** 3,
     "block_diag": lambda x: torch.block_diag(x[:2].exp(), x[2:].reshape(2, 2), x[:1]) ** 3,
     "windows of a leaf": lambda x: x.as_strided((4, 3), (1, 1)).prod(1),
     "lu": lambda x: sum(part.sin().sum() for part in torch.linalg.lu(x[:4].reshape(2, 2) + 0.5)[1:]),
+    "lu_factor": lambda x: torch.linalg.lu_factor(square(x))[0] ** 2,
+    "lu_factor of a shifted matrix": lambda x: torch.linalg.lu_factor(x.reshape(3, 2) + 0.5)[0] ** 2,
+    "lu_unpack": lambda x: sum(p.sin().sum() for p in torch.lu_unpack(*torch.linalg.lu_factor(square(x)))),
+    "lu_solve": lambda x: torch.lu_solve(x[:2, None] + 1, *torch.linalg.lu_factor(square(x))),
+    "lu_solve from the right": lambda x: torch.linalg.lu_solve(
+        *torch.linalg.lu_factor(square(x)), x.reshape(3, 2), left=False
+    ),
+    "lu_solve, adjoint": lambda x: torch.linalg.lu_solve(
+        *torch.linalg.lu_factor(square(x)), x[:2, None], adjoint=True
+    ),
+    "lu_solve of data": lambda x: torch.linalg.lu_solve(*MATRIX_FACTORS, x.reshape(2, 3).sin() + 1) ** 2,
+    "triangular_solve": lambda x: torch.triangular_solve(x[:2, None], square(x), transpose=True)[0],
+    "a known sign": lambda x: x.exp().copysign(-1.0) ** 3,
+    "conv_tbc": lambda x: torch.conv_tbc(x.reshape(3, 1, 2).sin(), x[:4].reshape(2, 2, 1), x[:1]) ** 2,
+    "stft": lambda x: torch.stft(x + 1, 4, 2, window=WINDOW, return_complex=True).abs() ** 2,
+    "windows of a padded tensor": lambda x: F.pad(x.sin(), (1, 1)).as_strided((4, 3), (1, 2)) ** 2,
     "lstsq": lambda x: torch.linalg.lstsq(x.reshape(3, 2).exp(), x[:3, None].sin()).solution,
     "lstsq of data": lambda x: torch.linalg.lstsq(x.reshape(3, 2) + 0.5, torch.ones(3, 1)).solution ** 2,
+    "a constant copied": lambda x: (x.sin().copy_(torch.arange(6.0)) + 1.0) * 2.0 + x**3,
+    "a copy": lambda x: x.sin().copy_(x[0] ** 2) ** 2 + torch.matrix_power(x.reshape(2, 3)[:, :2], 0).sum(),
     "an offset": lambda x: x.as_strided((2, 2), (2, 1), 1).exp(),
 }
 

@@ -154,6 +154,12 @@ CASES: dict[str, Case] = {
         2,
     ),
     "lu_factor": (lambda a: summed(linalg.lu_factor(a)[0]), (SQUARE,), 2),
+    "lu_factor of a tall matrix": (lambda a: summed(linalg.lu_factor(a)[0]), (TALL,), 2),
+    "lu_unpack of a wide matrix": (
+        lambda a: summed(torch.lu_unpack(*linalg.lu_factor(a))[1:]),
+        (WIDE,),
+        2,
+    ),
     "tensorinv": (lambda a: summed(linalg.tensorinv(a, ind=1)), (random(6, 2, 3),), 1),
     "tensorsolve": (lambda a, b: summed(linalg.tensorsolve(a, b)), (random(2, 3, 6), random(2, 3)), 1),
     "vecdot": (lambda a, b: summed(linalg.vecdot(a, b)), (TALL, random(4, 3)), 2),

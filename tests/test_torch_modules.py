@@ -364,3 +364,20 @@ def test_queries_without_keys_see_nothing() -> None:
     value = hesse.compile(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, mask))(q, k, v)
     assert np.array_equal(value[0], np.zeros(2))
     assert_equal(value, F.scaled_dot_product_attention(q, k, v, mask))
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")  # of the reference
+@pytest.mark.filterwarnings("ignore:hesse has no rule for linalg_householder_product")
+def test_orthogonal_weights() -> None:
+    """The parametrization reads signs as integers from the diagonal; they are constants."""
+    linear = nn.Linear(2, 3, dtype=torch.float64)
+    module = nn.utils.parametrizations.orthogonal(linear, use_trivialization=False)
+    name, x = "parametrizations.weight.original", normal(2, 2)
+    assert isinstance(module.get_parameter(name), Tensor)
+    weight = normal(3, 2) + torch.tensor([[2.0, 0.0], [0.0, -2.0], [0.0, 0.0]])
+
+    def loss(weight: Tensor, x: Tensor) -> Tensor:
+        return functional_call(module, {name: weight}, (x,)).sin().sum()
+
+    for order in (1, 2):
+        assert_equal(hesse.derivative(loss, order, (0, 1))(weight, x), nested(loss, order, (0, 1))(weight, x))

@@ -180,6 +180,8 @@ WRITES: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor] |
         changed(lambda y: [part.mul_(k + 1.0) for k, part in enumerate(y.chunk(2, 1))]),
         lambda x: torch.cat([x[:, :2], 2 * x[:, 2:]], 1) ** 2,
     ),
+    "as another tensor": (lambda x: x.view(4, 3).view_as(x) * x.flatten().reshape_as(x), lambda x: x * x),
+    "nothing": (changed(lambda y: y.__setitem__(torch.zeros(3, dtype=torch.bool), y[0] * 2)), None),
     "a flat view": (changed(lambda y: y.reshape(-1)[2:5].mul_(2.0)), None),
     "relu in place": (lambda x: F.relu(x * 2, inplace=True) * x, None),
     "expand": (lambda x: x[:, :1].expand(3, 4) * x, None),
@@ -656,6 +658,12 @@ def test_results_can_be_differentiated_by_autograd() -> None:
     (found,) = torch.autograd.grad((hesse.hessian(waves)(x) ** 2).sum(), x)
     (expected,) = torch.autograd.grad((H(x) ** 2).sum(), x)
     assert_equal(found, expected)
+
+
+def test_results_can_be_differentiated_where_another_branch_has_no_slope() -> None:
+    x = (VECTOR**2 + 0.1).requires_grad_()
+    (found,) = torch.autograd.grad(hesse.grad(lambda x: torch.special.entr(x).sum())(x).sum(), x)
+    assert_equal(found, -1 / x.detach())
 
 
 @pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")

@@ -32,6 +32,8 @@ def cut(key: Any) -> Case:
 
 READING = {
     "x[1]": cut(1),
+    "x[mask of bytes]": cut(torch.tensor([1, 0, 1], dtype=torch.uint8)),
+    "x[:, mask of bytes]": cut((slice(None), torch.tensor([0, 1, 1, 0], dtype=torch.uint8))),
     "x[-1]": cut(-1),
     "x[1, -2]": cut((1, -2)),
     "x[::2]": cut((slice(None), slice(None, None, 2))),
@@ -283,6 +285,10 @@ WRITING = {
             "masked_select": lambda x, y: x.masked_select(torch.tensor(True)) * y,
         }.items()
     },
+    "x[mask of bytes] = y": Case(
+        bent(lambda x, y: x.index_put((MASK.to(torch.uint8),), y)), (SOURCE, normal(4))
+    ),
+    "x[nothing] = y": Case(bent(lambda x, y: x.index_put((MASK & False,), y)), (SOURCE, normal(1))),
     "x[0] = y": Case(assigned, (X, normal(2), torch.tensor(0))),
 }
 

@@ -15,6 +15,7 @@ from hesse.frontends.aten import (
     products,
     reductions,
     sampling,
+    sequences,
     shapes,
 )
 from hesse.frontends.aten.session import computing, nested_session, session, traced_expression
@@ -36,6 +37,7 @@ __all__ = [
     "products",
     "reductions",
     "sampling",
+    "sequences",
     "session",
     "shapes",
     "traced_expression",

@@ -15,6 +15,7 @@ import torch
 from hesse.frontends import fourier
 from hesse.frontends.aten.reductions import vector_norm
 from hesse.frontends.aten.table import Typed, aten, handler_of, operation_name
+from hesse.frontends.aten.tensor import TracedTensor, known
 from hesse.frontends.complex_functions import direction, size_of
 from hesse.frontends.complexes import Complex, both_parts
 from hesse.frontends.expression import Expression
@@ -162,6 +163,45 @@ def vdot(x: Any, y: Any) -> Any:
 def norm(z: Complex, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The norm of the absolute values."""
     return vector_norm(size_of(z), ord, dim, keepdim)
+
+
+def _unread() -> TracedTensor:
+    """In the place of factors and error codes, which only PyTorch's own rules read."""
+    return known(torch.empty(0))
+
+
+@own("linalg_inv", "inverse")
+def inverse(a: Any) -> Any:
+    """The inverse of matrices."""
+    return np.linalg.inv(a)
+
+
+@own("linalg_inv_ex")
+def inverse_ex(a: Any, check_errors: bool = False) -> Any:
+    """The inverse and the error codes."""
+    return np.linalg.inv(a), _unread()
+
+
+@own("linalg_solve")
+def solve(a: Any, b: Any, left: bool = True) -> Any:
+    """The solution of `a x = b`, or of `x a = b`."""
+    if b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1]):
+        return solve(a, np.expand_dims(b, -1), True)[..., 0] if left else solve(np.swapaxes(a, -1, -2), b)
+    if left:
+        return np.linalg.solve(a, b)
+    return np.swapaxes(np.linalg.solve(np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2)), -1, -2)
+
+
+@own("_linalg_solve_ex")
+def solve_factored(a: Any, b: Any, left: bool = True, check_errors: bool = False) -> Any:
+    """The solution, the factors, the pivots and the error codes."""
+    return solve(a, b, left), _unread(), _unread(), _unread()
+
+
+@own("linalg_solve_ex")
+def solve_ex(a: Any, b: Any, left: bool = True, check_errors: bool = False) -> Any:
+    """The solution and the error codes."""
+    return solve(a, b, left), _unread()
 
 
 @own("detach")

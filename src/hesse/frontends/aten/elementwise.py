@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import traceback
 from typing import Any
 
 import numpy as np
@@ -208,9 +209,10 @@ def xlog1py(x: Any, y: Any) -> Any:
 @aten("special_entr")
 def entr(x: Any) -> Any:
     """`-x log(x)`, and minus infinity below zero, with derivatives that are nan."""
-    nothing = np.subtract(x, elementwise("stop_gradient", x))
-    below = np.subtract(elementwise("hypot", nothing, 0.0 * nothing), math.inf)  # its slope is 0/0
-    return np.where(np.less(x, 0.0), below, np.negative(elementwise("xlogy", x, x)))
+    is_below, nothing = np.less(x, 0.0), np.subtract(x, elementwise("stop_gradient", x))
+    # the slope is 0/0, and not above zero, where autograd would multiply it by zero
+    below = np.subtract(elementwise("hypot", np.where(is_below, nothing, 1.0), 0.0 * nothing), math.inf)
+    return np.where(is_below, below, np.negative(elementwise("xlogy", x, x)))
 
 
 @aten("sinc")
@@ -328,15 +330,24 @@ def converted(x: Expression, *arguments: Any, dtype: Any = None, **_: Any) -> An
     if wanted.is_complex:
         return Typed(Complex(*both_parts(np.multiply(x, 1.0))), wanted)
     if not wanted.is_floating_point:
-        if not x.boolean and x.index is None and not _is_flat(x.node):
-            raise untraceable(
-                f"a conversion of real numbers to {wanted}",
-                "Its derivative is zero everywhere. If that is meant, say it: x.detach().long(), or "
-                "x.floor().long(); torch.trunc and torch.round are conversions without another dtype.",
-            )
-        return Typed(x.astype(int), wanted)
+        if x.boolean or x.index is not None or _is_flat(x.node):
+            return Typed(x.astype(int), wanted)
+        if _is_inside_pytorch():  # which knows that its derivative is zero
+            return Typed(np.trunc(x).astype(int), wanted)
+        raise untraceable(
+            f"a conversion of real numbers to {wanted}",
+            "Its derivative is zero everywhere. If that is meant, say it: x.detach().long(), or "
+            "x.floor().long(); torch.trunc and torch.round are conversions without another dtype.",
+        )
     number: Any = np.multiply(x, 1.0) if x.boolean or x.is_index else Expression(x.node)
     return Typed(number, wanted)
+
+
+def _is_inside_pytorch() -> bool:
+    """Whether a function of PyTorch's own modules is what calls an operation."""
+    names = (frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_stack(None))
+    caller = next((name for name in names if not name.startswith(("hesse.", "torch._"))), "")
+    return caller.startswith("torch.nn.")
 
 
 STEPS = frozenset(

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from hesse.errors import DifferentiationError
+from hesse.frontends.aten.graph_linalg import LINALG
 from hesse.frontends.aten.graph_nodes import CHOSEN, ROWS, Row, node_name
 from hesse.frontends.aten.graph_parts import WAYS_OUT, Call, Edge, Unknown, edges_of, saved_values
 
@@ -49,6 +50,16 @@ def _indexed(walk: Walk, node: Any) -> Call:
         is_mask = isinstance(index, Tensor) and index.dtype in (torch.bool, torch.uint8)
         places += index.nonzero(as_tuple=True) if is_mask else [index]
     return walk.called(node, ROWS[node_name(node)], indices=places)
+
+
+def _packed_sequence(walk: Walk, node: Any) -> Call:
+    """Entries of sequences by steps; how many sequences have each step was kept."""
+    saved, (edge,) = saved_values(node), edges_of(node)
+    operand, counts = walk.operand(node, None, edge), saved["result1"]
+    steps = torch.repeat_interleave(counts)
+    which = torch.cat([torch.arange(int(count)) for count in counts])
+    places = [which, steps] if saved["batch_first"] else [steps, which]
+    return Call(torch.ops.aten.index.Tensor, [operand, places], {}, walk.is_shifted(operand))
 
 
 def _masked(walk: Walk, node: Any) -> Call:
@@ -120,58 +131,32 @@ def _block_diagonal(walk: Walk, node: Any) -> Call:
 
 
 def _strided(walk: Walk, node: Any) -> Call:
-    """Entries by steps in memory: those of a leaf, because autograd does not tell how others lie there."""
+    """Entries by steps in memory: of a leaf or after padding; autograd does not tell how others lie there."""
     saved, (edge,) = saved_values(node), edges_of(node)
-    leaf = getattr(getattr(edge, "node", None), "variable", None)
-    if edge is None or leaf is None or not leaf.is_contiguous() or leaf.storage_offset():
+    if edge is None or not _is_in_order(edge.node):
         raise DifferentiationError(
             "as_strided reads the memory of a tensor, and autograd does not tell how that lies there, "
-            f"unless it is a contiguous leaf. Use slices or Tensor.unfold. {WAYS_OUT}"
+            f"unless it is a contiguous leaf or was just padded. Use slices or Tensor.unfold. {WAYS_OUT}"
         )
-    arguments = [
-        walk.operand(node, None, edge),
-        *(saved[name] for name in ("size", "stride", "storage_offset")),
-    ]
-    return Call(torch.ops.aten.as_strided.default, arguments, {}, False)
+    operand = walk.operand(node, None, edge)
+    places = [saved[name] for name in ("size", "stride", "storage_offset")]
+    return Call(torch.ops.aten.as_strided.default, [operand, *places], {}, walk.is_shifted(operand))
 
 
-def _decomposed(walk: Walk, node: Any) -> Call:
-    """Eigenvalues and eigenvectors of a symmetric matrix; the triangle that was read is the one they fit."""
-    saved, (edge,) = saved_values(node), edges_of(node)
-    values, vectors = saved["eigenvalues"].detach(), saved["eigenvectors"].detach()
-    whole = (vectors * values.unsqueeze(-2)) @ vectors.mT
-    operand = walk.operand(node, whole, edge)
-    matrix = walk.number(operand)
-    gaps = {triangle: (part(matrix) - part(whole)).abs().sum() for triangle, part in TRIANGLES.items()}
-    triangle = "U" if gaps["U"] < gaps["L"] else "L"
-    return Call(torch.ops.aten.linalg_eigh.default, [operand, triangle], {}, False)
+def _is_in_order(node: Any) -> bool:
+    """Whether a result is certain to lie in memory in the order of its axes, and alone."""
+    while node_name(node) in SAME_MEMORY:
+        node = node.next_functions[0][0]
+    leaf = getattr(node, "variable", None)
+    if leaf is not None:
+        return bool(leaf.is_contiguous() and not leaf.storage_offset())
+    return node_name(node) in PADDED and len(node._input_metadata[0].shape) < 4
 
 
-TRIANGLES = {"L": torch.tril, "U": torch.triu}
-
-
-def _triangular_factors(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    _, lower, upper = torch.linalg.lu(matrix)
-    return lower, upper
-
-
-def _factored(walk: Walk, node: Any) -> Call:
-    """The factors of a matrix without the permutation, which is no result of the node."""
-    saved, (edge,) = saved_values(node), edges_of(node)
-    matrix = saved["P"] @ saved["L"] @ saved["U"]
-    return Call(functools.partial(_triangular_factors), [walk.operand(node, matrix, edge)], {}, False)
-
-
-def _least_squares(matrix: Tensor, right: Tensor) -> Tensor:
-    solution: Tensor = torch.linalg.lstsq(matrix, right).solution
-    return solution
-
-
-def _fitted(walk: Walk, node: Any) -> Call:
-    """The solution of a least-squares problem."""
-    saved, (left, right) = saved_values(node), edges_of(node)
-    operands = [walk.operand(node, saved["self"], left), walk.operand(node, saved["b"], right)]
-    return Call(functools.partial(_least_squares), operands, {}, False)
+SAME_MEMORY = frozenset({"SqueezeBackward1", "UnsqueezeBackward0", "ViewBackward0"})
+"""Nodes of views that show all entries in the order in which they lie in memory."""
+PADDED = frozenset({"ConstantPadNdBackward0", "ReflectionPad1DBackward0", "ReplicationPad1DBackward0"})
+"""Nodes of operations whose results of less than four axes are new and in order."""
 
 
 def _cat(walk: Walk, node: Any) -> Call:
@@ -205,43 +190,26 @@ def _dropped(walk: Walk, node: Any) -> Call:
     return Call(torch.ops.aten.mul.Tensor, [operand, mask], {}, walk.is_shifted(operand))
 
 
-def _moved(walk: Walk, node: Any) -> Call:
-    """The operand, up to a constant (`x % 2`) or as it is (a copy on another device)."""
-    edge = next(edge for edge in reversed(edges_of(node)) if edge is not None)
-    operand = walk.operand(node, None, edge)
-    is_shifted = node_name(node) != "CopyBackwards" or walk.is_shifted(operand)
-    return Call(torch.ops.aten.clone.default, [operand], {}, is_shifted)
+def _up_to_a_constant(walk: Walk, node: Any) -> Call:
+    """The operand, from which a constant is subtracted: `x % 2`."""
+    (edge,) = edges_of(node)
+    return Call(torch.ops.aten.clone.default, [walk.operand(node, None, edge)], {}, True)
 
 
-def _solved(walk: Walk, node: Any) -> Call:
-    """The solution of linear equations; a constant right-hand side follows from the solution."""
-    saved, (_, edge) = saved_values(node), edges_of(node)
-    matrix, solution, is_left = saved["A"].detach(), saved["result"].detach(), saved["left"]
-    if solution.dim() < matrix.dim() and solution.shape == matrix.shape[: solution.dim()]:
-        right = (matrix @ solution.unsqueeze(-1)).squeeze(-1)
-    else:
-        right = matrix @ solution if is_left else solution @ matrix
-    return walk.called(node, ROWS[node_name(node)], B=walk.operand(node, right, edge))
+def _overwritten(walk: Walk, node: Any) -> Call:
+    """What was copied into a tensor, of which nothing is left."""
+    before, source = edges_of(node)
+    operand = walk.operand(node, None, before if source is None else source)
+    if source is None:  # a constant, which was not kept
+        return Call(torch.ops.aten.zeros_like.default, [operand], {}, True)
+    return Call(torch.ops.aten.clone.default, [operand], {}, walk.is_shifted(operand))
 
 
-def _solved_triangular(walk: Walk, node: Any) -> Call:
-    """The same for a triangular matrix."""
-    saved, (_, edge) = saved_values(node), edges_of(node)
-    matrix, solution = saved["self"].detach(), saved["result"].detach()
-    matrix = matrix.triu() if saved["upper"] else matrix.tril()
-    if saved["unitriangular"]:
-        matrix = matrix - torch.diag_embed(matrix.diagonal(0, -2, -1) - 1)
-    right = matrix @ solution if saved["left"] else solution @ matrix
-    return walk.called(node, ROWS[node_name(node)], B=walk.operand(node, right, edge))
-
-
-def _solved_by_factor(walk: Walk, node: Any) -> Call:
-    """The same for a matrix whose Cholesky factor is given."""
-    saved, (edge, _) = saved_values(node), edges_of(node)
-    factor = saved["input2"].detach()
-    product = factor.mT @ factor if saved["upper"] else factor @ factor.mT
-    right = product @ saved["result"].detach()
-    return walk.called(node, ROWS[node_name(node)], self=walk.operand(node, right, edge))
+def _signed(walk: Walk, node: Any) -> Call:
+    """Numbers with the sign of another one, which the results have."""
+    saved, (edge,) = saved_values(node), edges_of(node)
+    operand = walk.operand(node, saved["self"], edge)
+    return Call(torch.ops.aten.copysign.Tensor, [operand, saved["result"].detach()], {}, False)
 
 
 def _transformed_back(walk: Walk, node: Any) -> Call:
@@ -325,32 +293,29 @@ MEANS, MAXIMA = 1, 2
 """Modes of `embedding_bag`."""
 
 SPECIAL: dict[str, Callable[[Walk, Any], Call]] = {
+    **LINALG,
     **dict.fromkeys(CHOSEN, _chosen),
     "AsStridedBackward0": _strided,
     "BlockDiagBackward0": _block_diagonal,
     "CatBackward0": _cat,
-    "CholeskySolveBackward0": _solved_by_factor,
-    "CopyBackwards": _moved,
+    "CopyBackwards": _overwritten,
     "CopySlices": _copied_slices,
+    "CopysignBackward1": _signed,
     "EmbeddingBagBackward0": _bags,
     "FftC2RBackward0": _transformed_back,
-    "FmodBackward0": _moved,
+    "FmodBackward0": _up_to_a_constant,
     "FractionalMaxPool2DBackward0": _pooled,
     "FractionalMaxPool3DBackward0": _pooled,
     "IndexBackward0": _indexed,
     "IndexPutBackward0": _indexed,
-    "LinalgEighBackward0": _decomposed,
-    "LinalgLstsqBackward0": _fitted,
-    "LinalgLuBackward0": _factored,
-    "LinalgSolveExBackward0": _solved,
-    "LinalgSolveTriangularBackward0": _solved_triangular,
     "MaskedScatterBackward0": _scattered,
     "MaskedSelectBackward0": _masked,
     "MaxUnpool3DBackward0": _unpooled,
     "NativeDropoutBackward0": _dropped,
     "NativeLayerNormBackward0": _layer_norm,
+    "PackPaddedSequenceBackward0": _packed_sequence,
     "PolarBackward0": _polar,
-    "RemainderBackward0": _moved,
+    "RemainderBackward0": _up_to_a_constant,
     "RreluWithNoiseBackward0": _leaky,
     "UnsafeIndexBackward0": _indexed,
     "UnsafeIndexPutBackward0": _indexed,

@@ -141,12 +141,15 @@ def lu_solve(factors: Any, pivots: Any, b: Any, left: bool = True, adjoint: bool
 
 @aten("lu_unpack")
 def lu_unpack(factors: Any, pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True) -> Any:
-    """The permutation and the triangular factors of a square matrix."""
+    """The permutation and the triangular factors of a matrix."""
     matrix = _factored_matrix(factors, pivots)
-    if matrix is None or matrix.shape[-1] != matrix.shape[-2]:
+    if matrix is None:
         return NotImplemented
     permutation = _called("linalg_lu", torch.ops.aten.linalg_lu.default, matrix)[0]
-    return permutation, np.add(np.tril(factors, -1), np.eye(matrix.shape[-1])), np.triu(factors)
+    rows, columns = matrix.shape[-2:]
+    count = min(rows, columns)
+    lower = np.add(np.tril(factors[..., :count], -1), np.eye(rows, count))
+    return permutation, lower, np.triu(factors[..., :count, :])
 
 
 def _factored_matrix(factors: Any, pivots: Any) -> Any:

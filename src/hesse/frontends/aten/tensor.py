@@ -308,6 +308,8 @@ def positions(tensor: TracedTensor, size: int, shape: tuple[int, ...]) -> np.nda
 
 def written(base: Expression, places: np.ndarray, value: Expression) -> Expression:
     """An expression with other entries at some places."""
+    if not places.size:
+        return base
     shape: tuple[Any, ...] = base.shape
     box = _box(places, shape)
     if box is not None:
@@ -321,8 +323,6 @@ def written(base: Expression, places: np.ndarray, value: Expression) -> Expressi
 
 def _box(places: np.ndarray, shape: tuple[Any, ...]) -> list[range] | None:
     """The ranges of entries along each axis, if the places are such a box in the order of the axes."""
-    if places.size == 0:
-        return None
     corners = zip(np.unravel_index(places.min(), shape), np.unravel_index(places.max(), shape), strict=True)
     ranges = [range(int(first), int(last) + 1) for first, last in corners]
     if any(len(r) < 1 for r in ranges):

@@ -54,6 +54,8 @@ from hesse.frontends.tracing import note_need, untraceable
 
 MAY_COPY = frozenset({"contiguous", "flatten", "ravel", "reshape", "reshape_as"})
 """Operations that give a view where the layout in memory allows it, else a copy."""
+INDEXING = frozenset({"_unsafe_index", "_unsafe_index_put", "index", "index_put", "index_put_"})
+"""Operations with indices and masks of axes."""
 CHANGED_SHAPES = frozenset({"squeeze_", "unsqueeze_", "t_", "transpose_", "swapaxes_", "swapdims_"})
 """Operations that change the shape of a tensor in place."""
 VALUES = frozenset(
@@ -184,6 +186,8 @@ class Tracer(TorchDispatchMode):
             return TracedTensor(saved.cell, saved.steps, tuple(saved.shape), saved.dtype, saved.device)
         arguments = mapped(self._traced, arguments)
         options = {name: mapped(self._traced, value) for name, value in options.items()}
+        if operation_name(function) in INDEXING:
+            arguments = (arguments[0], list(map(self._mask, arguments[1])), *arguments[2:])
         tensors = list(tensors_in((*arguments, *options.values())))
         _check_devices(function, tensors)
         is_known = all(not isinstance(tensor.cell.value, TRACED) for tensor in tensors)
@@ -211,6 +215,13 @@ class Tracer(TorchDispatchMode):
 
     def _traced(self, tensor: Tensor) -> TracedTensor:
         return tensor if isinstance(tensor, TracedTensor) else self.stand_in(tensor)
+
+    def _mask(self, index: TracedTensor | None) -> TracedTensor | None:
+        """An index; a mask of bytes as one of truth values, which it means in PyTorch."""
+        if index is None or index.dtype != torch.uint8:
+            return index
+        mask: TracedTensor = self._dispatched(torch.ops.aten.ne.Scalar, (index, 0), {})
+        return mask
 
     def _computed(
         self, function: Any, arguments: tuple[Any, ...], options: dict[str, Any], tensors: list[TracedTensor]
@@ -264,6 +275,7 @@ class Tracer(TorchDispatchMode):
     def _views(self, function: Any, arguments: tuple[Any, ...], options: dict[str, Any], result: Any) -> Any:
         """Results that share the memory of the first argument."""
         base: TracedTensor = arguments[0]
+        arguments = (base, *mapped(_shape_only, arguments[1:]))
         may_copy = operation_name(function) in MAY_COPY
         if may_copy and not _is_shared(base, function, arguments, options):
             if not isinstance(result, TRACED):
@@ -417,6 +429,12 @@ def _is_view(function: Any) -> bool:
         and schema.arguments[0].alias_info is not None
         and any(found.alias_info is not None for found in schema.returns)
     )
+
+
+def _shape_only(tensor: TracedTensor) -> Tensor:
+    """A tensor whose shape a view has: `x.view_as(tensor)`."""
+    with _disable_current_modes():
+        return torch.empty(tuple(tensor.shape), device="meta")
 
 
 def _is_copy(operand: Any, result: Any) -> bool:
