@@ -25,7 +25,7 @@ def bound(equation: JaxprEqn, operands: Sequence[Any]) -> list[Any]:
 
 def computed(equation: JaxprEqn, operands: Sequence[Any]) -> list[Any]:
     """The same, computed now whatever JAX traces around it."""
-    with jax.ensure_compile_time_eval():
+    with jax.core.eval_context():
         return bound(equation, operands)
 
 
