@@ -35,7 +35,7 @@ from hesse.frontends.jaxpr.walk import (
 )
 from hesse.frontends.operands import as_node
 from hesse.frontends.tracing import note_need, recorded_location, untraceable, user_location
-from hesse.ir import Apply, Node, TooManyNodes, Variable, variable
+from hesse.ir import Apply, Node, TooManyNodes, Variable, topological, variable
 from hesse.ops.foreign import Output, foreign
 
 is_recording: ContextVar[bool] = ContextVar("is_recording", default=False)
@@ -56,6 +56,16 @@ def other(walk: Walk, equation: JaxprEqn, operands: Sequence[Any]) -> Sequence[A
             f"hesse has no rule for {name}; it is computed and differentiated by JAX's own", stacklevel=2
         )
     return called(walk, name, equation, operands)
+
+
+@walked("reduce_precision")
+def reduce_precision(walk: Walk, equation: JaxprEqn, operands: Sequence[Any]) -> Sequence[Any]:
+    """The array itself, if its type holds no more digits than are kept; JAX knows how to round."""
+    limits = jnp.finfo(equation.invars[0].aval.dtype)
+    kept = equation.params["exponent_bits"], equation.params["mantissa_bits"]
+    if kept[0] >= limits.nexp and kept[1] >= limits.nmant:
+        return operands
+    return called(walk, "reduce_precision", equation, operands)
 
 
 def called(walk: Walk, name: str, equation: JaxprEqn, operands: Sequence[Any]) -> list[Expression]:
@@ -163,7 +173,11 @@ class JaxRule(DerivedRule):
     def columns(self, function: Callable[[Any], Any], operand: Any, shape: tuple[int, ...]) -> Any:
         count = int(np.prod(operand.shape))
         units = jnp.eye(count, dtype=operand.dtype).reshape(count, *operand.shape)
-        return jnp.moveaxis(jax.vmap(function)(units), 0, -1).reshape(shape + operand.shape)
+        try:
+            found = jax.vmap(function)(units)
+        except NotImplementedError:  # there are primitives that JAX cannot map
+            found = jax.lax.map(function, units)
+        return jnp.moveaxis(found, 0, -1).reshape(shape + operand.shape)
 
     def is_active(self, node: Apply, slot: int) -> bool:
         is_used = slot not in internals.without_derivative(self.equation)
@@ -176,8 +190,9 @@ class JaxRule(DerivedRule):
         aval = self.avals[slot]
         try:
             (value,) = self._traced(partial(self._pushed, node.params[1], slot, [slot]), node, aval, argument)
-        except DifferentiationError:  # JAX cannot push through custom_linear_solve what is zero in parts
-            slots = [k for k in range(len(self.avals)) if self.is_active(node, k)]
+        except DifferentiationError:  # JAX pushes through some primitives only if all that varies moves
+            varying = [k for k, operand in enumerate(node.operands) if _varies(operand)]
+            slots = [k for k in varying if self.is_active(node, k)]
             (value,) = self._traced(partial(self._pushed, node.params[1], slot, slots), node, aval, argument)
         return LinearMap(value, argument, (argument,), (node, *node.operands))
 
@@ -248,6 +263,11 @@ class JaxRule(DerivedRule):
             is_recording.reset(token)
             recorded_location.reset(place)
         return [as_node(traced(result)) for result in results]
+
+
+def _varies(node: Node) -> bool:
+    """Whether a value is not the same for all arguments."""
+    return any(isinstance(one, Variable) for one in topological([node]))
 
 
 _rules: WeakValueDictionary[Hashable, JaxRule] = WeakValueDictionary()
