@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hesse.calculus.foreign import DerivedRule, LinearMap
+from hesse.calculus.foreign import DerivedRule, LinearMap, at, is_linear
 from hesse.errors import DifferentiationError, HesseError
 from hesse.frontends.expression import Expression
 from hesse.frontends.jaxpr import internals
@@ -36,7 +36,7 @@ from hesse.frontends.jaxpr.walk import (
 from hesse.frontends.operands import as_node
 from hesse.frontends.tracing import note_need, recorded_location, untraceable, user_location
 from hesse.ir import Apply, Node, TooManyNodes, Variable, topological, variable
-from hesse.ops.foreign import Output, foreign
+from hesse.ops.foreign import FOREIGN, Output, foreign, rule_of
 
 is_recording: ContextVar[bool] = ContextVar("is_recording", default=False)
 """Whether a rule of JAX is being traced."""
@@ -148,11 +148,12 @@ class JaxRule(DerivedRule):
             Output(tuple(out.aval.shape), kind_of(out.aval.dtype)) for out in equation.outvars
         )
         name = equation.primitive.name
-        self.is_pushed = name != "custom_vjp_call"
+        self.is_pushed = not internals.is_only_pulled(equation)
         self.is_pulled = not self.is_pushed or name == "scan"
         """A loop is passed backwards as a loop: what runs forward has to be repeated for each entry."""
-        self.closed_over = 0 if self.is_pushed else internals.closed_over(equation)
+        self.closed_over = internals.closed_over(equation) if name == "custom_vjp_call" else 0
         """The first operands of a function with a rule are values that it closes over."""
+        self._primals: dict[tuple[int, tuple[Node, ...]], Node | None] = {}
         self._pulled: dict[tuple[int, tuple[Node, ...]], tuple[Variable, dict[int, Node]]] = {}
 
     def meaning(self) -> Hashable:
@@ -187,13 +188,13 @@ class JaxRule(DerivedRule):
         if not self.is_pushed:
             return None
         argument = variable(f"tangent of {self!r}", node.operands[slot].shape, ["tangent"])
-        aval = self.avals[slot]
+        tangent = self.avals[slot], argument
         try:
-            (value,) = self._traced(partial(self._pushed, node.params[1], slot, [slot]), node, aval, argument)
+            (value,) = self._traced(partial(self._pushed, node.params[1], slot, [slot]), node, tangent)
         except DifferentiationError:  # JAX pushes through some primitives only if all that varies moves
             varying = [k for k, operand in enumerate(node.operands) if _varies(operand)]
             slots = [k for k in varying if self.is_active(node, k)]
-            (value,) = self._traced(partial(self._pushed, node.params[1], slot, slots), node, aval, argument)
+            (value,) = self._traced(partial(self._pushed, node.params[1], slot, slots), node, tangent)
         return LinearMap(value, argument, (argument,), (node, *node.operands))
 
     def _pushed(self, number: int, slot: int, slots: Sequence[int], *arrays: Any) -> list[Any]:
@@ -220,7 +221,8 @@ class JaxRule(DerivedRule):
                 own = self._function(number, slots, points)
                 return jax.vjp(own, *(points[k] for k in slots))[1](cotangent)
 
-            values = self._traced(pulled, node, internals.abstract(self.equation.outvars[number]), argument)
+            aval = internals.abstract(self.equation.outvars[number])
+            values = self._traced(pulled, node, (aval, argument))
             self._pulled[key] = argument, dict(zip(slots, values, strict=True))
         if slot < self.closed_over:
             raise DifferentiationError(
@@ -229,6 +231,40 @@ class JaxRule(DerivedRule):
             )
         argument, found = self._pulled[key]
         return LinearMap(found[slot], argument, (argument,), (node, *node.operands))
+
+    def pull(self, node: Apply, slot: int, cotangent: Node) -> Node:
+        """A gradient may be changed by a rule in any way, say clipped, if it is that of one number."""
+        is_whole = cotangent.rank == node.rank and len(self.results) == 1
+        if is_whole and (found := self.cotangent(node, slot)) is not None and not is_linear(found):
+            return at(found, cotangent)
+        return super().pull(node, slot, cotangent)
+
+    def primal(self, node: Apply) -> Node:
+        """What the rule of a user computes beside the derivative, if that is not a call of the function."""
+        if self.equation.primitive.name not in ("custom_jvp_call", "custom_vjp_call"):
+            return node
+        key = node.params[1], node.operands
+        if key not in self._primals:
+            self._primals[key] = self._value_by_rule(node)
+        return self._primals[key] or node
+
+    def _value_by_rule(self, node: Apply) -> Node | None:
+        """This value, or None for the function itself."""
+        slots = [k for k in range(self.closed_over, len(self.avals)) if self.is_active(node, k)]
+
+        def computed(*points: Any) -> Any:
+            own = self._function(node.params[1], slots, points)
+            moved = [points[k] for k in slots]
+            if self.is_pushed:
+                return jax.jvp(own, moved, list(map(jnp.zeros_like, moved)))[0]
+            return jax.vjp(own, *moved)[0]
+
+        if not slots:
+            return None
+        (value,) = self._traced(computed, node)
+        if isinstance(value, Apply) and value.name == FOREIGN and value.operands == node.operands:
+            return None if rule_of(value).meaning() == self.meaning() else value
+        return value
 
     def _function(self, number: int, slots: Sequence[int], points: Sequence[Any]) -> Callable[..., Any]:
         """A result as a function of some operands."""
@@ -242,17 +278,18 @@ class JaxRule(DerivedRule):
         return own
 
     def _traced(
-        self, function: Callable[..., Any], node: Apply, aval: jax.ShapeDtypeStruct, argument: Variable
+        self, function: Callable[..., Any], node: Apply, *tangent: tuple[jax.ShapeDtypeStruct, Variable]
     ) -> list[Node]:
-        """What a rule of JAX computes from the operands and a tangent or cotangent."""
+        """What a rule of JAX computes from the operands and a tangent or cotangent, if it needs one."""
         operands = [
             Expression(operand, boolean=kind_of(own.dtype) == "boolean")
             for operand, own in zip(node.operands, self.avals, strict=True)
         ]
         token, place = is_recording.set(True), recorded_location.set(lambda: self._place)
         try:
-            jaxpr = jax.make_jaxpr(function)(*self.avals, aval)
-            results = Walk(self._surroundings).closed(jaxpr, [*operands, Expression(argument)])
+            jaxpr = jax.make_jaxpr(function)(*self.avals, *(aval for aval, _ in tangent))
+            operands += [Expression(argument) for _, argument in tangent]
+            results = Walk(self._surroundings).closed(jaxpr, operands)
         except (HesseError, TooManyNodes):
             raise
         except Exception as error:  # JAX has many kinds

@@ -52,6 +52,12 @@ def closed_over(equation: JaxprEqn) -> int:
     return count
 
 
+def is_only_pulled(equation: JaxprEqn) -> bool:
+    """Whether it is, or holds, a function with a rule for its gradient alone."""
+    held = (one for jaxpr in _inside(equation) for one in equations(jaxpr))
+    return any(one.primitive.name == "custom_vjp_call" for one in (equation, *held))
+
+
 def constants(equation: JaxprEqn) -> Iterator[Any]:
     """The arrays that jaxprs inside of an equation hold."""
     for jaxpr in _inside(equation):
