@@ -41,6 +41,22 @@ product.defvjp(
     lambda x, y: (product(x, y), (x, y)),
     lambda kept, g: (g * jnp.sin(kept[1]), g * kept[0] * jnp.cos(kept[1])),
 )
+
+
+@jax.custom_jvp
+def all_or_nothing(x: Any, y: Any) -> Any:
+    return x * jnp.sin(y)
+
+
+def _all_or_nothing(primals: Any, tangents: Any) -> Any:
+    """A rule that looks at what moves, as those of equinox do."""
+    (x, y), value = primals, all_or_nothing(*primals)
+    if any(isinstance(one, jax.custom_derivatives.SymbolicZero) for one in tangents):
+        return value, jnp.zeros_like(value)
+    return value, jnp.sin(y) * tangents[0] + x * jnp.cos(y) * tangents[1]
+
+
+all_or_nothing.defjvp(_all_or_nothing, symbolic_zeros=True)
 reversed_ = _changed(lambda g: -2.0 * g)
 clipped = _changed(lambda g: jnp.clip(g, -0.5, 0.5))
 shortened = _changed(lambda g: g / jnp.maximum(1.0, jnp.linalg.norm(g)))
@@ -57,6 +73,7 @@ RULES: dict[str, Callable[[Any], Any]] = {
     "clipped": lambda x: jnp.sum(clipped(x) ** 3),
     "clipped one by one": lambda x: jnp.sum(jax.vmap(clipped)(x) ** 4),
     "shortened": lambda x: jnp.sum(shortened(x) ** 3),
+    "of all that moves": lambda x: jnp.sum(all_or_nothing(x, x**2) ** 2),
     "in a loop": looped,
     "in a branch": lambda x: lax.cond(x[0] > 0, lambda y: jnp.sum(product(y, y)), jnp.sum, x),
 }

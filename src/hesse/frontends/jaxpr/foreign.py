@@ -189,13 +189,19 @@ class JaxRule(DerivedRule):
             return None
         argument = variable(f"tangent of {self!r}", node.operands[slot].shape, ["tangent"])
         tangent = self.avals[slot], argument
+        is_seen = self.equation.params.get("symbolic_zeros")  # by the rule: what moves and what does not
         try:
-            (value,) = self._traced(partial(self._pushed, node.params[1], slot, [slot]), node, tangent)
+            slots = self._moving(node, slot) if is_seen else [slot]
+            (value,) = self._traced(partial(self._pushed, node.params[1], slot, slots), node, tangent)
         except DifferentiationError:  # JAX pushes through some primitives only if all that varies moves
-            varying = [k for k, operand in enumerate(node.operands) if _varies(operand)]
-            slots = [k for k in varying if self.is_active(node, k)]
+            slots = self._moving(node, slot)
             (value,) = self._traced(partial(self._pushed, node.params[1], slot, slots), node, tangent)
         return LinearMap(value, argument, (argument,), (node, *node.operands))
+
+    def _moving(self, node: Apply, own: int) -> list[int]:
+        """An operand, and the others that a result depends on smoothly and that are no constants."""
+        active = [slot for slot in range(len(self.avals)) if self.is_active(node, slot)]
+        return [slot for slot in active if slot == own or _varies(node.operands[slot])]
 
     def _pushed(self, number: int, slot: int, slots: Sequence[int], *arrays: Any) -> list[Any]:
         """The tangent of a result for one of an operand, and zeros for the others of these operands."""
