@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import hesse
@@ -100,3 +101,40 @@ def test_searches_that_are_given_up_inside_of_a_rule() -> None:
 def test_exponentials_to_a_high_order() -> None:
     f = lambda t: jnp.sum(jax.scipy.linalg.expm(t * jnp.array([[0.1, 0.3], [-0.2, 0.4]])))  # noqa: E731
     assert_close(hesse.derivative(f, 5)(0.4), fast_jit(nested_jax(f, 5))(0.4), tolerance=1e-8)
+
+
+def test_digits_that_are_dropped() -> None:
+    """A rounding that is asked for takes place, and passes derivatives on."""
+
+    def rounded(x: Any) -> Any:
+        return jnp.sum(jax.lax.reduce_precision(jnp.sin(x), 8, 7) * x**2)
+
+    x = jnp.array([0.3, -0.7, 1.2])
+    assert rounded(x) != jnp.sum(jnp.sin(x) * x**2)
+    np.testing.assert_allclose(hesse.compile(rounded)(x), rounded(x), rtol=1e-12)
+    np.testing.assert_allclose(hesse.grad(rounded)(x), jax.grad(rounded)(x), rtol=2.0**-8)  # rounds factors
+    np.testing.assert_array_equal(  # all the digits of the type, which is that of the argument
+        hesse.grad(lambda x: jnp.sum(jax.lax.reduce_precision(x, 8, 23) ** 2))(x.astype("float32")),
+        2 * x.astype("float32"),
+    )
+
+
+@pytest.mark.filterwarnings("ignore:hesse has no rule for ragged_dot")
+def test_primitives_that_jax_cannot_map() -> None:
+    def experts(x: Any) -> Any:
+        weights = jnp.arange(8.0).reshape(2, 2, 2)
+        return jnp.sum(jax.lax.ragged_dot(x, weights, jnp.array([2, 1], "int32")) ** 2)
+
+    x = jnp.arange(6.0).reshape(3, 2)
+    np.testing.assert_allclose(hesse.grad(experts)(x), jax.grad(experts)(x), rtol=1e-12)
+
+
+def test_the_largest_of_nothing() -> None:
+    """It is the least number, or what it begins with. Nested jax.jacfwd has nan here."""
+    x = jnp.array([[0.3, -0.7, 1.2]])
+
+    def function(x: Any) -> Any:
+        return jnp.sum(jnp.max(x[:0], axis=0, initial=0.5) * x + jnp.min(x[:, :0], initial=2.0) * x**2)
+
+    np.testing.assert_allclose(hesse.grad(function)(x), 0.5 + 4 * x)
+    np.testing.assert_allclose(hesse.hessian(function)(x)[0, :, 0], 4 * np.eye(3))

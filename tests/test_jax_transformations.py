@@ -70,6 +70,10 @@ TRANSFORMED: dict[str, tuple[Callable[[Operator], Callable[..., Any]], tuple[Any
         lambda hessian: jax.vmap(lambda a: hessian(jax.jit(lambda y: coupled(jnp.exp(a), y)))(Y)),
         (ROWS,),
     ),
+    "a known value of a rule under vmap": (
+        lambda hessian: jax.vmap(hessian(lambda x: energy(x) * jax.nn.relu(jnp.array(2.0)))),
+        (ROWS,),
+    ),
     "training on a laplacian": (
         lambda hessian: jax.grad(lambda w: trace_of(hessian)(lambda x: jnp.sum(jnp.tanh(w * x)))(X) ** 2),
         (Y,),

@@ -22,12 +22,14 @@ from hesse.calculus import (
     Parameter,
     Propagation,
     along,
+    along_curve,
     derivative_blocks,
     enter_compositions,
     taylor_cost,
     taylor_diagonal,
     taylor_laplacian,
 )
+from hesse.calculus.primals import replaced_rules
 from hesse.cost import estimate
 from hesse.errors import ArgumentError
 from hesse.ir import Node, add, place, topological, uniform
@@ -66,9 +68,12 @@ def taylor(
 
     def build(request: Request) -> Built:
         nodes, layout = request.output
-        propagation = Propagation([Parameter(highest)], _curve(request))
-        roots = [propagation.coefficient(node, (k,)) for k in range(highest + 1) for node in nodes]
-        enter_compositions(propagation)
+        if any(map(replaced_rules, nodes)):
+            roots = along_curve(nodes, _curve(request), highest)
+        else:
+            propagation = Propagation([Parameter(highest)], _curve(request))
+            roots = [propagation.coefficient(node, (k,)) for k in range(highest + 1) for node in nodes]
+            enter_compositions(propagation)
         layouts = tuple(shifted(layout, k * len(nodes)) for k in range(highest + 1))
         return Built(simplify(roots), layouts)
 
@@ -223,12 +228,13 @@ def _built(found: Sequence[tuple[Node, Choices]], layout: Layout) -> Built:
 def _biharmonic(output: Node, points: Sequence[Node], mode: str) -> tuple[Node, Choices]:
     """At once by Taylor mode, or as a Laplacian of a Laplacian."""
     candidates: list[tuple[Node, Choices]] = []
-    if mode in ("auto", TAYLOR):
+    has_series = not replaced_rules(output)
+    if mode in ("auto", TAYLOR) and has_series:
         pairs = itertools.combinations_with_replacement(points, 2)
         terms = [taylor_laplacian(output, a, b) * (1.0 if a is b else 2.0) for a, b in pairs]
         (whole,) = simplify([add(terms, output.shape)])
         candidates.append((whole, (Choice([whole], TAYLOR, {}),)))
-    if mode != TAYLOR:
+    if mode != TAYLOR or not has_series:
         inner, choices = _laplacian(output, points, mode)
         outer, further = _laplacian(inner, points, mode)
         candidates.append((outer, choices + further))
@@ -258,10 +264,12 @@ def _contracted(
         cost = taylor_cost(found, order) if name == TAYLOR else estimate([found])
         candidates[name], costs[name] = (found, choices), cost
 
-    if mode in ("auto", TAYLOR):
+    has_series = not replaced_rules(output)
+    if mode in ("auto", TAYLOR) and has_series:
         try_(TAYLOR, by_taylor(output, point))
     is_long = len(topological([output])) >= LONG
-    for name in TRIED_MODES if mode == "auto" else {mode} - {TAYLOR}:
+    modes = TRIED_MODES if mode == "auto" else {mode} - {TAYLOR}
+    for name in modes if has_series else ("reverse",):
         blocks, choices = derivative_blocks(output, [point], order, name)
         try_(name, part(blocks[(0,) * order], point.rank), choices)
         if is_long and CLEARLY * costs.get(TAYLOR, math.inf) <= costs[name]:

@@ -12,7 +12,14 @@ from hesse.calculus.derivative import (
     sorted_blocks,
 )
 from hesse.calculus.modes import MODES, cross_country, forward, pull_back, push_forward, reverse
-from hesse.calculus.operators import Direction, along, taylor_cost, taylor_diagonal, taylor_laplacian
+from hesse.calculus.operators import (
+    Direction,
+    along,
+    along_curve,
+    taylor_cost,
+    taylor_diagonal,
+    taylor_laplacian,
+)
 from hesse.calculus.partial import partial
 from hesse.calculus.taylor import Parameter, Propagation
 
@@ -25,6 +32,7 @@ __all__ = [
     "Parameter",
     "Propagation",
     "along",
+    "along_curve",
     "check_mode",
     "choose",
     "cross_country",

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from hesse.calculus.columns import Columns
 from hesse.calculus.mirror import mirrored
 from hesse.calculus.modes import MODES, SEARCHES, Products, SearchEnded, derivatives
+from hesse.calculus.primals import settled
 from hesse.cost import PLAIN_MACHINE, Machine, estimate
 from hesse.errors import ArgumentError
 from hesse.ir import Apply, Node, TooManyNodes, at_most_nodes, keep_nodes, topological, transpose
@@ -93,7 +94,7 @@ def choose(
             name: roots for name, roots in candidates.items() if estimates[name] <= CLOSE * estimates[best]
         }
         best = _judged(close, best, machine, judge)
-    return Choice(candidates[best], best, estimates)
+    return Choice(settled(output, candidates[best]), best, estimates)
 
 
 def _judged(candidates: Mapping[str, list[Node]], best: str, machine: Machine, judge: Judge) -> str:
@@ -205,7 +206,10 @@ def _next_order(
             for prefix, last in wanted.items()
         ]
     except TooManyNodes:
-        return [Choice(columns.derivatives(), COLUMNS, {})]
+        found = columns.derivatives()
+        outputs = [blocks[prefix] for prefix, last in wanted.items() for _ in last]
+        of_each = [settled(output, [node])[0] for output, node in zip(outputs, found, strict=True)]
+        return [Choice(of_each, COLUMNS, {})]
 
 
 def _may_replace_patterns(columns: Columns) -> bool:

@@ -27,6 +27,7 @@ from hesse.ir import (
     is_zero,
     plain_axes,
     rebuild,
+    substitute,
     topological,
     transpose,
     variable,
@@ -97,6 +98,20 @@ def applied(name: str, linear: LinearMap, operand: Node) -> Node:
     return push_forward(through, {linear.argument: operand}, trail, linear.fixed)
 
 
+def at(linear: LinearMap, operand: Node) -> Node:
+    """The value for an operand of the shape of the argument, linear or not."""
+    return substitute([linear.value], {linear.argument: operand})[0]
+
+
+def is_linear(linear: LinearMap) -> bool:
+    """Whether the value is seen to be linear in the directions."""
+    order = topological([linear.value], linear.fixed)
+    live = dependents(order, linear.directions)
+    return all(_is_linear(node, live) for node in order if node in live) and (
+        linear.value in live or is_zero(linear.value)
+    )
+
+
 def transposed(name: str, linear: LinearMap, operand: Node) -> Node:
     """The transpose of a linear map applied to `[lead…, value…]`: `[lead…, argument…]`."""
     through = _transparent(linear, _checked(name, linear))
@@ -105,16 +120,14 @@ def transposed(name: str, linear: LinearMap, operand: Node) -> Node:
 
 def _checked(name: str, linear: LinearMap) -> dict[Node, None]:
     """The nodes that depend on the directions, operands first; each of them must be linear in them."""
-    order = topological([linear.value], linear.fixed)
-    found = dependents(order, linear.directions)
-    live = {node: None for node in order if node in found}
-    is_linear = all(_is_linear(node, live) for node in live)
-    if not is_linear or (linear.value not in live and not is_zero(linear.value)):
+    if not is_linear(linear):
         raise DifferentiationError(
             f"the rule for the derivative of {name} is not linear in the tangents or cotangents that "
             "it gets; it must be a sum of terms, each with one of them as a factor"
         )
-    return live
+    order = topological([linear.value], linear.fixed)
+    found = dependents(order, linear.directions)
+    return {node: None for node in order if node in found}
 
 
 def _is_linear(node: Node, live: Collection[Node]) -> bool:

@@ -5,15 +5,29 @@ A directional derivative is made by Taylor mode, or one order after the other, w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from hesse.calculus.compositions import enter_compositions
-from hesse.calculus.derivative import TAYLOR, Choice
+from hesse.calculus.derivative import TAYLOR, Choice, differentiate
 from hesse.calculus.modes import push_forward
+from hesse.calculus.primals import replaced_rules, settled
 from hesse.calculus.shares import Index
 from hesse.calculus.taylor import Parameter, Propagation
 from hesse.cost import estimate
-from hesse.ir import Node, are_shortcuts_wanted, delta, keep_nodes
+from hesse.ir import (
+    Node,
+    add,
+    are_shortcuts_wanted,
+    broadcast,
+    delta,
+    keep_nodes,
+    multiply,
+    scale,
+    substitute,
+    variable,
+    zero,
+)
 from hesse.rewrite import simplify
 
 SAVED_SHARE = 0.1
@@ -42,16 +56,40 @@ def along(output: Node, directions: Sequence[tuple[Direction, int]], mode: str =
         return simplify([propagation.coefficient(output, index)])[0]
 
     repeated = output
+    has_series = not replaced_rules(output)
     for count, k in enumerate(steps, 1):
-        if mode == TAYLOR:
+        if mode == TAYLOR and has_series:
             break
-        (repeated,) = simplify([push_forward(repeated, directions[k][0])])
-        if count > 1 and (1.0 - SAVED_SHARE) * taylor_cost(by_taylor(count), count) <= estimate([repeated]):
+        (repeated,) = simplify(settled(repeated, [push_forward(repeated, directions[k][0])]))
+        if (
+            has_series
+            and count > 1
+            and (1.0 - SAVED_SHARE) * taylor_cost(by_taylor(count), count) <= estimate([repeated])
+        ):
             break
     else:
         return Choice([repeated], "forward", {})
     enter_compositions(propagation)
     return Choice([by_taylor(len(steps))], TAYLOR, {})
+
+
+def along_curve(
+    outputs: Sequence[Node], curve: Mapping[Node, Mapping[Index, Node]], order: int
+) -> list[Node]:
+    """The outputs and their derivatives along a curve, one after the other, where there is no series."""
+    time = variable("time along the curve", (), ["tangent"])
+    moved: dict[Node, Node] = {}
+    for point, rates in curve.items():
+        powers = [[broadcast(time, point.shape, ())] * k for (k,) in rates]
+        terms = [
+            scale(multiply(rate, *power), 1.0 / math.factorial(len(power)))
+            for rate, power in zip(rates.values(), powers, strict=True)
+        ]
+        moved[point] = add([point, *terms], point.shape)
+    rows = [substitute(outputs, moved)]
+    for _ in range(order):
+        rows.append([simplify(differentiate(node, [time]))[0] for node in rows[-1]])
+    return substitute([node for row in rows for node in row], {time: zero(())})
 
 
 def taylor_cost(derivative: Node, order: int) -> float:

@@ -104,6 +104,10 @@ class Rule(ABC):
         """Whether a result depends smoothly on an operand at all; if not, its derivative is zero."""
         return True
 
+    def primal(self, node: Apply) -> Node:
+        """What stands for a result wherever it was differentiated: the node itself, or what the rule says."""
+        return node
+
     @abstractmethod
     def push(self, node: Apply, slot: int, tangent: Node) -> Node:
         """The tangent `[node…, trail…]` of a result for the tangent `[operand…, trail…]` of an operand."""

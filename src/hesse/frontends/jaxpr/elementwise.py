@@ -197,7 +197,7 @@ def stop_gradient(x: Expression) -> Any:
     return elementwise("stop_gradient", x) if not x.boolean and not is_whole(x) else x
 
 
-@primitive("copy", "layout_constraint", "name", "real", "reduce_precision", "sharding_constraint")
+@primitive("copy", "layout_constraint", "name", "real", "sharding_constraint")
 def same(x: Any, **_: Any) -> Any:
     """The array itself."""
     return x

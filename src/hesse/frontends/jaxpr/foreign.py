@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hesse.calculus.foreign import DerivedRule, LinearMap
+from hesse.calculus.foreign import DerivedRule, LinearMap, at, is_linear
 from hesse.errors import DifferentiationError, HesseError
 from hesse.frontends.expression import Expression
 from hesse.frontends.jaxpr import internals
@@ -35,8 +35,8 @@ from hesse.frontends.jaxpr.walk import (
 )
 from hesse.frontends.operands import as_node
 from hesse.frontends.tracing import note_need, recorded_location, untraceable, user_location
-from hesse.ir import Apply, Node, TooManyNodes, Variable, variable
-from hesse.ops.foreign import Output, foreign
+from hesse.ir import Apply, Node, TooManyNodes, Variable, topological, variable
+from hesse.ops.foreign import FOREIGN, Output, foreign, rule_of
 
 is_recording: ContextVar[bool] = ContextVar("is_recording", default=False)
 """Whether a rule of JAX is being traced."""
@@ -56,6 +56,16 @@ def other(walk: Walk, equation: JaxprEqn, operands: Sequence[Any]) -> Sequence[A
             f"hesse has no rule for {name}; it is computed and differentiated by JAX's own", stacklevel=2
         )
     return called(walk, name, equation, operands)
+
+
+@walked("reduce_precision")
+def reduce_precision(walk: Walk, equation: JaxprEqn, operands: Sequence[Any]) -> Sequence[Any]:
+    """The array itself, if its type holds no more digits than are kept; JAX knows how to round."""
+    limits = jnp.finfo(equation.invars[0].aval.dtype)
+    kept = equation.params["exponent_bits"], equation.params["mantissa_bits"]
+    if kept[0] >= limits.nexp and kept[1] >= limits.nmant:
+        return operands
+    return called(walk, "reduce_precision", equation, operands)
 
 
 def called(walk: Walk, name: str, equation: JaxprEqn, operands: Sequence[Any]) -> list[Expression]:
@@ -138,11 +148,12 @@ class JaxRule(DerivedRule):
             Output(tuple(out.aval.shape), kind_of(out.aval.dtype)) for out in equation.outvars
         )
         name = equation.primitive.name
-        self.is_pushed = name != "custom_vjp_call"
+        self.is_pushed = not internals.is_only_pulled(equation)
         self.is_pulled = not self.is_pushed or name == "scan"
         """A loop is passed backwards as a loop: what runs forward has to be repeated for each entry."""
-        self.closed_over = 0 if self.is_pushed else internals.closed_over(equation)
+        self.closed_over = internals.closed_over(equation) if name == "custom_vjp_call" else 0
         """The first operands of a function with a rule are values that it closes over."""
+        self._primals: dict[tuple[int, tuple[Node, ...]], Node | None] = {}
         self._pulled: dict[tuple[int, tuple[Node, ...]], tuple[Variable, dict[int, Node]]] = {}
 
     def meaning(self) -> Hashable:
@@ -163,7 +174,11 @@ class JaxRule(DerivedRule):
     def columns(self, function: Callable[[Any], Any], operand: Any, shape: tuple[int, ...]) -> Any:
         count = int(np.prod(operand.shape))
         units = jnp.eye(count, dtype=operand.dtype).reshape(count, *operand.shape)
-        return jnp.moveaxis(jax.vmap(function)(units), 0, -1).reshape(shape + operand.shape)
+        try:
+            found = jax.vmap(function)(units)
+        except NotImplementedError:  # there are primitives that JAX cannot map
+            found = jax.lax.map(function, units)
+        return jnp.moveaxis(found, 0, -1).reshape(shape + operand.shape)
 
     def is_active(self, node: Apply, slot: int) -> bool:
         is_used = slot not in internals.without_derivative(self.equation)
@@ -173,13 +188,20 @@ class JaxRule(DerivedRule):
         if not self.is_pushed:
             return None
         argument = variable(f"tangent of {self!r}", node.operands[slot].shape, ["tangent"])
-        aval = self.avals[slot]
+        tangent = self.avals[slot], argument
+        is_seen = self.equation.params.get("symbolic_zeros")  # by the rule: what moves and what does not
         try:
-            (value,) = self._traced(partial(self._pushed, node.params[1], slot, [slot]), node, aval, argument)
-        except DifferentiationError:  # JAX cannot push through custom_linear_solve what is zero in parts
-            slots = [k for k in range(len(self.avals)) if self.is_active(node, k)]
-            (value,) = self._traced(partial(self._pushed, node.params[1], slot, slots), node, aval, argument)
+            slots = self._moving(node, slot) if is_seen else [slot]
+            (value,) = self._traced(partial(self._pushed, node.params[1], slot, slots), node, tangent)
+        except DifferentiationError:  # JAX pushes through some primitives only if all that varies moves
+            slots = self._moving(node, slot)
+            (value,) = self._traced(partial(self._pushed, node.params[1], slot, slots), node, tangent)
         return LinearMap(value, argument, (argument,), (node, *node.operands))
+
+    def _moving(self, node: Apply, own: int) -> list[int]:
+        """An operand, and the others that a result depends on smoothly and that are no constants."""
+        active = [slot for slot in range(len(self.avals)) if self.is_active(node, slot)]
+        return [slot for slot in active if slot == own or _varies(node.operands[slot])]
 
     def _pushed(self, number: int, slot: int, slots: Sequence[int], *arrays: Any) -> list[Any]:
         """The tangent of a result for one of an operand, and zeros for the others of these operands."""
@@ -205,7 +227,8 @@ class JaxRule(DerivedRule):
                 own = self._function(number, slots, points)
                 return jax.vjp(own, *(points[k] for k in slots))[1](cotangent)
 
-            values = self._traced(pulled, node, internals.abstract(self.equation.outvars[number]), argument)
+            aval = internals.abstract(self.equation.outvars[number])
+            values = self._traced(pulled, node, (aval, argument))
             self._pulled[key] = argument, dict(zip(slots, values, strict=True))
         if slot < self.closed_over:
             raise DifferentiationError(
@@ -214,6 +237,40 @@ class JaxRule(DerivedRule):
             )
         argument, found = self._pulled[key]
         return LinearMap(found[slot], argument, (argument,), (node, *node.operands))
+
+    def pull(self, node: Apply, slot: int, cotangent: Node) -> Node:
+        """A gradient may be changed by a rule in any way, say clipped, if it is that of one number."""
+        is_whole = cotangent.rank == node.rank and len(self.results) == 1
+        if is_whole and (found := self.cotangent(node, slot)) is not None and not is_linear(found):
+            return at(found, cotangent)
+        return super().pull(node, slot, cotangent)
+
+    def primal(self, node: Apply) -> Node:
+        """What the rule of a user computes beside the derivative, if that is not a call of the function."""
+        if self.equation.primitive.name not in ("custom_jvp_call", "custom_vjp_call"):
+            return node
+        key = node.params[1], node.operands
+        if key not in self._primals:
+            self._primals[key] = self._value_by_rule(node)
+        return self._primals[key] or node
+
+    def _value_by_rule(self, node: Apply) -> Node | None:
+        """This value, or None for the function itself."""
+        slots = [k for k in range(self.closed_over, len(self.avals)) if self.is_active(node, k)]
+
+        def computed(*points: Any) -> Any:
+            own = self._function(node.params[1], slots, points)
+            moved = [points[k] for k in slots]
+            if self.is_pushed:
+                return jax.jvp(own, moved, list(map(jnp.zeros_like, moved)))[0]
+            return jax.vjp(own, *moved)[0]
+
+        if not slots:
+            return None
+        (value,) = self._traced(computed, node)
+        if isinstance(value, Apply) and value.name == FOREIGN and value.operands == node.operands:
+            return None if rule_of(value).meaning() == self.meaning() else value
+        return value
 
     def _function(self, number: int, slots: Sequence[int], points: Sequence[Any]) -> Callable[..., Any]:
         """A result as a function of some operands."""
@@ -227,17 +284,18 @@ class JaxRule(DerivedRule):
         return own
 
     def _traced(
-        self, function: Callable[..., Any], node: Apply, aval: jax.ShapeDtypeStruct, argument: Variable
+        self, function: Callable[..., Any], node: Apply, *tangent: tuple[jax.ShapeDtypeStruct, Variable]
     ) -> list[Node]:
-        """What a rule of JAX computes from the operands and a tangent or cotangent."""
+        """What a rule of JAX computes from the operands and a tangent or cotangent, if it needs one."""
         operands = [
             Expression(operand, boolean=kind_of(own.dtype) == "boolean")
             for operand, own in zip(node.operands, self.avals, strict=True)
         ]
         token, place = is_recording.set(True), recorded_location.set(lambda: self._place)
         try:
-            jaxpr = jax.make_jaxpr(function)(*self.avals, aval)
-            results = Walk(self._surroundings).closed(jaxpr, [*operands, Expression(argument)])
+            jaxpr = jax.make_jaxpr(function)(*self.avals, *(aval for aval, _ in tangent))
+            operands += [Expression(argument) for _, argument in tangent]
+            results = Walk(self._surroundings).closed(jaxpr, operands)
         except (HesseError, TooManyNodes):
             raise
         except Exception as error:  # JAX has many kinds
@@ -248,6 +306,11 @@ class JaxRule(DerivedRule):
             is_recording.reset(token)
             recorded_location.reset(place)
         return [as_node(traced(result)) for result in results]
+
+
+def _varies(node: Node) -> bool:
+    """Whether a value is not the same for all arguments."""
+    return any(isinstance(one, Variable) for one in topological([node]))
 
 
 _rules: WeakValueDictionary[Hashable, JaxRule] = WeakValueDictionary()

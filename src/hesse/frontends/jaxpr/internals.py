@@ -25,7 +25,7 @@ def bound(equation: JaxprEqn, operands: Sequence[Any]) -> list[Any]:
 
 def computed(equation: JaxprEqn, operands: Sequence[Any]) -> list[Any]:
     """The same, computed now whatever JAX traces around it."""
-    with jax.ensure_compile_time_eval():
+    with jax.core.eval_context():
         return bound(equation, operands)
 
 
@@ -50,6 +50,12 @@ def closed_over(equation: JaxprEqn) -> int:
     """How many operands of a function with a rule are values that it closes over; they come first."""
     count: int = equation.params["num_consts"]
     return count
+
+
+def is_only_pulled(equation: JaxprEqn) -> bool:
+    """Whether it is, or holds, a function with a rule for its gradient alone."""
+    held = (one for jaxpr in _inside(equation) for one in equations(jaxpr))
+    return any(one.primitive.name == "custom_vjp_call" for one in (equation, *held))
 
 
 def constants(equation: JaxprEqn) -> Iterator[Any]:

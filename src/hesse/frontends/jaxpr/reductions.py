@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,8 +13,6 @@ from hesse.frontends.jaxpr.table import primitive
 REDUCTIONS: dict[str, Callable[..., Any]] = {
     "reduce_sum": np.sum,
     "reduce_prod": np.prod,
-    "reduce_max": np.max,
-    "reduce_min": np.min,
     "reduce_and": np.all,
     "reduce_or": np.any,
 }
@@ -27,6 +26,20 @@ def _register(name: str, function: Callable[..., Any]) -> None:
 
 for _name, _function in REDUCTIONS.items():
     _register(_name, _function)
+
+
+def _of_nothing(name: str, function: Callable[..., Any], start: float) -> None:
+    """As in JAX, the largest of no entries is the least number that there is."""
+
+    @primitive(name)
+    def reduce(x: Any, axes: Sequence[int], out_sharding: Any = None) -> Any:
+        kept = [size for axis, size in enumerate(x.shape) if axis not in axes]
+        is_empty = any(x.shape[axis] == 0 for axis in axes)
+        return np.full(kept, start) if is_empty else function(x, axis=tuple(axes)) if axes else x
+
+
+_of_nothing("reduce_max", np.max, -math.inf)
+_of_nothing("reduce_min", np.min, math.inf)
 
 
 @primitive("argmax")
