@@ -123,6 +123,15 @@ def small_matrix(machine: JaxMachine) -> Measured:
     return versus(program, machine, small_matrix=(NEVER, 0)).ends([1, 2, 3, 4, 6, 8, 12], _square)
 
 
+def long_loop(machine: JaxMachine) -> Measured:
+    """Products from which all entries of small matrices are quicker summed in one loop."""
+
+    def program(count: int) -> Program:
+        return partial(np.einsum, "nik,njk->nij"), [random(count, 3, 64), random(count, 3, 64)]
+
+    return versus(program, machine, long_loop=(0, NEVER)).begins(powers(2, 10), lambda n: 9 * 64 * n)
+
+
 # windows
 
 
@@ -322,6 +331,7 @@ TARGET = Target(
         short_sum,
         long_result,
         small_matrix,
+        long_loop,
         most_pieces,
         few_features,
         local_share,

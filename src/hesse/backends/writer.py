@@ -96,12 +96,6 @@ class Writer(ABC):
         """The line of value k."""
         self.lines.append(f"t{k} = {text}")
 
-    def sizes(self, item: Contract) -> dict[int, int]:
-        """The ranges of the labels of a product."""
-        sizes = dict(zip(item.left_labels, self.program.shapes[item.left], strict=True))
-        sizes.update(zip(item.right_labels, self.program.shapes[item.right], strict=True))
-        return sizes
-
     def parameters(self, k: Ref, item: CallApply) -> str:
         """The parameters of a record, which reach the kernel as they are."""
         if all(isinstance(value, int | str) for value in item.params):

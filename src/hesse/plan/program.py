@@ -206,6 +206,12 @@ class Program:
                 total += sizes[k] + sum(sizes[source] for source in sources(item))
         return total
 
+    def ranges(self, item: Contract) -> dict[int, int]:
+        """The ranges of the labels of a product."""
+        ranges = dict(zip(item.left_labels, self.shapes[item.left], strict=True))
+        ranges.update(zip(item.right_labels, self.shapes[item.right], strict=True))
+        return ranges
+
     def last_uses(self) -> dict[Ref, int]:
         """For each value the last instruction that reads it (results live to the end)."""
         last: dict[Ref, int] = {}

@@ -26,6 +26,8 @@ class JaxMachine(SliceMachine):
     """Such sums with so many entries are additions: those over axes XLA may join with dots, which is slow."""
     small_matrix: int = 16
     """The same for many products that are matrices of at most so many entries."""
+    long_loop: int = 2**15
+    """All entries of such matrices are summed in one loop from so many products on: it takes XLA longer."""
     most_pieces: int = 64
     """Overlapping windows of at most this many positions are read, or added up, one position at a time."""
     few_features: int = 8

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
@@ -94,56 +92,13 @@ def _entries(side: Side, labels: Labels) -> int:
     return math.prod(side.array.shape[side.labels.index(label)] for label in labels)
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(2, 3, 4))
-def small_products(
-    left: Array, right: Array, left_labels: Labels, right_labels: Labels, labels: Labels
-) -> Array:
-    """Many products that are small matrices, summed over long axes: all entries of a matrix in one loop.
-
-    Summed one after the other each of them would wait for its own last sum, and read what is multiplied.
-    """
-    sizes = dict(zip(left_labels, left.shape, strict=True)) | dict(
-        zip(right_labels, right.shape, strict=True)
-    )
-    own = [label for label in labels if label not in left_labels or label not in right_labels]
-    batch = [label for label in labels if label not in own]
-    over = [label for label in left_labels if label in right_labels and label not in labels]
-    factors = [
-        tuple(_part(*side, [*batch, *over], at) for side in ((left, left_labels), (right, right_labels)))
-        for at in _positions(own, sizes)
-    ]
-    axes, zero = range(len(batch), len(batch) + len(over)), jnp.zeros((), left.dtype)
-    operands, starts = [lax.mul(*pair) for pair in factors], [zero] * len(factors)
-    entries = lax.reduce(operands, starts, lambda x, y: [a + b for a, b in zip(x, y, strict=True)], axes)
-    stacked = jnp.stack(entries, -1).reshape([sizes[label] for label in (*batch, *own)])
-    return lax.transpose(stacked, [[*batch, *own].index(label) for label in labels])
-
-
-@small_products.defjvp
-def _small_products_jvp(
-    left_labels: Labels,
-    right_labels: Labels,
-    labels: Labels,
-    values: tuple[Array, Array],
-    tangents: tuple[Array, Array],
-) -> tuple[Array, Array]:
-    """Its derivatives are products as JAX knows them, which it transposes."""
-
-    def product(left: Array, right: Array) -> Array:
-        return contracted(left, left_labels, right, right_labels, labels)
-
-    (left, right), (by_left, by_right) = values, tangents
-    result = small_products(left, right, left_labels, right_labels, labels)
-    return result, product(by_left, right) + product(left, by_right)
-
-
-def _positions(labels: Labels, sizes: dict[int, int]) -> Iterator[dict[int, int]]:
+def positions(labels: Labels, sizes: dict[int, int]) -> Iterator[dict[int, int]]:
     """The values of some labels, the last one first."""
     for position in itertools.product(*(range(sizes[label]) for label in labels)):
         yield dict(zip(labels, position, strict=True))
 
 
-def _part(array: Array, own: Labels, labels: Labels, at: dict[int, int]) -> Array:
+def part(array: Array, own: Labels, labels: Labels, at: dict[int, int]) -> Array:
     """The entries of an array at the values of some of its labels, with axes for others in their order."""
     found = array[tuple(at.get(label, slice(None)) for label in own)]
     kept = [label for label in own if label not in at]
@@ -159,8 +114,8 @@ def added_products(
     summed = [label for label in sizes if label not in labels]
 
     total = None
-    for at in _positions(summed, sizes):
-        product = _part(left, left_labels, labels, at) * _part(right, right_labels, labels, at)
+    for at in positions(summed, sizes):
+        product = part(left, left_labels, labels, at) * part(right, right_labels, labels, at)
         total = product if total is None else total + product
     assert total is not None
     return total

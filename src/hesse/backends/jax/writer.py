@@ -16,9 +16,9 @@ from hesse.backends.jax.layers import axis_of_layers, place_in_layers
 from hesse.backends.jax.loops import in_slices
 from hesse.backends.jax.machine import JaxMachine
 from hesse.backends.jax.picked import picked_products
-from hesse.backends.jax.processor import is_processor
-from hesse.backends.jax.products import added_products, contracted, small_products, summed
+from hesse.backends.jax.products import added_products, contracted, summed
 from hesse.backends.jax.runtime import Term, affine_view, box, place, place_all, place_into
+from hesse.backends.jax.small import is_small, small_products, summed_in_one_loop
 from hesse.backends.jax.windows import summed_windows, windows_of
 from hesse.backends.kernels import Kernel
 from hesse.backends.text import Dialect, affine_text, placed_labels, tuple_text
@@ -95,19 +95,19 @@ class JaxWriter(FunctionalWriter):
         return f"summed_windows({windows}, {own}, {self.names[other]}, {others}, {item.labels})"
 
     def contract(self, item: Contract, left: str, right: str) -> str:
-        sizes = self.sizes(item)
+        sizes = self.program.ranges(item)
         both = set(item.left_labels) & set(item.right_labels)
         summed = math.prod(sizes[label] for label in both - set(item.labels))
         entries = math.prod(sizes[label] for label in set(item.labels) - both)
-        is_small = bool(both & set(item.labels)) and entries <= self.machine.small_matrix
         is_plain = both.symmetric_difference(item.labels) == {*item.left_labels, *item.right_labels}
         is_short = summed <= self.machine.short_sum and item not in self.stored
         arguments = f"{left}, {right}, {item.left_labels}, {item.right_labels}, {item.labels}"
         if is_plain and is_short and entries >= self.machine.long_result:
             return f"added_products({arguments})"
-        if is_plain and is_small and not is_short and entries > 1 and is_processor():
+        has_digits = self.dtype.itemsize >= 4  # else `jax.numpy` sums in a longer type
+        if has_digits and item not in self.stored and summed_in_one_loop(item, sizes, self.machine):
             return f"small_products({arguments})"
-        if is_short or is_small or not item.labels:
+        if is_short or is_small(item, sizes, self.machine) or not item.labels:
             return JAX.multiplied_and_summed(item, left, right, sizes)
         tables = list(item.left_labels), list(item.right_labels), list(item.labels)
         return f"contracted({left}, {tables[0]}, {right}, {tables[1]}, {tables[2]})"

@@ -314,7 +314,7 @@ class NumpyWriter(Writer):
 
     def _contract(self, item: Contract, k: Ref, spare: set[Ref]) -> Ref | None:
         left, right = self.names[item.left], self.names[item.right]
-        sizes = self.sizes(item)
+        sizes = self.program.ranges(item)
         sides = (item.left, item.left_labels), (item.right, item.right_labels)
         orders = [seen(self._order(ref), labels, item.labels) for ref, labels in sides]
         if not set(item.left_labels) & set(item.right_labels) <= set(item.labels):

@@ -75,7 +75,7 @@ class TorchWriter(FunctionalWriter):
         return text or f"affine_view({name}, {_flat(item.axes, item.labels, item.ranges, shape)})"
 
     def contract(self, item: Contract, left: str, right: str) -> str:
-        a, b, sizes = item.left_labels, item.right_labels, self.sizes(item)
+        a, b, sizes = item.left_labels, item.right_labels, self.program.ranges(item)
         found = matrices(item, left, right, sizes, TORCH)
         if found is None and not item.labels:
             right = TORCH.permuted(right, tuple(b.index(label) for label in a))
