@@ -22,6 +22,8 @@ class JaxMachine(SliceMachine):
     fuses: bool = True
     short_sum: int = 4
     """Sums of at most so many products are multiplied and summed: XLA fuses them with what is around."""
+    short_device_sum: int = 8
+    """The same on GPUs, where it takes less to compute something again than to bring it."""
     long_result: int = 4_096
     """Such sums with so many entries are additions: those over axes XLA may join with dots, which is slow."""
     small_matrix: int = 16

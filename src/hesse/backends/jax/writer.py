@@ -46,7 +46,9 @@ class JaxWriter(FunctionalWriter):
         self.windows = {
             k: ref for k, ref in windows_of(program, machine).items() if not self._in_slice(k, ref)
         }
-        is_fast = jax.default_backend() == "cpu" and dtype.itemsize == 8
+        on_processor = jax.default_backend() == "cpu"
+        self.short_sum = machine.short_sum if on_processor else machine.short_device_sum
+        is_fast = on_processor and dtype.itemsize == 8
         found = convolutions(program, machine.few_features if is_fast else 0, machine.most_pieces)
         self.convolutions = {
             k: each
@@ -54,7 +56,7 @@ class JaxWriter(FunctionalWriter):
             if k not in self.windows and not self._in_slice(k, each.value, *sources(program.instructions[k]))
         }
         self.unread = unread(program, self.convolutions) | set(self.windows.values())
-        self.stored = picked_products(program) if jax.default_backend() == "cpu" else set[Contract]()
+        self.stored = picked_products(program) if on_processor else set[Contract]()
         for function in (affine_view, place, place_all, place_in_layers, place_into, summed_windows):
             self.namespace[function.__name__] = partial(function, most_pieces=machine.most_pieces)
 
@@ -100,7 +102,7 @@ class JaxWriter(FunctionalWriter):
         summed = math.prod(sizes[label] for label in both - set(item.labels))
         entries = math.prod(sizes[label] for label in set(item.labels) - both)
         is_plain = both.symmetric_difference(item.labels) == {*item.left_labels, *item.right_labels}
-        is_short = summed <= self.machine.short_sum and item not in self.stored
+        is_short = summed <= self.short_sum and item not in self.stored
         arguments = f"{left}, {right}, {item.left_labels}, {item.right_labels}, {item.labels}"
         if is_plain and is_short and entries >= self.machine.long_result:
             return f"added_products({arguments})"
