@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 
 
@@ -32,3 +33,8 @@ def markdown(headings: Sequence[str], body: Iterable[Sequence[str]]) -> list[str
     """The lines of a table in Markdown."""
     rows = [list(headings), ["---"] * len(headings), *map(list, body)]
     return ["| " + " | ".join(cells) + " |" for cells in rows]
+
+
+def blas_kernels() -> str:
+    """The processor for which NumPy's OpenBLAS multiplies, which the environment may fix."""
+    return os.environ.get("OPENBLAS_CORETYPE", "its own choice")

@@ -17,7 +17,7 @@ from benchmarks.speed.harness import Measurement, Row
 from benchmarks.speed.peers import missing, versions
 from benchmarks.speed.reasons import reason
 from benchmarks.speed.summary import Line, exponents, lines
-from benchmarks.texts import columns, markdown, ratio_text, time_text
+from benchmarks.texts import blas_kernels, columns, markdown, ratio_text, time_text
 
 TITLES = {
     DENSE: "Dense results",
@@ -51,6 +51,7 @@ def machine() -> dict[str, str]:
         **versions(),
         "python": platform.python_version(),
         "cores": str(os.cpu_count()),
+        "kernels of OpenBLAS": blas_kernels(),
         "architecture": platform.machine(),
         "missing": ", ".join(missing()) or "none",
     }

@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.gpu.cases import Measurement
 from benchmarks.gpu.setting import versions
-from benchmarks.texts import markdown, ratio_text, time_text
+from benchmarks.texts import blas_kernels, markdown, ratio_text, time_text
 from benchmarks.torch_functions.setting import Row, Setting
 from benchmarks.torch_functions.training import Training
 
@@ -51,6 +51,7 @@ def machine(setting: Setting) -> dict[str, str]:
     if setting.jax is None:
         found.pop("jax")
     found["cores"] = str(os.cpu_count())
+    found["kernels of OpenBLAS"] = blas_kernels()
     found["threads"] = str(setting.torch.xp.get_num_threads())
     return found
 
