@@ -14,7 +14,17 @@ from hesse.calculus.modes import MODES, SEARCHES, Products, SearchEnded, derivat
 from hesse.calculus.primals import settled
 from hesse.cost import PLAIN_MACHINE, Machine, estimate
 from hesse.errors import ArgumentError
-from hesse.ir import Apply, Node, TooManyNodes, at_most_nodes, keep_nodes, topological, transpose
+from hesse.ir import (
+    Apply,
+    Node,
+    TooManyNodes,
+    at_most_nodes,
+    dependents,
+    keep_nodes,
+    number,
+    topological,
+    transpose,
+)
 from hesse.ops.foreign import FOREIGN, rule_of
 from hesse.rewrite import simplify
 
@@ -38,6 +48,8 @@ MOST_COLUMNS = 3e9
 """Columns that take more operations than this are no way out."""
 MOST_NUMBERS = 2_000
 """Nodes of a program of numbers up to which patterns are followed: a number takes less time than an array."""
+MOST_WIDER = 4
+"""By this factor there may be more columns than rows where loops are passed forward: XLA compiles less."""
 COLUMNS = "columns"
 """The mode of derivatives without patterns."""
 Judge = Callable[[Sequence[Node], Machine], float]
@@ -116,6 +128,8 @@ def _candidates(
     """
     order = topological([output])
     nodes = len(order)
+    if has_loops([output], variables):
+        tried = [_one_way(output, variables)]
     pushes = len(variables) == 1 or nodes * len(variables) <= MOST_PUSHED
     made = Products()
     candidates = {}
@@ -136,6 +150,22 @@ def _candidates(
             with suppress(SearchEnded):
                 candidates[name] = simplify(derivatives(name, output, variables, made, machine))
     return candidates
+
+
+def has_loops(outputs: Sequence[Node], variables: Sequence[Node]) -> bool:
+    """Whether variables pass through loops that are compiled anew for each way of going through them."""
+    order = topological(outputs)
+    live = dependents(order, variables)
+    return any(
+        node in live and isinstance(node, Apply) and node.name == FOREIGN and rule_of(node).is_loop
+        for node in order
+    )
+
+
+def _one_way(output: Node, variables: Sequence[Node]) -> str:
+    """The mode for loops: forward, unless that takes many more columns."""
+    columns = sum([math.prod(map(number, variable.shape)) for variable in variables])
+    return "forward" if columns <= MOST_WIDER * math.prod(map(number, output.shape)) else "reverse"
 
 
 def differentiate(
@@ -199,6 +229,8 @@ def _next_order(
     columns = Columns([blocks[prefix] for prefix in wanted], variables, pairs)
     is_limited = is_dense and mode == "auto" and _may_replace_patterns(columns)
     try:
+        if is_limited and len(pairs) > 1 and len(variables) > 1 and has_loops(columns.outputs, variables):
+            raise TooManyNodes
         return [
             choose(
                 blocks[prefix], [variables[k] for k in last], mode, tuple(MODES), machine, judge, is_limited

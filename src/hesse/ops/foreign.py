@@ -12,7 +12,7 @@ import itertools
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,6 +49,9 @@ class Rule(ABC):
     """The same for `matrix`."""
     is_searched = True
     """Whether a search for the best order of products is worth the partials that it needs."""
+
+    is_loop = False
+    """Whether it is a loop that is compiled anew wherever something passes through it."""
 
     lines = 1
     """How many operations it is made of, one after the other, for estimates of time."""
@@ -120,6 +123,18 @@ class Rule(ABC):
     @abstractmethod
     def pull(self, node: Apply, slot: int, cotangent: Node) -> Node:
         """The cotangent `[lead…, operand…]` of an operand for the cotangent `[lead…, node…]` of a result."""
+
+    def pull_all(self, cotangents: Mapping[Apply, Node], slots: Collection[int]) -> dict[int, Node]:
+        """The cotangents of some operands of a call, by their slots, for those of several of its results."""
+        found = {}
+        for slot in slots:
+            terms = [
+                self.pull(node, slot, cotangent)
+                for node, cotangent in cotangents.items()
+                if self.is_active(node, slot)
+            ]
+            found[slot] = add(terms, terms[0].shape)
+        return found
 
     def arguments(self, operands: Sequence[Any]) -> list[Any]:
         """What is written between the parentheses: operands, and texts for anything else."""
