@@ -21,7 +21,6 @@ from hesse.ir import (
     at_most_nodes,
     dependents,
     keep_nodes,
-    number,
     topological,
     transpose,
 )
@@ -92,7 +91,7 @@ def choose(
     and tangents have so many patterns that following them takes long.
     """
     check_mode(mode)
-    if mode == "auto" and output.rank == 0:
+    if mode == "auto" and output.rank == 0 and not _passes_forward([output], variables):
         mode = "reverse"  # never far from the best for a scalar
     if mode == "auto":
         candidates = _candidates(output, variables, tried, machine, is_limited)
@@ -128,8 +127,8 @@ def _candidates(
     """
     order = topological([output])
     nodes = len(order)
-    if has_loops([output], variables):
-        tried = [_one_way(output, variables)]
+    if _has_loops([output], variables):
+        tried = ["forward" if _passes_forward([output], variables) else "reverse"]
     pushes = len(variables) == 1 or nodes * len(variables) <= MOST_PUSHED
     made = Products()
     candidates = {}
@@ -152,20 +151,23 @@ def _candidates(
     return candidates
 
 
-def has_loops(outputs: Sequence[Node], variables: Sequence[Node]) -> bool:
+def _has_loops(outputs: Sequence[Node], variables: Sequence[Node]) -> bool:
     """Whether variables pass through loops that are compiled anew for each way of going through them."""
     order = topological(outputs)
-    live = dependents(order, variables)
-    return any(
-        node in live and isinstance(node, Apply) and node.name == FOREIGN and rule_of(node).is_loop
-        for node in order
-    )
+    loops = [
+        node for node in order if isinstance(node, Apply) and node.name == FOREIGN and rule_of(node).is_loop
+    ]
+    return bool(loops) and not dependents(order, variables).isdisjoint(loops)
 
 
-def _one_way(output: Node, variables: Sequence[Node]) -> str:
-    """The mode for loops: forward, unless that takes many more columns."""
-    columns = sum([math.prod(map(number, variable.shape)) for variable in variables])
-    return "forward" if columns <= MOST_WIDER * math.prod(map(number, output.shape)) else "reverse"
+def _passes_forward(outputs: Sequence[Node], variables: Sequence[Node]) -> bool:
+    """Whether there are loops, which are passed forward: there are not many more columns than rows."""
+    rows, columns = (sum(map(_entries, nodes)) for nodes in (outputs, variables))
+    return columns <= (MOST_WIDER * rows if rows > 1 else 1) and _has_loops(outputs, variables)
+
+
+def _entries(node: Node) -> int:
+    return math.prod([size for size in node.shape if isinstance(size, int)])
 
 
 def differentiate(
@@ -229,8 +231,8 @@ def _next_order(
     columns = Columns([blocks[prefix] for prefix in wanted], variables, pairs)
     is_limited = is_dense and mode == "auto" and _may_replace_patterns(columns)
     try:
-        if is_limited and len(pairs) > 1 and len(variables) > 1 and has_loops(columns.outputs, variables):
-            raise TooManyNodes
+        if is_limited and len(variables) > 1 and _passes_forward(columns.outputs, variables):
+            raise TooManyNodes  # one sweep for all variables: a loop for each would be compiled
         return [
             choose(
                 blocks[prefix], [variables[k] for k in last], mode, tuple(MODES), machine, judge, is_limited

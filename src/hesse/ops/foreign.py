@@ -12,7 +12,7 @@ import itertools
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +31,14 @@ class Output(NamedTuple):
 
     shape: tuple[int, ...]
     kind: str = "real"
+
+
+class Repeated(NamedTuple):
+    """The same result of another call: its rule and number, and the operands that decide, by their slots."""
+
+    rule: Rule
+    number: int
+    operands: Mapping[int, Node]
 
 
 _lock = threading.Lock()
@@ -110,6 +118,10 @@ class Rule(ABC):
     def primal(self, node: Apply) -> Node:
         """What stands for a result wherever it was differentiated: the node itself, or what the rule says."""
         return node
+
+    def repeated(self, node: Apply) -> Iterable[Repeated]:
+        """What else computes a result of a loop besides its derivative, as far as it was differentiated."""
+        return ()
 
     @abstractmethod
     def push(self, node: Apply, slot: int, tangent: Node) -> Node:

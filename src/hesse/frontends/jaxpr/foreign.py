@@ -310,7 +310,7 @@ class JaxRule(DerivedRule):
         finally:
             is_recording.reset(token)
             recorded_location.reset(place)
-        return [as_node(traced(result)) for result in results]
+        return list(map(_operand, results))
 
 
 def varies(node: Node) -> bool:

@@ -9,7 +9,7 @@ tensors, and its matrix is multiplied.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
@@ -26,6 +26,7 @@ from hesse.ir import (
     Variable,
     add,
     delta,
+    dependents,
     einsum,
     is_zero,
     number,
@@ -33,19 +34,25 @@ from hesse.ir import (
     reshape,
     select,
     substitute,
+    topological,
     transpose,
     variable,
     zero,
 )
+from hesse.ops.foreign import FOREIGN, Repeated, rule_of
 
 WHOLE = slice(None)
 
 
 class Columns(NamedTuple):
-    """Values that are linear in some arguments; with columns, all have one more axis for them, the last."""
+    """Values that are linear in some arguments; with columns, all have one more axis for them, the last.
+
+    `primals` are results that are computed besides, by their numbers, where they are those of a call.
+    """
 
     arguments: tuple[Variable, ...]
     values: tuple[Node, ...]
+    primals: dict[int, Repeated]
 
     def at(self, given: Sequence[Node]) -> list[Node]:
         """The values for what stands in the places of the arguments."""
@@ -61,7 +68,13 @@ class JaxLoop(JaxRule):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._numbers = [k for k, output in enumerate(self.results) if output.kind == "real"]
-        self._columns: dict[Hashable, Columns] = {}
+        self._columns: dict[tuple[Hashable, ...], Columns] = {}
+
+    def repeated(self, node: Apply) -> Iterator[Repeated]:
+        number = node.params[1]
+        for (operands, *_), columns in self._columns.items():
+            if operands == node.operands and number in columns.primals:
+                yield columns.primals[number]
 
     def push(self, node: Apply, slot: int, tangent: Node) -> Node:
         return self.push_all(node, {slot: tangent}) if self.is_pushed else super().push(node, slot, tangent)
@@ -103,7 +116,7 @@ class JaxLoop(JaxRule):
 
     def _pushed_columns(self, node: Apply, slots: tuple[int, ...], count: int | None) -> Columns:
         """The tangents of all results, for tangents of some operands."""
-        key = "pushed", node.operands, slots, count
+        key = node.operands, "pushed", slots, count
         if key not in self._columns:
             try:
                 self._columns[key] = self._pushed_by(node, slots, slots, count)
@@ -118,32 +131,46 @@ class JaxLoop(JaxRule):
     ) -> Columns:
         """The same, where these operands are said to move, whether they do or not."""
 
+        others = [number for number in range(len(self.results)) if number not in self._numbers]
+
         def pushed(*arrays: Any) -> Any:
             points, tangents = arrays[: len(self.avals)], arrays[len(self.avals) :]
+            moved = [points[k] for k in moving]
+            whole = self._function([*self._numbers, *others], moving, points)
+
+            def own(*moved: Any) -> Any:
+                results = whole(*moved)
+                return results[: len(self._numbers)], results[len(self._numbers) :]
 
             def along(*tangents: Any) -> Any:
                 given = dict(zip(slots, tangents, strict=True))
-                moved = [points[k] for k in moving]
-                own = self._function(self._numbers, moving, points)
-                return jax.jvp(own, moved, [given.get(k, jnp.zeros_like(points[k])) for k in moving])[1]
+                changes = [given.get(k, jnp.zeros_like(points[k])) for k in moving]
+                values, found, unchanged = jax.jvp(own, moved, changes, has_aux=True)
+                return found, [*values, *unchanged]
 
-            return _mapped(along, count)(*tangents)
+            try:
+                return _mapped(along, count)(*tangents)
+            except ValueError:  # a rule of a user may mix primals with tangents
+                return _mapped(lambda *given: (along(*given)[0], []), count)(*tangents)[0], whole(*moved)
 
-        return self._traced_columns("tangent", pushed, node, [self.avals[k] for k in slots], count)
+        avals = [self.avals[k] for k in slots]
+        return self._traced_columns("tangent", pushed, node, avals, [*self._numbers, *others], count)
 
     def _pulled_columns(self, nodes: Sequence[Apply], slots: Sequence[int], count: int | None) -> Columns:
         """The cotangents of some operands, for cotangents of some results."""
         numbers = [node.params[1] for node in nodes]
-        key = "pulled", nodes[0].operands, tuple(slots), tuple(numbers), count
+        key = nodes[0].operands, "pulled", tuple(slots), tuple(numbers), count
         if key not in self._columns:
 
             def pulled(*arrays: Any) -> Any:
                 points, cotangents = arrays[: len(self.avals)], arrays[len(self.avals) :]
-                back = jax.vjp(self._function(numbers, slots, points), *(points[k] for k in slots))[1]
-                return _mapped(lambda *given: back(list(given)), count)(*cotangents)
+                own = self._function(numbers, slots, points)
+                values, back = jax.vjp(own, *(points[k] for k in slots))
+                return _mapped(lambda *given: (back(list(given)), []), count)(*cotangents)[0], values
 
             avals = [internals.abstract(self.equation.outvars[number]) for number in numbers]
-            self._columns[key] = self._traced_columns("cotangent", pulled, nodes[0], avals, count)
+            found = self._traced_columns("cotangent", pulled, nodes[0], avals, numbers, count)
+            self._columns[key] = found
         return self._columns[key]
 
     def _traced_columns(
@@ -152,8 +179,10 @@ class JaxLoop(JaxRule):
         function: Callable[..., Any],
         node: Apply,
         avals: Sequence[jax.ShapeDtypeStruct],
+        numbers: Sequence[int],
         count: int | None,
     ) -> Columns:
+        """What a function gives for the operands and for arguments like these; last, the primals."""
         shapes = [(*aval.shape, *([] if count is None else [count])) for aval in avals]
         arguments = tuple(
             variable(f"{name} {k} of {self!r}", shape, ["tangent"]) for k, shape in enumerate(shapes)
@@ -162,12 +191,24 @@ class JaxLoop(JaxRule):
             (jax.ShapeDtypeStruct(shape, aval.dtype), argument)
             for shape, aval, argument in zip(shapes, avals, arguments, strict=True)
         ]
-        return Columns(arguments, tuple(self._traced(function, node, *given)))
+        found = self._traced(function, node, *given)
+        values, primals = found[: -len(numbers)], found[-len(numbers) :]
+        repeated = {k: _repeated(one, arguments) for k, one in zip(numbers, primals, strict=True)}
+        return Columns(arguments, tuple(values), {k: one for k, one in repeated.items() if one is not None})
+
+
+def _repeated(primal: Node, arguments: Collection[Variable]) -> Repeated | None:
+    """Where a primal comes from, if it is the result of a loop."""
+    if not isinstance(primal, Apply) or primal.name != FOREIGN or not rule_of(primal).is_loop:
+        return None
+    moving = dependents(topological(primal.operands), arguments)
+    fixed = {slot: operand for slot, operand in enumerate(primal.operands) if operand not in moving}
+    return Repeated(rule_of(primal), primal.params[1], fixed)
 
 
 def _mapped(function: Callable[..., Any], count: int | None) -> Callable[..., Any]:
-    """A function of columns, if there are any."""
-    return function if count is None else jax.vmap(function, in_axes=-1, out_axes=-1)
+    """A function of columns, if there are any. Its second result is the same for all."""
+    return function if count is None else jax.vmap(function, in_axes=-1, out_axes=(-1, None))
 
 
 def _in_columns(made: Callable[[int | None], Columns], given: Sequence[Node], trail: Shape) -> list[Node]:
