@@ -14,7 +14,16 @@ from hesse.calculus.modes import MODES, SEARCHES, Products, SearchEnded, derivat
 from hesse.calculus.primals import settled
 from hesse.cost import PLAIN_MACHINE, Machine, estimate
 from hesse.errors import ArgumentError
-from hesse.ir import Apply, Node, TooManyNodes, at_most_nodes, keep_nodes, topological, transpose
+from hesse.ir import (
+    Apply,
+    Node,
+    TooManyNodes,
+    at_most_nodes,
+    dependents,
+    keep_nodes,
+    topological,
+    transpose,
+)
 from hesse.ops.foreign import FOREIGN, rule_of
 from hesse.rewrite import simplify
 
@@ -38,6 +47,8 @@ MOST_COLUMNS = 3e9
 """Columns that take more operations than this are no way out."""
 MOST_NUMBERS = 2_000
 """Nodes of a program of numbers up to which patterns are followed: a number takes less time than an array."""
+MOST_WIDER = 4
+"""By this factor there may be more columns than rows where loops are passed forward: XLA compiles less."""
 COLUMNS = "columns"
 """The mode of derivatives without patterns."""
 Judge = Callable[[Sequence[Node], Machine], float]
@@ -80,7 +91,7 @@ def choose(
     and tangents have so many patterns that following them takes long.
     """
     check_mode(mode)
-    if mode == "auto" and output.rank == 0:
+    if mode == "auto" and output.rank == 0 and not _passes_forward([output], variables):
         mode = "reverse"  # never far from the best for a scalar
     if mode == "auto":
         candidates = _candidates(output, variables, tried, machine, is_limited)
@@ -116,6 +127,8 @@ def _candidates(
     """
     order = topological([output])
     nodes = len(order)
+    if _has_loops([output], variables):
+        tried = ["forward" if _passes_forward([output], variables) else "reverse"]
     pushes = len(variables) == 1 or nodes * len(variables) <= MOST_PUSHED
     made = Products()
     candidates = {}
@@ -136,6 +149,25 @@ def _candidates(
             with suppress(SearchEnded):
                 candidates[name] = simplify(derivatives(name, output, variables, made, machine))
     return candidates
+
+
+def _has_loops(outputs: Sequence[Node], variables: Sequence[Node]) -> bool:
+    """Whether variables pass through loops that are compiled anew for each way of going through them."""
+    order = topological(outputs)
+    loops = [
+        node for node in order if isinstance(node, Apply) and node.name == FOREIGN and rule_of(node).is_loop
+    ]
+    return bool(loops) and not dependents(order, variables).isdisjoint(loops)
+
+
+def _passes_forward(outputs: Sequence[Node], variables: Sequence[Node]) -> bool:
+    """Whether there are loops, which are passed forward: there are not many more columns than rows."""
+    rows, columns = (sum(map(_entries, nodes)) for nodes in (outputs, variables))
+    return columns <= (MOST_WIDER * rows if rows > 1 else 1) and _has_loops(outputs, variables)
+
+
+def _entries(node: Node) -> int:
+    return math.prod([size for size in node.shape if isinstance(size, int)])
 
 
 def differentiate(
@@ -199,6 +231,8 @@ def _next_order(
     columns = Columns([blocks[prefix] for prefix in wanted], variables, pairs)
     is_limited = is_dense and mode == "auto" and _may_replace_patterns(columns)
     try:
+        if is_limited and len(variables) > 1 and _passes_forward(columns.outputs, variables):
+            raise TooManyNodes  # one sweep for all variables: a loop for each would be compiled
         return [
             choose(
                 blocks[prefix], [variables[k] for k in last], mode, tuple(MODES), machine, judge, is_limited

@@ -9,12 +9,13 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from hesse.calculus.partial import is_active, partial, pull, push_all
 from hesse.cost import PLAIN_MACHINE, Machine, core_entries, core_order, einsum_cost
 from hesse.ir import (
     Add,
+    Apply,
     Einsum,
     Node,
     Shape,
@@ -30,6 +31,7 @@ from hesse.ir import (
     topological,
     zero,
 )
+from hesse.ops.foreign import FOREIGN, Rule, rule_of
 
 Mode = Callable[[Node, Sequence[Node]], list[Node]]
 
@@ -80,20 +82,43 @@ def pull_back(
     lead = cotangent.shape[: cotangent.rank - output.rank]
     # a shortcut passes by the nodes between its ends: none of them may be asked for
     known = shortcuts() if all([isinstance(variable, Variable) for variable in variables]) else {}
+    loops = _loops(order, live)
+    waiting: dict[Node, dict[Apply, Node]] = {}
     collected: dict[Node, list[Node]] = {output: [cotangent]}
     results = {variable: zero(lead + variable.shape) for variable in variables}
     for node in reversed(order):
         terms = collected.pop(node, None)
-        if terms is None or node not in live:
-            continue
-        cotangent = add(terms, lead + node.shape)
-        if node in results:
-            results[node] = cotangent
-        if is_zero(cotangent):
-            continue
-        for below, pulled in _pulled(node, cotangent, live, known):
+        if terms is not None and node in live:
+            cotangent = add(terms, lead + node.shape)
+            if node in results:
+                results[node] = cotangent
+            if not is_zero(cotangent) and node in loops:
+                waiting.setdefault(loops[node], {})[cast(Apply, node)] = cotangent
+            elif not is_zero(cotangent):
+                for below, pulled in _pulled(node, cotangent, live, known):
+                    collected.setdefault(below, []).append(pulled)
+        for below, pulled in _pulled_through(waiting.pop(node, {}), live):
             collected.setdefault(below, []).append(pulled)
     return [results[variable] for variable in variables]
+
+
+def _loops(order: Sequence[Node], live: set[Node]) -> dict[Node, Node]:
+    """For each result of a loop the first one in this order: all others have been reached before it is."""
+    first: dict[tuple[Rule, tuple[Node, ...]], Node] = {}
+    return {
+        node: first.setdefault((rule_of(node), node.operands), node)
+        for node in order
+        if node in live and isinstance(node, Apply) and node.name == FOREIGN and rule_of(node).is_loop
+    }
+
+
+def _pulled_through(cotangents: Mapping[Apply, Node], live: set[Node]) -> Iterator[tuple[Node, Node]]:
+    """The live operands of a loop, each with its share of the cotangents of all results."""
+    slots = {slot: node.operands[slot] for node in cotangents for slot in _live_slots(node, live)}
+    if slots:
+        rule = rule_of(next(iter(cotangents)))
+        for slot, pulled in rule.pull_all(cotangents, slots).items():
+            yield slots[slot], pulled
 
 
 def _pulled(

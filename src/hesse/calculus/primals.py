@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from hesse.calculus.repeated_loops import without_repeated_loops
 from hesse.ir import Apply, Node, substitute, topological
 from hesse.ops.foreign import FOREIGN, Rule, rule_of
 from hesse.rewrite import simplify
@@ -22,6 +23,7 @@ def replaced_rules(output: Node) -> set[Rule]:
 
 def settled(output: Node, derivatives: Sequence[Node]) -> list[Node]:
     """Derivatives of an expression, with what its rules put in the place of their functions."""
+    derivatives = without_repeated_loops(derivatives)
     rules = replaced_rules(output)
     found: dict[Node, Node] = {}
     for node in _foreign(derivatives) if rules else ():

@@ -12,7 +12,7 @@ import itertools
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +33,14 @@ class Output(NamedTuple):
     kind: str = "real"
 
 
+class Repeated(NamedTuple):
+    """The same result of another call: its rule and number, and the operands that decide, by their slots."""
+
+    rule: Rule
+    number: int
+    operands: Mapping[int, Node]
+
+
 _lock = threading.Lock()
 _named: Counter[str] = Counter()
 
@@ -49,6 +57,9 @@ class Rule(ABC):
     """The same for `matrix`."""
     is_searched = True
     """Whether a search for the best order of products is worth the partials that it needs."""
+
+    is_loop = False
+    """Whether it is a loop that is compiled anew wherever something passes through it."""
 
     lines = 1
     """How many operations it is made of, one after the other, for estimates of time."""
@@ -108,6 +119,10 @@ class Rule(ABC):
         """What stands for a result wherever it was differentiated: the node itself, or what the rule says."""
         return node
 
+    def repeated(self, node: Apply) -> Iterable[Repeated]:
+        """What else computes a result of a loop besides its derivative, as far as it was differentiated."""
+        return ()
+
     @abstractmethod
     def push(self, node: Apply, slot: int, tangent: Node) -> Node:
         """The tangent `[node…, trail…]` of a result for the tangent `[operand…, trail…]` of an operand."""
@@ -120,6 +135,18 @@ class Rule(ABC):
     @abstractmethod
     def pull(self, node: Apply, slot: int, cotangent: Node) -> Node:
         """The cotangent `[lead…, operand…]` of an operand for the cotangent `[lead…, node…]` of a result."""
+
+    def pull_all(self, cotangents: Mapping[Apply, Node], slots: Collection[int]) -> dict[int, Node]:
+        """The cotangents of some operands of a call, by their slots, for those of several of its results."""
+        found = {}
+        for slot in slots:
+            terms = [
+                self.pull(node, slot, cotangent)
+                for node, cotangent in cotangents.items()
+                if self.is_active(node, slot)
+            ]
+            found[slot] = add(terms, terms[0].shape)
+        return found
 
     def arguments(self, operands: Sequence[Any]) -> list[Any]:
         """What is written between the parentheses: operands, and texts for anything else."""

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+from hesse.calculus.repeated_loops import without_repeated_loops
 from hesse.cost import Cost, Machine
 from hesse.ir import Apply, Map, Node, topological
 from hesse.plan.adjugates import joined
@@ -43,7 +44,7 @@ __all__ = [
 def make_plan(roots: Sequence[Node], machine: Machine) -> Program:
     """The program for some nodes: products flattened where it pays, then lowered; sizes must be numbers."""
     require_numbers(roots)
-    flat = flatten(roots, machine)
+    flat = flatten(without_repeated_loops(roots), machine)
     forms = [flat, with_shared_factors(flat, machine)]
     if (opened := with_open_contractions(flat, machine)) != flat:
         forms.append(with_shared_factors(opened, machine))

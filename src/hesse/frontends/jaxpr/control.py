@@ -11,6 +11,7 @@ from hesse.frontends.expression import Expression
 from hesse.frontends.jaxpr import internals
 from hesse.frontends.jaxpr.foreign import called
 from hesse.frontends.jaxpr.internals import ClosedJaxpr, JaxprEqn
+from hesse.frontends.jaxpr.loops import JaxLoop
 from hesse.frontends.jaxpr.table import traced
 from hesse.frontends.jaxpr.walk import Walk, walked
 
@@ -59,7 +60,7 @@ def scan(walk: Walk, equation: JaxprEqn, operands: Sequence[Any]) -> Sequence[An
     ends = parameters["num_consts"], parameters["num_consts"] + parameters["num_carry"]
     fixed, state, along = operands[: ends[0]], list(operands[ends[0] : ends[1]]), operands[ends[1] :]
     if length * internals.equation_count(body) > MOST_EQUATIONS:
-        return called(walk, "scan", equation, operands)
+        return called(walk, "scan", equation, operands, JaxLoop)
     steps: list[list[Any]] = []
     order = range(length - 1, -1, -1) if parameters["reverse"] else range(length)
     for k in order:
@@ -92,7 +93,7 @@ def while_(walk: Walk, equation: JaxprEqn, operands: Sequence[Any]) -> Sequence[
         if not goes_on:
             return state
         state = walk.closed(parameters["body_jaxpr"], [*of_body, *state])
-    return called(walk, "while_loop", equation, operands)
+    return called(walk, "while_loop", equation, operands, JaxLoop)
 
 
 @walked("cond")

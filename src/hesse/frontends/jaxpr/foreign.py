@@ -68,8 +68,10 @@ def reduce_precision(walk: Walk, equation: JaxprEqn, operands: Sequence[Any]) ->
     return called(walk, "reduce_precision", equation, operands)
 
 
-def called(walk: Walk, name: str, equation: JaxprEqn, operands: Sequence[Any]) -> list[Expression]:
-    """The results of an equation that is not looked into."""
+def called(
+    walk: Walk, name: str, equation: JaxprEqn, operands: Sequence[Any], kind: type[JaxRule] | None = None
+) -> list[Expression]:
+    """The results of an equation that is not looked into, by a rule of this kind."""
     _check_constants(walk, name, equation)
     if is_complex(equation):
         raise untraceable(f"the complex result of {name}", COMPLEX_ADVICE)
@@ -84,7 +86,7 @@ def called(walk: Walk, name: str, equation: JaxprEqn, operands: Sequence[Any]) -
     )
     rule = _rules.get(key)
     if rule is None:
-        rule = _rules[key] = JaxRule(name, equation, walk.surroundings)
+        rule = _rules[key] = (kind or JaxRule)(name, equation, walk.surroundings)
     nodes = foreign(rule, *map(_operand, operands))
     return [
         Expression(node, boolean=output.kind == "boolean")
@@ -201,7 +203,7 @@ class JaxRule(DerivedRule):
     def _moving(self, node: Apply, own: int) -> list[int]:
         """An operand, and the others that a result depends on smoothly and that are no constants."""
         active = [slot for slot in range(len(self.avals)) if self.is_active(node, slot)]
-        return [slot for slot in active if slot == own or _varies(node.operands[slot])]
+        return [slot for slot in active if slot == own or varies(node.operands[slot])]
 
     def _pushed(self, number: int, slot: int, slots: Sequence[int], *arrays: Any) -> list[Any]:
         """The tangent of a result for one of an operand, and zeros for the others of these operands."""
@@ -272,14 +274,17 @@ class JaxRule(DerivedRule):
             return None if rule_of(value).meaning() == self.meaning() else value
         return value
 
-    def _function(self, number: int, slots: Sequence[int], points: Sequence[Any]) -> Callable[..., Any]:
-        """A result as a function of some operands."""
+    def _function(
+        self, number: int | Sequence[int], slots: Sequence[int], points: Sequence[Any]
+    ) -> Callable[..., Any]:
+        """A result, or several, as a function of some operands."""
 
         def own(*moved: Any) -> Any:
             given = list(points)
             for slot, point in zip(slots, moved, strict=True):
                 given[slot] = point
-            return internals.bound(self.equation, given)[number]
+            found = internals.bound(self.equation, given)
+            return found[number] if isinstance(number, int) else [found[k] for k in number]
 
         return own
 
@@ -305,10 +310,10 @@ class JaxRule(DerivedRule):
         finally:
             is_recording.reset(token)
             recorded_location.reset(place)
-        return [as_node(traced(result)) for result in results]
+        return list(map(_operand, results))
 
 
-def _varies(node: Node) -> bool:
+def varies(node: Node) -> bool:
     """Whether a value is not the same for all arguments."""
     return any(isinstance(one, Variable) for one in topological([node]))
 
