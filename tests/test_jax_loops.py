@@ -12,6 +12,8 @@ import pytest
 from jax import lax
 
 import hesse
+from hesse.backends.jax.jitted import PLAIN, compiler_options
+from hesse.backends.jax.machine import JAX_MACHINE
 
 jax.config.update("jax_enable_x64", True)
 
@@ -188,3 +190,15 @@ def test_a_tangent_that_depends_on_the_loop() -> None:
 def test_batches() -> None:
     points = jnp.stack([START, 2 * START])
     close(jax.vmap(hesse.hessian(masked))(points), jax.vmap(jax.hessian(masked))(points))
+
+
+@pytest.mark.parametrize(("width", "is_quick"), [(6, True), (3_000, False)])
+def test_loops_of_few_exponentials_are_compiled_the_older_way(width: int, is_quick: bool) -> None:
+    """XLA takes half of the time then; exponentials of many entries would take longer to compute."""
+
+    def f(x: Any) -> Any:
+        return jnp.sum(lax.fori_loop(0, 500, lambda _, s: jnp.tanh(s) * x, x))
+
+    executable = hesse.grad(f).explain(jnp.ones(width)).executable
+    options = compiler_options(executable.program, JAX_MACHINE, np.dtype(float))
+    assert (options.items() >= PLAIN.items()) == is_quick

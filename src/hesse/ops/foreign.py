@@ -9,6 +9,7 @@ calls the rule once for all of them.
 from __future__ import annotations
 
 import itertools
+import math
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -65,6 +66,8 @@ class Rule(ABC):
     """How many operations it is made of, one after the other, for estimates of time."""
     steps = 0
     """How often it repeats them."""
+    exponentials: float = math.inf
+    """How many one of them computes at most, as far as it is known."""
 
     def __init__(self, name: str) -> None:
         self.name = name

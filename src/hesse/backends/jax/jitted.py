@@ -33,6 +33,7 @@ from hesse.backends.jax.machine import JaxMachine
 from hesse.backends.jax.rows import SOFTENED, has_rows
 from hesse.backends.jax.small import summed_in_one_loop
 from hesse.backends.processors import processors
+from hesse.ops.foreign import FOREIGN, PICK, Rule
 from hesse.plan.program import CallApply, CallMap, Combine, Contract, Instruction, Program
 
 Function = Callable[..., Any]
@@ -104,8 +105,11 @@ def _in_one_loop(program: Program, item: Instruction, machine: JaxMachine) -> in
 
 def _softened(program: Program, item: Instruction) -> float:
     """The entries that softmax and its relatives read; of other records it is not known what they do."""
-    if not isinstance(item, CallApply) or item.name in ALGEBRA:
+    if not isinstance(item, CallApply) or item.name in ALGEBRA or item.name == PICK:
         return 0
+    if item.name == FOREIGN:
+        rule: Rule = item.params[0]
+        return rule.exponentials
     is_known = item.name in SOFTENED
     return max(math.prod(program.shapes[source]) for source in item.sources) if is_known else math.inf
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,9 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from jax.extend.source_info_util import register_exclusion, summarize
 
 __all__ = ["ClosedJaxpr", "Jaxpr", "JaxprEqn", "Literal", "Var", "bound", "location"]
+
+EXPONENTIALS = {"erf", "exp", "exp2", "expm1", "logistic", "tanh"}
+"""Primitives that are exponentials, or made of them."""
 
 register_exclusion(str(Path(__file__).parents[2]))  # what hesse calls is not the user's code
 
@@ -87,6 +91,13 @@ def equations(jaxpr: ClosedJaxpr | Jaxpr) -> Iterator[JaxprEqn]:
         yield equation
         for inside in _inside(equation):
             yield from equations(inside)
+
+
+def most_exponentials(equation: JaxprEqn) -> int:
+    """The most exponentials, or functions made of them, that an equation inside of this one computes."""
+    inside = (one for jaxpr in _inside(equation) for one in equations(jaxpr))
+    found = (one for one in inside if one.primitive.name in EXPONENTIALS)
+    return max((math.prod(one.outvars[0].aval.shape) for one in found), default=0)
 
 
 def _inside(equation: JaxprEqn) -> Iterator[ClosedJaxpr | Jaxpr]:

@@ -67,6 +67,7 @@ class JaxLoop(JaxRule):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
+        self.exponentials = internals.most_exponentials(self.equation)
         self._numbers = [k for k, output in enumerate(self.results) if output.kind == "real"]
         self._columns: dict[tuple[Hashable, ...], Columns] = {}
 
