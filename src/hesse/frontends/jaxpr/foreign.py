@@ -38,6 +38,7 @@ from hesse.frontends.tracing import note_need, recorded_location, untraceable, u
 from hesse.ir import Apply, Node, TooManyNodes, Variable, topological, variable
 from hesse.ops.foreign import FOREIGN, Output, foreign, rule_of
 
+CALLBACK_ADVICE = "Give the function a derivative with hesse.custom_derivative, or write it in jax.numpy."
 is_recording: ContextVar[bool] = ContextVar("is_recording", default=False)
 """Whether a rule of JAX is being traced."""
 
@@ -47,10 +48,7 @@ def other(walk: Walk, equation: JaxprEqn, operands: Sequence[Any]) -> Sequence[A
     """A primitive without a handler, as a foreign function."""
     name = equation.primitive.name
     if "callback" in name:
-        raise untraceable(
-            f"{name}, which calls Python,",
-            "Give the function a derivative with hesse.custom_derivative, or write it in jax.numpy.",
-        )
+        raise untraceable(f"{name}, which calls Python,", CALLBACK_ADVICE)
     if not is_recording.get() and any(is_real(out.aval.dtype) for out in equation.outvars):
         warnings.warn(
             f"hesse has no rule for {name}; it is computed and differentiated by JAX's own", stacklevel=2
@@ -299,13 +297,21 @@ class JaxRule(DerivedRule):
         except (HesseError, TooManyNodes):
             raise
         except Exception as error:  # JAX has many kinds
-            raise DifferentiationError(
-                f"{self.name} has no rule in hesse, and JAX's own fails: {error}"
-            ) from error
+            raise self._failed(error) from error
         finally:
             is_recording.reset(token)
             recorded_location.reset(place)
         return [as_node(traced(result)) for result in results]
+
+    def _failed(self, error: Exception) -> DifferentiationError:
+        """What to say where JAX cannot differentiate an equation."""
+        if called := internals.callbacks(self.equation):
+            return DifferentiationError(
+                f"{called[0]}, which calls Python, cannot be differentiated inside of {self.name} "
+                f"(at {self._place}). {CALLBACK_ADVICE}"
+            )
+        why = str(error) or type(error).__name__
+        return DifferentiationError(f"{self.name} has no rule in hesse, and JAX's own fails: {why}")
 
 
 def _varies(node: Node) -> bool:

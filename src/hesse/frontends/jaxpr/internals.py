@@ -76,6 +76,20 @@ def entries(equation: JaxprEqn) -> tuple[bytes, ...]:
     return tuple(found)
 
 
+def callbacks(equation: JaxprEqn) -> list[str]:
+    """The names of the primitives inside of an equation that call Python."""
+    held = (one.primitive.name for jaxpr in _inside(equation) for one in equations(jaxpr))
+    return [name for name in held if "callback" in name and name != "debug_callback"]
+
+
+def is_left_over(value: Any, own: Sequence[Any]) -> bool:
+    """Whether a tracer is of a trace that is over: not of that of these tracers, nor of one around it."""
+    trace = own[0]._trace if own else None
+    while trace is not None and trace is not value._trace:
+        trace = getattr(trace, "parent_trace", None)
+    return bool(own) and trace is None
+
+
 def equation_count(jaxpr: ClosedJaxpr | Jaxpr) -> int:
     """The number of equations, those inside of them included."""
     return sum(1 for _ in equations(jaxpr))
