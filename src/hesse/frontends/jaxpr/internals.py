@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from jax.extend.source_info_util import register_exclusion, summarize
@@ -26,7 +27,8 @@ def bound(equation: JaxprEqn, operands: Sequence[Any]) -> list[Any]:
 def computed(equation: JaxprEqn, operands: Sequence[Any]) -> list[Any]:
     """The same, computed now whatever JAX traces around it."""
     with jax.core.eval_context():
-        return bound(equation, operands)
+        arrays = [jnp.asarray(one) if isinstance(one, np.ndarray | np.generic) else one for one in operands]
+        return bound(equation, arrays)  # primitives of other libraries may want arrays of JAX
 
 
 def location(equation: JaxprEqn) -> str:
