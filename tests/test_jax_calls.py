@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.extend.core import Primitive
 
 import hesse
 from hesse.frontends.jaxpr.library import same_function
@@ -159,3 +160,15 @@ def test_numbers_that_only_jax_converts() -> None:
 
     np.testing.assert_allclose(hesse.grad(descent)(0.01), jax.grad(by_hand)(0.01), rtol=1e-6)
     np.testing.assert_allclose(hesse.hessian(descent)(0.01), jax.hessian(by_hand)(0.01), rtol=1e-5)
+
+
+def test_primitives_of_other_libraries_get_arrays_of_jax() -> None:
+    """Where their operands are known, too: they may use methods that NumPy's arrays lack."""
+    primitive = Primitive("first_doubled")
+    primitive.def_impl(lambda x: x.at[0].multiply(2.0))
+    primitive.def_abstract_eval(lambda x: x)
+
+    def f(x: Any) -> Any:
+        return jnp.sum(x**2 * primitive.bind(jnp.arange(1.0, 4.0)))
+
+    np.testing.assert_allclose(hesse.grad(f)(jnp.ones(3)), [4.0, 4.0, 6.0])

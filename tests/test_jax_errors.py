@@ -73,12 +73,40 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], type[HesseError], str]] = {
         "complex result of eig",
     ),
     "rule around": (of_a_closure, TracingError, "reads a traced value.*as an argument of the function"),
+    "positions of unknown number": (
+        lambda x: x[jnp.nonzero(x > 0)],
+        TracingError,
+        r"size argument of jnp.nonzero.*test_jax_errors.*size=",
+    ),
+    "values of unknown number": (jnp.unique, TracingError, r"jnp.unique.*size="),
+    "copies of unknown number": (
+        lambda x: jnp.repeat(x, jnp.argsort(x)),
+        TracingError,
+        r"jnp.repeat.*total_repeat_length=",
+    ),
+    "slice": (lambda x: x[: jnp.argmax(x)], TracingError, r"slice with traced bounds.*dynamic_slice"),
+    "size": (lambda x: jnp.ones(jnp.argmax(x)) * x[0], TracingError, r"a traced size.*jnp.where"),
+    "callback in a loop": (
+        lambda x: jax.lax.fori_loop(0, 99, lambda _, y: jax.pure_callback(np.sin, STRUCT, y), x),
+        DifferentiationError,
+        "pure_callback, which calls Python.*inside of scan.*test_jax_errors.*custom_derivative",
+    ),
+    "callback in a branch": (
+        lambda x: jax.lax.cond(x[0] > 0, lambda y: jax.pure_callback(np.sin, STRUCT, y), jnp.log, x),
+        DifferentiationError,
+        "pure_callback, which calls Python.*inside of cond",
+    ),
+    "rule of JAX that keeps a value": (
+        lambda x: jax.grad(lambda y: jnp.sum(jax.scipy.special.exp1(y)))(x**2),
+        DifferentiationError,
+        "JAX's own rule for a derivative.*test_jax_errors.*JAX differentiates the function no further",
+    ),
     "no result": (lambda x: None, TracingError, "returned None"),
     "text": (lambda x: "text", TracingError, "is a str, which cannot be differentiated"),
 }
 
 
-@pytest.mark.filterwarnings("ignore:hesse has no rule for nextafter")
+@pytest.mark.filterwarnings("ignore:hesse has no rule for")
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name: str) -> None:
     function, kind, message = REFUSED[name]
@@ -202,6 +230,19 @@ def test_differences_that_begin_again_are_cast(dtype: str) -> None:
         return jnp.sum(x * (jnp.argsort(x).astype("uint32") - given).astype(dtype))
 
     np.testing.assert_array_equal(hesse.grad(f)(x, given), jax.grad(f)(x, given))
+
+
+def test_errors_of_jax_without_a_text_are_named() -> None:
+    @jax.custom_jvp
+    def stubborn(x: Any) -> Any:
+        return jnp.sin(x)
+
+    @stubborn.defjvp
+    def _(primals: Any, tangents: Any) -> Any:
+        raise AssertionError
+
+    with pytest.raises(DifferentiationError, match=r"stubborn has no rule.*own fails: AssertionError"):
+        hesse.grad(lambda x: jnp.sum(stubborn(x)))(X)
 
 
 def test_rules_of_jax_that_fail_are_named() -> None:

@@ -57,6 +57,35 @@ def _all_or_nothing(primals: Any, tangents: Any) -> Any:
 
 
 all_or_nothing.defjvp(_all_or_nothing, symbolic_zeros=True)
+
+
+@jax.custom_jvp
+def held(x: Any, y: Any) -> Any:
+    return x * jnp.sin(y)
+
+
+def _held(primals: Any, tangents: Any) -> Any:
+    """A rule that wants one operand to be held constant, as those of lineax do."""
+    assert isinstance(tangents[1], jax.custom_derivatives.SymbolicZero)
+    return held(*primals), jnp.cos(primals[1]) * tangents[0]
+
+
+held.defjvp(_held, symbolic_zeros=True)
+
+
+@jax.custom_vjp
+def held_back(x: Any, y: Any) -> Any:
+    return x * jnp.sin(y)
+
+
+def _held_back(x: Any, y: Any) -> Any:
+    assert not y.perturbed
+    return held_back(x.value, y.value), (x.value, y.value)
+
+
+held_back.defvjp(
+    _held_back, lambda kept, g: (g * jnp.cos(kept[0]) * kept[1], jnp.zeros_like(kept[1])), symbolic_zeros=True
+)
 reversed_ = _changed(lambda g: -2.0 * g)
 clipped = _changed(lambda g: jnp.clip(g, -0.5, 0.5))
 shortened = _changed(lambda g: g / jnp.maximum(1.0, jnp.linalg.norm(g)))
@@ -74,6 +103,10 @@ RULES: dict[str, Callable[[Any], Any]] = {
     "clipped one by one": lambda x: jnp.sum(jax.vmap(clipped)(x) ** 4),
     "shortened": lambda x: jnp.sum(shortened(x) ** 3),
     "of all that moves": lambda x: jnp.sum(all_or_nothing(x, x**2) ** 2),
+    "of an operand held constant": lambda x: jnp.sum(held(x**2, lax.stop_gradient(x) + 1.0) ** 2),
+    "backward, of an operand held constant": lambda x: jnp.sum(
+        held_back(x**2, lax.stop_gradient(jnp.sin(x))) ** 2
+    ),
     "in a loop": looped,
     "in a branch": lambda x: lax.cond(x[0] > 0, lambda y: jnp.sum(product(y, y)), jnp.sum, x),
 }

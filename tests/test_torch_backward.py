@@ -551,3 +551,23 @@ def test_wrong_arguments() -> None:
 
 def test_everything_is_exported() -> None:
     assert {"Controller", "backward", "record"} <= set(hesse.torch.__all__)
+
+
+@pytest.mark.parametrize("added", [torch.addmm, torch.addmv, torch.addr, torch.baddbmm, torch.addbmm])
+def test_a_tensor_plus_a_product_of_constants(added: Callable[..., Tensor]) -> None:
+    """As in a layer whose weight is frozen: autograd keeps nothing of the product."""
+    factors = {
+        torch.addmv: (torch.ones(2, 3).double(), torch.arange(3.0).double()),
+        torch.addr: (torch.arange(2.0).double(), torch.ones(2).double()),
+        torch.baddbmm: (torch.ones(2, 2, 3).double(), torch.ones(2, 3, 2).double()),
+        torch.addbmm: (torch.ones(2, 2, 3).double(), torch.ones(2, 3, 2).double()),
+    }.get(added, (torch.ones(2, 3).double(), torch.arange(6.0).double().reshape(3, 2)))
+
+    def function(bias: Tensor) -> Tensor:
+        return torch.sin(added(bias * bias, *factors, beta=0.7, alpha=0.3)).sum()
+
+    bias = torch.tensor([0.3, -1.2], dtype=torch.float64, requires_grad=True)
+    hesse.torch.backward(function(bias), 2)
+    torch.testing.assert_close(bias.hgrad[0][0], torch.func.grad(function)(bias.detach()))
+    second = torch.func.jacrev(torch.func.jacrev(function))(bias.detach())
+    torch.testing.assert_close(bias.hgrad[1][0], second)

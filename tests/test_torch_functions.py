@@ -402,3 +402,26 @@ def test_shapes_that_depend_on_values_are_refused() -> None:
     for operator in (hesse.grad, hesse.hessian):
         with pytest.raises(ArgumentError, match="repeat_interleave: its shapes depend on values"):
             operator(lambda x: (torch.repeat_interleave(x, counts) ** 3).sum())(x)
+
+
+@pytest.mark.filterwarnings(
+    "ignore:hesse has no rule", "ignore:.*performance drop", "ignore:.torch.jit.script. is deprecated"
+)
+@pytest.mark.parametrize("transform", [torch.func.grad, torch.func.jacrev, torch.func.jacfwd])
+def test_gradients_of_convolutions_inside_of_functions(transform: Callable[..., Any]) -> None:
+    """What autograd was not asked for is None: the gradient by the missing bias, or by data."""
+    kernel = torch.tensor([[[0.4, -1.3]]], dtype=torch.float64)
+
+    def convolved(x: Tensor) -> Tensor:
+        return (torch.conv1d(x[None, None], kernel) ** 3).sum()
+
+    def by_itself(x: Tensor) -> Tensor:
+        return (torch.conv1d(x[None, None], x[None, None, :2]) ** 2).sum()
+
+    x = torch.linspace(-1.0, 1.3, 4, dtype=torch.float64)
+    for function in (convolved, by_itself):
+
+        def changes(x: Tensor, function: Callable[[Tensor], Tensor] = function) -> Tensor:
+            return torch.sin(transform(function)(x)).sum()
+
+        torch.testing.assert_close(hesse.hessian(changes)(x), torch.func.hessian(changes)(x))

@@ -112,7 +112,8 @@ def called(
         Typed(result, dtype) if output.kind == "integer" else result
         for result, output, dtype in zip(results, outputs, rule.dtypes, strict=True)
     ]
-    return tuple(results) if rule.has_several else results[0]
+    left = iter(results)
+    return tuple(next(left) if made else None for made in rule.is_made) if rule.has_several else results[0]
 
 
 def _marked(value: Any) -> Any:
@@ -143,6 +144,8 @@ class TorchRule(DerivedRule):
         self.function = function
         self.template = arguments, options
         self.has_several = False
+        self.is_made: list[bool] = []
+        """Which results there are: a gradient that was not asked for is None."""
         self.dtypes: list[torch.dtype] = []
         """Those of the results for numbers of 64 bits."""
         self._outputs: dict[tuple[tuple[int, ...], ...], tuple[Output, ...]] = {}
@@ -159,7 +162,9 @@ class TorchRule(DerivedRule):
         arguments, options = self.template
         found = self.function(*map(filled, arguments), **{key: filled(value) for key, value in options})
         self.has_several = isinstance(found, tuple | list)
-        return tuple(found) if isinstance(found, tuple | list) else (found,)
+        listed = tuple(found) if isinstance(found, tuple | list) else (found,)
+        self.is_made = [one is not None for one in listed]
+        return tuple(one for one in listed if one is not None)
 
     def _operands(self) -> list[Operand]:
         def found(value: Any) -> Iterator[Operand]:

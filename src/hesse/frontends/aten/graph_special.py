@@ -43,6 +43,17 @@ def _chosen(walk: Walk, node: Any) -> Call:
     return Call(torch.ops.aten.squeeze.dim, [walk.inner(call), dim], {}, is_shifted)
 
 
+def _plus_product(walk: Walk, node: Any) -> Call:
+    """A tensor plus a product; of a product of constants autograd keeps nothing, not even the shapes."""
+    summand, *factors = edges_of(node)
+    if any(edge is not None for edge in factors):
+        return walk.called(node, ROWS[node_name(node)])
+    aten, shape = torch.ops.aten, list(node._input_metadata[0].shape)
+    operand = walk.operand(node, None, summand)
+    scaled = walk.inner(Call(aten.mul.Scalar, [operand, node._saved_beta], {}, walk.is_shifted(operand)))
+    return Call(aten.expand.default, [scaled, shape], {}, True)
+
+
 def _indexed(walk: Walk, node: Any) -> Call:
     """Entries at places, or a tensor with others there; masks as the places where they hold."""
     places: list[Any] = []
@@ -295,6 +306,10 @@ MEANS, MAXIMA = 1, 2
 SPECIAL: dict[str, Callable[[Walk, Any], Call]] = {
     **LINALG,
     **dict.fromkeys(CHOSEN, _chosen),
+    **dict.fromkeys(
+        ("AddbmmBackward0", "AddmmBackward0", "AddmvBackward0", "AddrBackward0", "BaddbmmBackward0"),
+        _plus_product,
+    ),
     "AsStridedBackward0": _strided,
     "BlockDiagBackward0": _block_diagonal,
     "CatBackward0": _cat,

@@ -35,9 +35,10 @@ from hesse.frontends.jaxpr.walk import (
 )
 from hesse.frontends.operands import as_node
 from hesse.frontends.tracing import note_need, recorded_location, untraceable, user_location
-from hesse.ir import Apply, Node, TooManyNodes, Variable, topological, variable
+from hesse.ir import Apply, Map, Node, TooManyNodes, Variable, topological, variable, zero
 from hesse.ops.foreign import FOREIGN, Output, foreign, rule_of
 
+CALLBACK_ADVICE = "Give the function a derivative with hesse.custom_derivative, or write it in jax.numpy."
 is_recording: ContextVar[bool] = ContextVar("is_recording", default=False)
 """Whether a rule of JAX is being traced."""
 
@@ -47,10 +48,7 @@ def other(walk: Walk, equation: JaxprEqn, operands: Sequence[Any]) -> Sequence[A
     """A primitive without a handler, as a foreign function."""
     name = equation.primitive.name
     if "callback" in name:
-        raise untraceable(
-            f"{name}, which calls Python,",
-            "Give the function a derivative with hesse.custom_derivative, or write it in jax.numpy.",
-        )
+        raise untraceable(f"{name}, which calls Python,", CALLBACK_ADVICE)
     if not is_recording.get() and any(is_real(out.aval.dtype) for out in equation.outvars):
         warnings.warn(
             f"hesse has no rule for {name}; it is computed and differentiated by JAX's own", stacklevel=2
@@ -193,17 +191,25 @@ class JaxRule(DerivedRule):
         tangent = self.avals[slot], argument
         is_seen = self.equation.params.get("symbolic_zeros")  # by the rule: what moves and what does not
         try:
-            slots = self._moving(node, slot) if is_seen else [slot]
+            slots = sorted({slot, *self._moving(node)}) if is_seen else [slot]
             (value,) = self._traced(partial(self._pushed, node.params[1], slot, slots), node, tangent)
         except DifferentiationError:  # JAX pushes through some primitives only if all that varies moves
-            slots = self._moving(node, slot)
+            slots = self._moving(node)
+            if slot not in slots:  # what is held constant has no tangent, and some rules insist on that
+                return LinearMap(zero(node.shape), argument, (argument,), (node, *node.operands))
             (value,) = self._traced(partial(self._pushed, node.params[1], slot, slots), node, tangent)
         return LinearMap(value, argument, (argument,), (node, *node.operands))
 
-    def _moving(self, node: Apply, own: int) -> list[int]:
-        """An operand, and the others that a result depends on smoothly and that are no constants."""
+    def _moving(self, node: Apply) -> list[int]:
+        """The operands that a result depends on smoothly and that are no constants."""
         active = [slot for slot in range(len(self.avals)) if self.is_active(node, slot)]
-        return [slot for slot in active if slot == own or varies(node.operands[slot])]
+        return [slot for slot in active if varies(node.operands[slot])]
+
+    def _seen(self, node: Apply) -> list[int]:
+        """The operands that a rule of a user is to take for moving: if it looks, those that do."""
+        looks = self.equation.params.get("symbolic_zeros")
+        found = self._moving(node) if looks else range(len(self.avals))
+        return [slot for slot in found if slot >= self.closed_over and self.is_active(node, slot)]
 
     def _pushed(self, number: int, slot: int, slots: Sequence[int], *arrays: Any) -> list[Any]:
         """The tangent of a result for one of an operand, and zeros for the others of these operands."""
@@ -222,7 +228,7 @@ class JaxRule(DerivedRule):
         key = number, node.operands
         if key not in self._pulled:
             argument = variable(f"cotangent of {self!r}", node.shape, ["tangent"])
-            slots = [k for k in range(self.closed_over, len(self.avals)) if self.is_active(node, k)]
+            slots = self._seen(node)
 
             def pulled(*arrays: Any) -> Any:
                 *points, cotangent = arrays
@@ -238,7 +244,8 @@ class JaxRule(DerivedRule):
                 "closes over, which is differentiated by; pass the value as an argument"
             )
         argument, found = self._pulled[key]
-        return LinearMap(found[slot], argument, (argument,), (node, *node.operands))
+        value = found[slot] if slot in found else zero(node.operands[slot].shape)
+        return LinearMap(value, argument, (argument,), (node, *node.operands))
 
     def pull(self, node: Apply, slot: int, cotangent: Node) -> Node:
         """A gradient may be changed by a rule in any way, say clipped, if it is that of one number."""
@@ -258,7 +265,7 @@ class JaxRule(DerivedRule):
 
     def _value_by_rule(self, node: Apply) -> Node | None:
         """This value, or None for the function itself."""
-        slots = [k for k in range(self.closed_over, len(self.avals)) if self.is_active(node, k)]
+        slots = self._seen(node)
 
         def computed(*points: Any) -> Any:
             own = self._function(node.params[1], slots, points)
@@ -304,18 +311,28 @@ class JaxRule(DerivedRule):
         except (HesseError, TooManyNodes):
             raise
         except Exception as error:  # JAX has many kinds
-            raise DifferentiationError(
-                f"{self.name} has no rule in hesse, and JAX's own fails: {error}"
-            ) from error
+            raise self._failed(error) from error
         finally:
             is_recording.reset(token)
             recorded_location.reset(place)
         return list(map(_operand, results))
 
+    def _failed(self, error: Exception) -> DifferentiationError:
+        """What to say where JAX cannot differentiate an equation."""
+        if called := internals.callbacks(self.equation):
+            return DifferentiationError(
+                f"{called[0]}, which calls Python, cannot be differentiated inside of {self.name} "
+                f"(at {self._place}). {CALLBACK_ADVICE}"
+            )
+        why = str(error) or type(error).__name__
+        return DifferentiationError(f"{self.name} has no rule in hesse, and JAX's own fails: {why}")
+
 
 def varies(node: Node) -> bool:
-    """Whether a value is not the same for all arguments."""
-    return any(isinstance(one, Variable) for one in topological([node]))
+    """Whether a value is not the same for all arguments, what is held constant left out."""
+    order = topological([node])
+    held = [one for one in order if isinstance(one, Map) and one.name == "stop_gradient"]
+    return any(isinstance(one, Variable) for one in topological([node], held) if one not in held)
 
 
 _rules: WeakValueDictionary[Hashable, JaxRule] = WeakValueDictionary()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from jax.extend.source_info_util import register_exclusion, summarize
@@ -30,7 +31,8 @@ def bound(equation: JaxprEqn, operands: Sequence[Any]) -> list[Any]:
 def computed(equation: JaxprEqn, operands: Sequence[Any]) -> list[Any]:
     """The same, computed now whatever JAX traces around it."""
     with jax.core.eval_context():
-        return bound(equation, operands)
+        arrays = [jnp.asarray(one) if isinstance(one, np.ndarray | np.generic) else one for one in operands]
+        return bound(equation, arrays)  # primitives of other libraries may want arrays of JAX
 
 
 def location(equation: JaxprEqn) -> str:
@@ -78,6 +80,20 @@ def entries(equation: JaxprEqn) -> tuple[bytes, ...]:
         is_key = isinstance(value, jax.Array) and jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key)
         found.append(np.asarray(jax.random.key_data(value) if is_key else value).tobytes())
     return tuple(found)
+
+
+def callbacks(equation: JaxprEqn) -> list[str]:
+    """The names of the primitives inside of an equation that call Python."""
+    held = (one.primitive.name for jaxpr in _inside(equation) for one in equations(jaxpr))
+    return [name for name in held if "callback" in name and name != "debug_callback"]
+
+
+def is_left_over(value: Any, own: Sequence[Any]) -> bool:
+    """Whether a tracer is of a trace that is over: not of that of these tracers, nor of one around it."""
+    trace = own[0]._trace if own else None
+    while trace is not None and trace is not value._trace:
+        trace = getattr(trace, "parent_trace", None)
+    return bool(own) and trace is None
 
 
 def equation_count(jaxpr: ClosedJaxpr | Jaxpr) -> int:

@@ -10,13 +10,15 @@ import jax
 import numpy as np
 
 from hesse.backends.named import keeping
+from hesse.errors import DifferentiationError
 from hesse.frontends.complexes import Complex
 from hesse.frontends.expression import Expression
 from hesse.frontends.indices import Index
+from hesse.frontends.jaxpr import internals
 from hesse.frontends.jaxpr.table import kind_of, traced
 from hesse.frontends.jaxpr.walk import COMPLEX_ADVICE, Surroundings, Walk
 from hesse.frontends.libraries import Input, Session
-from hesse.frontends.tracing import note_need, raised_at, skip_frames, untraceable
+from hesse.frontends.tracing import note_need, raised_at, skip_frames, untraceable, user_location
 from hesse.ir import variable
 
 skip_frames(jax)
@@ -74,6 +76,12 @@ class JaxSession(Session, Surroundings):
             if is_traced:
                 raise untraceable("a complex array of a function around this one", COMPLEX_ADVICE)
             return None
+        if self._is_over and internals.is_left_over(value, self._tracers):
+            raise DifferentiationError(
+                f"JAX's own rule for a derivative (jax.custom_jvp) fails (at {user_location()}): it reads a "
+                "value of a trace that is over. JAX differentiates the function no further, either; give it "
+                "a derivative with hesse.custom_derivative, or write it in jax.numpy."
+            )
         if self._is_over:  # only rules are looked at later
             raise untraceable(
                 "a rule (jax.custom_jvp, jax.custom_vjp) that reads a traced value of the function around it",
@@ -131,8 +139,28 @@ REFUSED: dict[type[Exception], tuple[str, str]] = {
 """By JAX's errors: what they are about, and what to do. Special ones come first."""
 
 
+CONVERSIONS = ("`float` function", "`int` function", "`complex` function", "item() method", "tolist() method")
+"""What JAX says of values that the user's code converts; other values are needed by functions of JAX."""
+SIZES = {"Shapes must be": "a traced size", "Slice entries must be": "a slice with traced bounds (x[:n])"}
+"""How JAX's errors of no kind of their own begin, and what they are about."""
+SIZE_ADVICE = (
+    "Sizes and axes must not depend on the data: where a function of JAX has an argument for the number of "
+    "results (size=, length=, total_repeat_length=, num_segments=), give a number, or use jnp.where or "
+    "jax.lax.dynamic_slice."
+)
+
+
 def _explain(error: Exception) -> None:
     """Raise our error in place of JAX's, if it is about values that are not known."""
+    first, *others = str(error).splitlines() or [""]
+    if type(error) is jax.errors.ConcretizationTypeError and others:
+        said = others[0].strip().rstrip(".")
+        if not said.startswith("The error occurred while") and not any(one in said for one in CONVERSIONS):
+            construct = f"a traced value that a function of JAX has to know ({said})"
+            raise untraceable(construct, SIZE_ADVICE, raised_at(error)) from error
+    for start, construct in SIZES.items():
+        if first.startswith(start) and "Tracer" in first:
+            raise untraceable(construct, SIZE_ADVICE, raised_at(error)) from error
     for kind, (construct, way_out) in REFUSED.items():
         if isinstance(error, kind):
             raise untraceable(construct, way_out, raised_at(error)) from error
