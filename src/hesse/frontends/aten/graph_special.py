@@ -223,6 +223,17 @@ def _signed(walk: Walk, node: Any) -> Call:
     return Call(torch.ops.aten.copysign.Tensor, [operand, saved["result"].detach()], {}, False)
 
 
+def _hypotenuse(walk: Walk, node: Any) -> Call:
+    """The hypotenuse of two sides; a constant one is not kept, but it follows from the others."""
+    saved, edges = saved_values(node), edges_of(node)
+    kept = saved["self"], saved["other"]
+    sides = [walk.operand(node, side, edge) for side, edge in zip(kept, edges, strict=True)]
+    if None in edges:
+        known, result = kept[1 - edges.index(None)].detach().abs(), saved["result"].detach()
+        sides[edges.index(None)] = ((result - known) * (result + known)).clamp(min=0).sqrt()
+    return Call(torch.ops.aten.hypot.default, sides, {}, False)
+
+
 def _transformed_back(walk: Walk, node: Any) -> Call:
     """A Fourier transform to real numbers; how many there are is seen from the result."""
     size = node._input_metadata[0].shape[saved_values(node)["dim"][-1]]
@@ -321,6 +332,7 @@ SPECIAL: dict[str, Callable[[Walk, Any], Call]] = {
     "FmodBackward0": _up_to_a_constant,
     "FractionalMaxPool2DBackward0": _pooled,
     "FractionalMaxPool3DBackward0": _pooled,
+    "HypotBackward0": _hypotenuse,
     "IndexBackward0": _indexed,
     "IndexPutBackward0": _indexed,
     "MaskedScatterBackward0": _scattered,
