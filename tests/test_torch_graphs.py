@@ -93,6 +93,8 @@ def test_a_chain_of_a_thousand_operations(constant: float) -> None:
     torch.testing.assert_close(x.hgrad[1][0], hessian(chain)(x.detach()))
 
 
+DATA = torch.tensor([0.7, 1.9, 0.4, 1.2, 2.5, 0.8], dtype=torch.float64)
+PLACES = torch.tensor([0, 2])
 WINDOW = torch.tensor([0.1, 0.5, 0.9, 0.4], dtype=torch.float64)
 MATRIX_FACTORS = torch.linalg.lu_factor(torch.tensor([[0.5, 2.0], [1.5, -1.0]], dtype=torch.float64))
 
@@ -122,6 +124,18 @@ GRAPHS: dict[str, Any] = {
     "a known sign": lambda x: x.exp().copysign(-1.0) ** 3,
     "a side that is data": lambda x: torch.hypot(x.exp(), torch.arange(12.0).reshape(2, 6)) ** 3,
     "a side that is data, first": lambda x: torch.hypot(torch.tensor(-2.0, dtype=x.dtype), x + 1.0) ** 3,
+    "signs of data": lambda x: x.exp().copysign(torch.tensor([1.0, -1.0] * 3)) ** 3,
+    "signs of variables": lambda x: torch.tensor([2.0, 3.0] * 3).copysign(x) * x**2,
+    "divisors that are data": lambda x: (x * 3).fmod(DATA).exp() + torch.remainder(x * 3, DATA) ** 2 * x,
+    "powers of two": lambda x: torch.ldexp(x.sin() + 1.0, DATA) ** 2 + torch.ldexp(DATA, x + 1.0) ** 2,
+    "added at places": lambda x: x.sin().index_add(0, PLACES, DATA[:2], alpha=2.0) ** 3,
+    "added at places by scatter": lambda x: x.sin().scatter_add(0, PLACES, DATA[:2]) ** 3,
+    "put": lambda x: x.put(PLACES, DATA[:2]) ** 3 + DATA.put(PLACES, x[:2] + 1.0, accumulate=True) ** 3,
+    "copied to places": lambda x: x.reshape(3, 2).index_copy(0, PLACES, DATA[:4].reshape(2, 2)) ** 3,
+    "scattered data": lambda x: x.scatter(0, PLACES, DATA[:2]) ** 3,
+    "selected data": lambda x: torch.select_scatter(x.reshape(3, 2), DATA[:2], 0, -1) ** 3,
+    "a slice of data": lambda x: torch.slice_scatter(x, DATA[:2], 0, 1, 5, 2) ** 3,
+    "a diagonal of data": lambda x: torch.diagonal_scatter(x.reshape(2, 3), DATA[:2], 1) ** 3,
     "two sides": lambda x: torch.hypot(x, x.sin() + 2.0) ** 3,
     "conv_tbc": lambda x: torch.conv_tbc(x.reshape(3, 1, 2).sin(), x[:4].reshape(2, 2, 1), x[:1]) ** 2,
     "stft": lambda x: torch.stft(x + 1, 4, 2, window=WINDOW, return_complex=True).abs() ** 2,

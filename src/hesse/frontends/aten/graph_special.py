@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from hesse.errors import DifferentiationError
+from hesse.frontends.aten.graph_data import BESIDE_DATA
 from hesse.frontends.aten.graph_linalg import LINALG
 from hesse.frontends.aten.graph_nodes import CHOSEN, ROWS, Row, node_name
 from hesse.frontends.aten.graph_parts import WAYS_OUT, Call, Edge, Unknown, edges_of, saved_values
@@ -201,39 +202,6 @@ def _dropped(walk: Walk, node: Any) -> Call:
     return Call(torch.ops.aten.mul.Tensor, [operand, mask], {}, walk.is_shifted(operand))
 
 
-def _up_to_a_constant(walk: Walk, node: Any) -> Call:
-    """The operand, from which a constant is subtracted: `x % 2`."""
-    (edge,) = edges_of(node)
-    return Call(torch.ops.aten.clone.default, [walk.operand(node, None, edge)], {}, True)
-
-
-def _overwritten(walk: Walk, node: Any) -> Call:
-    """What was copied into a tensor, of which nothing is left."""
-    before, source = edges_of(node)
-    operand = walk.operand(node, None, before if source is None else source)
-    if source is None:  # a constant, which was not kept
-        return Call(torch.ops.aten.zeros_like.default, [operand], {}, True)
-    return Call(torch.ops.aten.clone.default, [operand], {}, walk.is_shifted(operand))
-
-
-def _signed(walk: Walk, node: Any) -> Call:
-    """Numbers with the sign of another one, which the results have."""
-    saved, (edge,) = saved_values(node), edges_of(node)
-    operand = walk.operand(node, saved["self"], edge)
-    return Call(torch.ops.aten.copysign.Tensor, [operand, saved["result"].detach()], {}, False)
-
-
-def _hypotenuse(walk: Walk, node: Any) -> Call:
-    """The hypotenuse of two sides; a constant one is not kept, but it follows from the others."""
-    saved, edges = saved_values(node), edges_of(node)
-    kept = saved["self"], saved["other"]
-    sides = [walk.operand(node, side, edge) for side, edge in zip(kept, edges, strict=True)]
-    if None in edges:
-        known, result = kept[1 - edges.index(None)].detach().abs(), saved["result"].detach()
-        sides[edges.index(None)] = ((result - known) * (result + known)).clamp(min=0).sqrt()
-    return Call(torch.ops.aten.hypot.default, sides, {}, False)
-
-
 def _transformed_back(walk: Walk, node: Any) -> Call:
     """A Fourier transform to real numbers; how many there are is seen from the result."""
     size = node._input_metadata[0].shape[saved_values(node)["dim"][-1]]
@@ -316,6 +284,7 @@ MEANS, MAXIMA = 1, 2
 
 SPECIAL: dict[str, Callable[[Walk, Any], Call]] = {
     **LINALG,
+    **BESIDE_DATA,
     **dict.fromkeys(CHOSEN, _chosen),
     **dict.fromkeys(
         ("AddbmmBackward0", "AddmmBackward0", "AddmvBackward0", "AddrBackward0", "BaddbmmBackward0"),
@@ -324,15 +293,11 @@ SPECIAL: dict[str, Callable[[Walk, Any], Call]] = {
     "AsStridedBackward0": _strided,
     "BlockDiagBackward0": _block_diagonal,
     "CatBackward0": _cat,
-    "CopyBackwards": _overwritten,
     "CopySlices": _copied_slices,
-    "CopysignBackward1": _signed,
     "EmbeddingBagBackward0": _bags,
     "FftC2RBackward0": _transformed_back,
-    "FmodBackward0": _up_to_a_constant,
     "FractionalMaxPool2DBackward0": _pooled,
     "FractionalMaxPool3DBackward0": _pooled,
-    "HypotBackward0": _hypotenuse,
     "IndexBackward0": _indexed,
     "IndexPutBackward0": _indexed,
     "MaskedScatterBackward0": _scattered,
@@ -342,7 +307,6 @@ SPECIAL: dict[str, Callable[[Walk, Any], Call]] = {
     "NativeLayerNormBackward0": _layer_norm,
     "PackPaddedSequenceBackward0": _packed_sequence,
     "PolarBackward0": _polar,
-    "RemainderBackward0": _up_to_a_constant,
     "RreluWithNoiseBackward0": _leaky,
     "UnsafeIndexBackward0": _indexed,
     "UnsafeIndexPutBackward0": _indexed,
