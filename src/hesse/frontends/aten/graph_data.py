@@ -67,7 +67,7 @@ def _times_power(walk: Walk, node: Any) -> Call:
     """A number times a power of two; a constant number was not kept, but it follows from the result."""
     saved, (number, power) = saved_values(node), edges_of(node)
     result = saved["result"].detach()
-    if number is None:  # a constant that was added to the power is a factor, too
+    if number is None and power is not None:  # a constant that was added to the power is a factor, too
         return Call(torch.ops.aten.ldexp.Tensor, [result / walk.number(power).exp2(), power], {}, False)
     whole = result / saved["other"].detach().exp2()
     operands = [walk.operand(node, whole, number), walk.operand(node, saved["other"], power)]
