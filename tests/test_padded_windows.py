@@ -237,7 +237,7 @@ def test_products_pad_the_vector(case: Convolution) -> None:
         assert_close(jacobian @ vectors, np.tensordot(dense, vectors, rank), "J v", TOLERANCE)
         assert_close(jacobian @ x, np.tensordot(dense, x, rank), "J x", TOLERANCE)
     across = [*range(rank, 2 * rank), *range(rank)]
-    back = type(jacobian)(transpose(jacobian.node, across), jacobian.parts, (rank, rank))
+    back = jacobian.of(transpose(jacobian.node, across), jacobian.parts, (rank, rank))
     assert_close(back @ weights, np.tensordot(weights, dense, rank), "J' w", TOLERANCE)
 
 
