@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -170,7 +171,15 @@ def test_names_of_primitives() -> None:
 
     tables = [mlir._lowerings, *mlir._platform_specific_lowerings.values()]
     known = {primitive.name for table in tables for primitive in table} | {COMPLEX, DRAWN, NEEDED, OTHER}
-    assert set(HANDLERS) | set(KNOWN) | set(WALKED) <= known
+    assert set(HANDLERS) | set(KNOWN) | set(WALKED) <= known | internals.OF_SOME_VERSIONS
+
+
+def test_primitives_of_later_versions() -> None:
+    slope = hesse.grad(lambda x: np.sum(HANDLERS["one_minus_square"](x)))
+    np.testing.assert_allclose(slope(np.array([1.0, 2.0])), [-2.0, -4.0])
+    parts = tuple(SimpleNamespace(vals=(None,) * count) for count in (2, 1, 3))
+    later = SimpleNamespace(params={"ft_in": SimpleNamespace(unpack=lambda: parts)})
+    assert internals.loop_operands(later) == (2, 1)  # type: ignore[arg-type]
 
 
 def test_internals() -> None:

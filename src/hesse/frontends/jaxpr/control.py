@@ -57,8 +57,9 @@ def scan(walk: Walk, equation: JaxprEqn, operands: Sequence[Any]) -> Sequence[An
     """A loop over the first axes of arrays: a short one step by step, a long one is left to JAX."""
     parameters = equation.params
     length, body = parameters["length"], parameters["jaxpr"]
-    ends = parameters["num_consts"], parameters["num_consts"] + parameters["num_carry"]
-    fixed, state, along = operands[: ends[0]], list(operands[ends[0] : ends[1]]), operands[ends[1] :]
+    first, count = internals.loop_operands(equation)
+    fixed, state = operands[:first], list(operands[first : first + count])
+    along = operands[first + count :]
     if length * internals.equation_count(body) > MOST_EQUATIONS:
         return called(walk, "scan", equation, operands, JaxLoop)
     steps: list[list[Any]] = []

@@ -15,6 +15,8 @@ from jax.extend.source_info_util import register_exclusion, summarize
 
 __all__ = ["ClosedJaxpr", "Jaxpr", "JaxprEqn", "Literal", "Var", "bound", "location"]
 
+OF_SOME_VERSIONS = {"closed_call", "one_minus_square"}
+"""Primitives that not all versions of JAX have."""
 EXPONENTIALS = {"erf", "exp", "exp2", "expm1", "logistic", "tanh"}
 """Primitives that are exponentials, or made of them."""
 
@@ -56,6 +58,15 @@ def closed_over(equation: JaxprEqn) -> int:
     """How many operands of a function with a rule are values that it closes over; they come first."""
     count: int = equation.params["num_consts"]
     return count
+
+
+def loop_operands(equation: JaxprEqn) -> tuple[int, int]:
+    """How many operands of a `scan` are the same in all steps, and how many are handed on; in this order."""
+    parameters = equation.params
+    if "ft_in" in parameters:  # since JAX 0.11
+        fixed, state, _ = parameters["ft_in"].unpack()
+        return len(fixed.vals), len(state.vals)
+    return parameters["num_consts"], parameters["num_carry"]
 
 
 def is_only_pulled(equation: JaxprEqn) -> bool:
