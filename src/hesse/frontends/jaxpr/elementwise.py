@@ -33,6 +33,7 @@ NUMPY: dict[str, Any] = {
     "is_finite": np.isfinite,
     "log": np.log,
     "log1p": np.log1p,
+    "log2": np.log2,
     "sin": np.sin,
     "sinh": np.sinh,
     "sqrt": np.sqrt,

@@ -15,7 +15,7 @@ from jax.extend.source_info_util import register_exclusion, summarize
 
 __all__ = ["ClosedJaxpr", "Jaxpr", "JaxprEqn", "Literal", "Var", "bound", "location"]
 
-OF_SOME_VERSIONS = {"closed_call", "one_minus_square"}
+OF_SOME_VERSIONS = {"closed_call", "log2", "one_minus_square"}
 """Primitives that not all versions of JAX have."""
 EXPONENTIALS = {"erf", "exp", "exp2", "expm1", "logistic", "tanh"}
 """Primitives that are exponentials, or made of them."""
