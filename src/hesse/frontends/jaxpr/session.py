@@ -141,7 +141,12 @@ REFUSED: dict[type[Exception], tuple[str, str]] = {
 
 CONVERSIONS = ("`float` function", "`int` function", "`complex` function", "item() method", "tolist() method")
 """What JAX says of values that the user's code converts; other values are needed by functions of JAX."""
-SIZES = {"Shapes must be": "a traced size", "Slice entries must be": "a slice with traced bounds (x[:n])"}
+SLICE = "a slice with traced bounds (x[:n])"
+SIZES = {
+    "Shapes must be": "a traced size",
+    "Slice entries must be": SLICE,
+    "Array slice indices must have static": SLICE,
+}
 """How JAX's errors of no kind of their own begin, and what they are about."""
 SIZE_ADVICE = (
     "Sizes and axes must not depend on the data: where a function of JAX has an argument for the number of "
